@@ -98,7 +98,7 @@ UPSTREAM: Final = Upstream(name="memory", target="openai", url="http://memory/v1
 
 def gateway(metrics: str = "off", form: LogForm = "off", tracing: Tracing | None = None) -> Gateway:
     config = parse_config(ConfigText("bench.toml", CONFIG.format(metrics)), {"KEY": "a key", "HOME": "/nowhere"})
-    request_log = RequestLog(most=0, form=form, stream=io.StringIO())
+    request_log = RequestLog(max_remembered=0, form=form, stream=io.StringIO())
     return Gateway(config, upstreams=NearUpstreams(config), request_log=request_log, tracing=tracing)
 
 

@@ -128,8 +128,10 @@ def check_loop(simulated: Server, run: AgentRun, work: Path) -> None:
 
 def check_way(upstream: str, simulated: Server, served: Served, run: AgentRun) -> None:
     """Everything went by the gateway, to that upstream."""
-    assert {told.status for told in served.told} == {200}, run.told()
-    assert {told.upstream for told in served.told if told.method == "POST"} == {upstream}, run.told()
+    assert {record.response.status for record in served.records} == {200}, run.told()
+    assert {record.route.upstream for record in served.records if record.request.method == "POST"} == {upstream}, (
+        run.told()
+    )
     assert {request.model for request in asked(simulated)} == {MODELS[upstream]}
 
 
@@ -198,7 +200,7 @@ def test_an_agent_works_with_nothing_configured_and_replies_that_name_a_simulate
     found = discovered({"HOME": "/nowhere"})
     config = replace(found, gateway=replace(found.gateway, store=":memory:", log="off"))
     upstreams = Upstreams(config, simulator=simulator)
-    with running(Gateway(config, upstreams=upstreams, request_log=RequestLog(most=100, form="off"))) as url:
+    with running(Gateway(config, upstreams=upstreams, request_log=RequestLog(max_remembered=100, form="off"))) as url:
         run = agent.run(url + agent.base, PROMPT, work)
     assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
     assert (run.text, run.exit) == (DONE, 0), run.told()
@@ -226,7 +228,7 @@ def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(s
         run = run_claude(served.url, "Search for cats.", work, extra=["--allowedTools", "WebSearch"])
     check_accepted(simulated, run)
     assert run.text == "I could not search.", run.told()
-    assert [told.status for told in served.told if told.method == "POST"] == [200, 400, 200]
+    assert [record.response.status for record in served.records if record.request.method == "POST"] == [200, 400, 200]
     assert "OpenAI Chat Completions cannot" in str(asked(simulated)[-1].body["messages"][-1])
 
 
@@ -239,7 +241,7 @@ def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str
     """As after `make serve` on a fresh clone: the simulated model picks the agent's own tool and tells what it read."""
     (work / "a.txt").write_text("the first line\nthe second line\n", encoding="utf-8")
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = agent.run(url + agent.base, prompt, work)
     assert run.exit == 0, run.told()
     assert run.text.endswith("a.txt says: the first line\nthe second line"), run.told()
@@ -250,7 +252,7 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
     """It puts a list of its agents behind the prompt, and speaks of a working directory before it names it."""
     (work / "a.txt").write_text("the first line\n", encoding="utf-8")
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "read a.txt", work, model=model)
     assert run.exit == 0, run.told()
     assert run.text == f"{PREFACE}a.txt says: the first line", run.told()
@@ -259,7 +261,7 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest"])
 def test_claude_code_writes_a_file_with_any_simulated_model(model: str, work: Path) -> None:
     config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
-    with running(Gateway(config, request_log=RequestLog(most=10, form="off"))) as url:
+    with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "Write hello into c.txt", work, model=model)
     assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.told()
     assert "] Write: " in run.text, run.told()

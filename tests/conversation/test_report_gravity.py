@@ -10,7 +10,7 @@ import pytest
 from toolglot import convert
 from toolglot.conversation.field_gravity import gravity_of_field
 from toolglot.conversation.report import GRAVITIES, Action, Entry, Gravity, Report, gravity_of
-from toolglot.gateway.observability.request_log import header_of
+from toolglot.gateway.observability.record_text import report_header
 
 SAID = [{"role": "user", "content": "Hi"}]
 
@@ -44,7 +44,7 @@ def test_a_report_counts_and_lists_losses_first() -> None:
         ["a"],
     ]
     assert Report((entry("dropped"), entry("dropped"))).summary == "2 losses"
-    header = header_of(report.entries)
+    header = report_header(report.entries)
     assert header == "1 loss, 1 change, 1 housekeeping: dropped: c; renamed: b; dropped: a"
 
 

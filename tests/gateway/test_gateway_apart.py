@@ -296,11 +296,11 @@ def test_token_counts_that_cannot_be_true_refill_no_key_and_keep_nothing_from_be
             refused = ask(served, *request_of("openai", "h/possible"), key=secret)
             assert refused.body["error"]["code"] == "insufficient_quota"
             rows = {row.model: row.amounts for row in used(file, 2)}
-            (record,) = [each for each in served.told if each.sent_model == "impossible"]
+            (record,) = [each for each in served.records if each.route.model == "impossible"]
     assert (rows["possible"].input, rows["possible"].output) == (20, 20)
     assert 0 < rows["impossible"].input < 1000
     assert 0 < rows["impossible"].output < 1000
-    assert any("not believed" in entry.reason for entry in record.reply_entries)
+    assert any("not believed" in entry.reason for entry in record.reply.entries)
 
 
 # --- without a store --------------------------------------------------------------------------------

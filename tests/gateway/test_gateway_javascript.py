@@ -109,11 +109,11 @@ def test_a_javascript_sdk_completes_a_tool_loop_on_any_upstream(
 def test_anthropics_tool_runner_is_told_that_there_are_no_threads_and_sends_the_whole_history(
     simulated: Server, served: Served, run: Run, model: str
 ) -> None:
-    before, told = len(simulated.requests), len(served.told)
+    before, before_records = len(simulated.requests), len(served.records)
     assert run("anthropic/toolRunner", model, stream=False)["error"] is None
-    refused = [one for one in served.told[told:] if one.status == 400]
+    refused = [one for one in served.records[before_records:] if one.response.status == 400]
     assert refused
-    assert all("thread" in one.error for one in refused)
+    assert all("thread" in one.response.error for one in refused)
     bodies = [request.body for request in simulated.requests[before:]]
     assert [len(body["messages"]) for body in bodies] == sorted(len(body["messages"]) for body in bodies)
     assert "What is the weather?" in json.dumps(bodies[-1])

@@ -157,9 +157,9 @@ def test_the_engine_is_really_asked_in_its_protocol(served: Served, upstream: st
     with sdk.anthropic_client(served.url) as client:
         asked: list[Any] = [{"role": "user", "content": QUESTION}]
         client.messages.create(model=f"{upstream}/{MODEL}", max_tokens=50, messages=asked)
-    told = served.told[-1]
-    assert (told.upstream, told.status) == (upstream, 200)
-    rendered = json.loads(told.rendered or b"{}")
+    record = served.records[-1]
+    assert (record.route.upstream, record.response.status) == (upstream, 200)
+    rendered = json.loads(record.sent.body or b"{}")
     assert ("input" in rendered) == (protocol == "openai_responses")
     assert ("max_tokens" in rendered) == (protocol != "openai_responses")
 

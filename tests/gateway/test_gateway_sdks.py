@@ -114,8 +114,8 @@ def test_an_sdk_completes_a_tool_loop_on_any_upstream(
     assert ran == ["Bonn", "Köln", "Oslo"]
     results = ["1 degrees in Bonn", "2 degrees in Köln", "3 degrees in Oslo"]
     assert [line.partition(" says: ")[2] for line in text.splitlines()] == results
-    assert {told.upstream for told in served.told[-3:]} == {model.partition("/")[0]}
-    assert [told.is_stream for told in served.told[-3:]] == [stream] * 3
+    assert {record.route.upstream for record in served.records[-3:]} == {model.partition("/")[0]}
+    assert [record.request.is_stream for record in served.records[-3:]] == [stream] * 3
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -290,7 +290,7 @@ def test_a_busy_provider_is_the_sdks_own_exception_with_the_time_to_wait(
     with pytest.raises(exception) as raised:
         client.loop(served.url + client.base, stream=stream, model=client.models[1], **once)
     assert waits(raised.value) == "7"
-    assert served.told[-1].status == 429
+    assert served.records[-1].response.status == 429
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -116,8 +116,8 @@ def check_passed_over(served: Served, got: Got) -> None:
     assert got.status == 200, got.data[:500]
     assert b"hi" in got.data
     assert got.headers["x-toolglot-upstream"].startswith("well/good")
-    told = served.told[-1]
-    assert (told.failures, told.error, told.is_broken) == ([("bad", "server")], "", False)
+    record = served.records[-1]
+    assert (record.calls.failures, record.response.error, record.response.is_broken) == ([("bad", "server")], "", False)
 
 
 def check_refused(got: Got, words: str) -> None:
@@ -167,8 +167,8 @@ def test_an_answer_that_breaks_a_limit_after_its_beginning_ends_as_an_error_of_t
     assert "max_answer_bytes" in text
     assert "smaller" not in text
     assert len(got.data) < 10 * MOST_BYTES, "some protocols say everything again at their end"
-    told = served.told[-1]
-    assert (told.is_broken, told.failures) == (True, [("bad", "server")])
+    record = served.records[-1]
+    assert (record.response.is_broken, record.calls.failures) == (True, [("bad", "server")])
 
 
 def test_a_request_of_the_client_that_breaks_a_limit_is_still_its_own(small: Served) -> None:

@@ -117,7 +117,7 @@ def test_the_streams_of_a_gateway_leave_nothing() -> None:
             for client, upstream in itertools.product(CLIENTS, PROTOCOLS):
                 path, body = request_of(client, f"{upstream}/some-model", stream=True)
                 assert ask(served, path, body).status == 200
-            assert served.told
+            assert served.records
 
         assert left_by(converse) == {}
 

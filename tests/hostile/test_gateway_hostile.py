@@ -46,7 +46,7 @@ def simulated() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def short(simulated: Server) -> Iterator[Served]:
-    with bounded(Gateway(config_for(simulated), request_log=RequestLog(most=10, form="off"))) as served:
+    with bounded(Gateway(config_for(simulated), request_log=RequestLog(max_remembered=10, form="off"))) as served:
         yield served
 
 
@@ -104,7 +104,7 @@ def test_trailers_are_no_headers(simulated: Server) -> None:
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
     )
-    with bounded(Gateway(config, request_log=RequestLog(most=1, form="off"))) as served:
+    with bounded(Gateway(config, request_log=RequestLog(max_remembered=1, form="off"))) as served:
         late = f"authorization: Bearer {A}\r\n\r\n".encode()
         assert exchange(served, head.encode() + b"\r\n" + body + late).startswith(b"HTTP/1.1 401")
         early = f"{head}authorization: Bearer {A}\r\n\r\n".encode()
@@ -315,7 +315,7 @@ def test_no_key_is_in_the_log_or_the_store(
         config = config_for(
             None, settings="\n".join(lines), upstreams=upstream_at(provider), environ={"HOSTILE_KEY": SECRET, **KEYS}
         )
-        app = Gateway(config, request_log=RequestLog(most=10, form=log))
+        app = Gateway(config, request_log=RequestLog(max_remembered=10, form=log))
         with bounded(app) as served:
             for protocol in PROTOCOLS:
                 for model in ("good", "leak", "leak-header"):
@@ -456,7 +456,7 @@ def test_clients_that_leave_at_any_moment_leave_nothing_behind(
 
 def test_a_client_that_asks_twice_at_once_and_leaves_is_noticed(provider: Hostile) -> None:
     config = config_for(None, upstreams=upstream_at(provider), environ={"HOSTILE_KEY": SECRET})
-    with bounded(Gateway(config, request_log=RequestLog(most=1, form="off"))) as served:
+    with bounded(Gateway(config, request_log=RequestLog(max_remembered=1, form="off"))) as served:
         path, body = request_of("openai", "h/drip", stream=True)
         sock = connect(served)
         sock.sendall(post(body, path=path) * 2)
@@ -469,14 +469,14 @@ def test_a_client_that_does_not_read_its_answer_loses_it(provider: Hostile) -> N
     config = config_for(
         None, settings="ping_seconds = 0.05", upstreams=upstream_at(provider), environ={"HOSTILE_KEY": SECRET}
     )
-    with bounded(Gateway(config, request_log=RequestLog(most=1, form="off"))) as served:
+    with bounded(Gateway(config, request_log=RequestLog(max_remembered=1, form="off"))) as served:
         path, body = request_of("anthropic", "h/flood", stream=True)
         sock = connect(served)
         sock.sendall(post(body, path=path))
         wait_until(lambda: served.app.open == 1)
         wait_until(lambda: served.app.open == 0 and provider.open == 0)
         sock.close()
-    assert "went away" in served.told[-1].error
+    assert "went away" in served.records[-1].response.error
 
 
 # --- the store --------------------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_a_store_that_others_hold_costs_no_answer(tmp_path: Path) -> None:
         with contextlib.closing(sqlite3.connect(f"{tmp_path}/kept.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             assert ask(served, path, body).status == 200
-            wait_until(lambda: any("nothing was kept" in told.error for told in served.told))
+            wait_until(lambda: any("nothing was kept" in record.response.error for record in served.records))
             other.execute("ROLLBACK")
         wait_until(lambda: ask(served, "/ready").status == 200)
         id = ask(served, path, body).body["id"]
@@ -505,8 +505,8 @@ def test_a_store_that_is_damaged_costs_no_answer_and_is_told(tmp_path: Path) -> 
         with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("ALTER TABLE kept RENAME TO gone")
         assert ask(served, path, body).status == 200
-        wait_until(lambda: len(served.told) == 2)
-        assert "the store" in served.told[-1].error
+        wait_until(lambda: len(served.records) == 2)
+        assert "the store" in served.records[-1].response.error
         for got in (
             ask(served, f"{path}/{id}"),
             ask(served, path, {**body, "previous_response_id": id}),

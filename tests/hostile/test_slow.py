@@ -61,7 +61,7 @@ def served(provider: Hostile) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def hurried(provider: Hostile) -> Iterator[Served]:
     config = config_for(None, upstreams=upstream_at(provider), environ=ENVIRON)
-    with bounded(Gateway(config, request_log=RequestLog(most=10, form="off")), ShortBody) as running:
+    with bounded(Gateway(config, request_log=RequestLog(max_remembered=10, form="off")), ShortBody) as running:
         yield running
 
 
@@ -102,7 +102,7 @@ def test_a_body_that_comes_byte_by_byte_has_a_time_in_which_it_must_be_here(hurr
 
 def test_a_client_that_never_reads_takes_no_more_than_buffers_hold(provider: Hostile) -> None:
     config = config_for(None, upstreams=upstream_at(provider), environ=ENVIRON)
-    with bounded(Gateway(config, request_log=RequestLog(most=1, form="off"))) as served:
+    with bounded(Gateway(config, request_log=RequestLog(max_remembered=1, form="off"))) as served:
         before = provider.sent
         sock = connect(served)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from request_records import ended_request
 from store_faults import SERVERS, url_of
 from store_proxy import StoreProxy
 from store_use import LATER, NOW
 from toolglot.gateway.accounting.client_keys import FRESH, KeyRing, new_key, save
 from toolglot.gateway.accounting.metering import USAGE, Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
-from toolglot.gateway.observability.request_log import RequestRecord
 from toolglot.gateway.state.bounded_store import PROBE_SECONDS, BoundedStore
 from toolglot.store import Row, SqliteStore, Store, StoreError, open_store
 
@@ -65,9 +65,8 @@ def test_usage_is_stored_once_when_the_answer_of_the_store_was_lost(kind: str, t
         meter = Meter(store, ring, ConfiguredPrices({}), clock=lambda: NOW)
 
         async def use() -> None:
-            told = RequestRecord("tg_1", "", "POST", "/v1/messages")
-            told.status, told.upstream, told.sent_model, told.usage = 200, "u", "m", {"output_tokens": 7}
-            meter.record(await meter.admit("ann", told), told)
+            record = ended_request("m", "u", usage={"output_tokens": 7})
+            meter.record(await meter.admit("ann", record), record)
 
         for number in range(4):
             await use()

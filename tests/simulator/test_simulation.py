@@ -58,7 +58,7 @@ def in_memory(config: Config) -> Config:
 
 @contextlib.contextmanager
 def served_with(config: Config) -> Iterator[Served]:
-    app = Gateway(in_memory(config), request_log=RequestLog(most=100, form="off"))
+    app = Gateway(in_memory(config), request_log=RequestLog(max_remembered=100, form="off"))
     with running(app) as url:
         yield Served(url, app)
 
@@ -221,7 +221,7 @@ def test_with_one_key_a_mistyped_name_is_the_clients_own_404(way: Way, keyed: Se
     message = refusal(way, keyed.url, "opnai/gpt-5.5")
     assert "unknown model" in message
     assert "openai/gpt-5.5" in message
-    assert not any(told.is_simulated for told in keyed.told)
+    assert not any(record.route.is_simulated for record in keyed.records)
 
 
 @pytest.mark.parametrize("way", [*WAYS, *SILENT], ids=lambda way: way.__name__)
@@ -353,7 +353,7 @@ def test_a_file_that_appears_ends_the_simulation_while_the_gateway_runs(
     def reread() -> Config:
         return in_memory(read_config(None, NOTHING))
 
-    app = Gateway(reread(), request_log=RequestLog(most=10, form="off"), reread=reread)
+    app = Gateway(reread(), request_log=RequestLog(max_remembered=10, form="off"), reread=reread)
     with running(app) as url:
         assert by_chat(url, "gpt-5.5") == "simulated/openai/gpt-5.5"
         (tmp_path / "toolglot.toml").write_text('[upstreams.box]\nurl = "http://127.0.0.1:9/v1"\n')

@@ -3,7 +3,7 @@
 with simulator.serve(script) as simulated, gateway(simulated) as served:
     client = openai.OpenAI(base_url=served.url + "/v1", api_key="k")
     client.chat.completions.create(model="mistral/mistral-large-latest", …)
-served.told[-1].upstream
+served.records[-1].route.upstream
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import Config, parse_config
-from toolglot.gateway.observability.request_log import RequestLog, RequestRecord
+from toolglot.gateway.observability.request_log import RequestLog
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import Server
 from waiting import wait_until
@@ -43,14 +44,14 @@ class Served:
     def __init__(self, url: str, app: Gateway) -> None:
         self.url = url
         self.app = app
-        self._told: list[RequestRecord] = []
-        app.request_log.listeners.append(self._told.append)
+        self._records: list[RequestRecord] = []
+        app.request_log.listeners.append(self._records.append)
 
     @property
-    def told(self) -> list[RequestRecord]:
+    def records(self) -> list[RequestRecord]:
         """Every request that is over. A client has its answer a moment before the gateway is done with the request."""
         wait_until(lambda: self.app.open == 0)
-        return self._told
+        return self._records
 
 
 def config_for(
@@ -97,7 +98,10 @@ def gateway(
     """The gateway as long as the block lasts."""
     config = config_for(simulated, models=models, settings=settings, upstreams=upstreams, environ=environ)
     app = Gateway(
-        config, middleware=middleware, upstreams=Upstreams(config), request_log=RequestLog(most=1000, form="off")
+        config,
+        middleware=middleware,
+        upstreams=Upstreams(config),
+        request_log=RequestLog(max_remembered=1000, form="off"),
     )
     with running(app) as url:
         yield Served(url, app)

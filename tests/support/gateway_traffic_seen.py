@@ -73,7 +73,7 @@ def _be_refused_a_signature(served: Served) -> None:
     more = {"messages": messages, "tools": [TOOL], "thinking": thinking, "max_tokens": 4000}
     got = say(served, "", protocol="anthropic", model="claude-sonnet-4-5", **more)
     assert got.status == 200, got.data
-    assert served.told[-1].retried
+    assert served.records[-1].calls.retry_reason
 
 
 def samples(served: Served, key: str | None = "a-client-key-of-some-length") -> list[Sample]:

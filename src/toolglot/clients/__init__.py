@@ -141,7 +141,7 @@ def _gateway(
     from toolglot.gateway.observability.request_log import RequestLog  # noqa: PLC0415
 
     read = config if isinstance(config, Config) else read_config(config, os.environ)
-    request_log = RequestLog(most=read.gateway.reports, form=log)
+    request_log = RequestLog(max_remembered=read.gateway.reports, form=log)
     return BackgroundGateway(Gateway(read, upstreams=upstreams, middleware=middleware, request_log=request_log))
 
 

@@ -52,7 +52,8 @@ from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_a
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.observability.own_keys import OwnKeys
-from toolglot.gateway.observability.request_log import GONE, RequestLog, RequestRecord
+from toolglot.gateway.observability.request_log import RequestLog
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.observability.tracing import Tracing, open_tracing
 from toolglot.gateway.routing.load_balancing import Rotation
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError, load_steps
@@ -110,7 +111,7 @@ class Gateway:
         self._watch: ConfigWatch | None = None
         self._middleware = tuple(middleware)
         settings = config.gateway
-        self.request_log: RequestLog = request_log or RequestLog(most=settings.reports, form=settings.log)
+        self.request_log: RequestLog = request_log or RequestLog(max_remembered=settings.reports, form=settings.log)
         self.budget: BodyBudget = BodyBudget(lambda: self.config.gateway.max_bytes_in_flight)
         self.metrics: Metrics = Metrics(overrides=lambda: self.config.overrides, budget=self.budget)
         self.tracing = tracing
@@ -336,62 +337,63 @@ class Gateway:
         channel = request.channel
         share = request.share = self.budget.share()
         endpoint = find(request.method, request.path, request.query, request.headers)
-        told = RequestRecord(request.id, "", request.method, request.path)
-        if endpoint is not None:
-            told.source, told.action = endpoint.source, endpoint.action
-        else:
-            told.source, told.action = spoken_at(request.path, request.headers), "pass"
+        source, action = (
+            (endpoint.source, endpoint.action)
+            if endpoint is not None
+            else (spoken_at(request.path, request.headers), "pass")
+        )
+        record = RequestRecord(request.id, request.method, request.path, action=action, source=source)
         self.open += 1
-        self.shutdown.begin(told, channel.task)
+        self.shutdown.begin(record, channel.task)
         if self.config.gateway.metrics != "off":
-            self.metrics.begin(told)
-        channel.watch(_watcher(told, channel.task))
+            self.metrics.begin(record)
+        channel.watch(_watcher(record, channel.task))
         try:
-            await self._answer(endpoint, request, told)
+            await self._answer(endpoint, request, record)
         except GoneError:
-            told.error = GONE
+            record.response.disconnect()
         except asyncio.CancelledError:
-            if taken_back(told):
-                await self._fail(ProviderError(STOPPING), request, told)
+            if taken_back(record):
+                await self._fail(ProviderError(STOPPING), request, record)
             elif channel.is_gone:
                 _go_on()
-                told.error = GONE
+                record.response.disconnect()
             else:
                 raise
         except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
-            await self._fail(error, request, told)
+            await self._fail(error, request, record)
         finally:
-            told.is_answered = True
+            record.response.complete()
             channel.let_go()
             share.release()
-            self.shutdown.end(told)
+            self.shutdown.end(record)
             try:
-                self.request_log.end(told)
+                self.request_log.end(record)
             finally:
                 self.open -= 1
 
-    async def _answer(self, endpoint: GatewayEndpoint | None, request: ClientRequest, told: RequestRecord) -> None:
+    async def _answer(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
         if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
             headers = preflight_answer(request.headers)
             if headers is not None:  # a browser asks before the page does: without a key, and for nothing
-                told.status, told.is_answered = 200, True
+                record.response.complete(200)
                 await request.channel.answer(200, headers, b"")
                 return
         admit = self._gate(endpoint, request)
         if admit is not None:
             request.client = await admit(request.key)
-        told.client = request.client
-        if self.tracing is not None and told.action in _TRACED:
-            told.trace = self.tracing.begin(told, request.headers)
-        self.shutdown.refuse_new(told)
+        record.request.admit(request.client)
+        if self.tracing is not None and record.request.action in _TRACED:
+            record.trace = self.tracing.begin(record, request.headers)
+        self.shutdown.refuse_new(record)
         settings = self.config.gateway
         if self.open > settings.max_concurrent:
             busy = "the gateway serves as many requests at once as it may (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
         if endpoint is None:
-            with await self._services.meter.passing(request.client, told):
-                await self._pass_through.run(request, told, settings.max_body_bytes)
+            with await self._services.meter.passing(request.client, record):
+                await self._pass_through.run(request, record, settings.max_body_bytes)
             return
         if request.method not in endpoint.methods:
             allowed = ", ".join(endpoint.methods)
@@ -401,16 +403,16 @@ class Gateway:
             request.body = await request.read(settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
-            told.request, told.arrived = request.body, time.perf_counter()
+            record.arrive(request.body)
         if endpoint.action == "generate":
-            await ModelRequest(self._services, endpoint, request, told).run()
+            await ModelRequest(self._services, endpoint, request, record).run()
         elif endpoint.action == "metrics":
-            await self._show_metrics(self._services.vault, request, told)
+            await self._show_metrics(self._services.vault, request, record)
         elif endpoint.action == "ready" and self.shutdown.is_draining:
-            told.status, told.is_answered = 503, True
-            await request.channel.answer(503, {"x-toolglot-request": told.id}, b'{"status":"draining"}')
+            record.response.complete(503)
+            await request.channel.answer(503, {"x-toolglot-request": record.id}, b'{"status":"draining"}')
         else:
-            await self._information.run(endpoint, request, told)
+            await self._information.run(endpoint, request, record)
 
     def _gate(self, endpoint: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
         """Who decides by the key whether somebody may ask; None where everybody may."""
@@ -428,11 +430,11 @@ class Gateway:
 
     # --- what is counted ----------------------------------------------------------------------------
 
-    def _count(self, told: RequestRecord) -> None:
+    def _count(self, record: RequestRecord) -> None:
         """A request is over."""
-        self.metrics.end(told)
-        if told.trace is not None:
-            told.trace.end(told)
+        self.metrics.end(record)
+        if record.trace is not None:
+            record.trace.end(record)
 
     def _metrics_text(self) -> bytes:
         """What this process has counted."""
@@ -441,10 +443,10 @@ class Gateway:
             return b""
         return self.metrics.text(vault.hits, vault.misses)
 
-    async def _show_metrics(self, vault: Vault, request: ClientRequest, told: RequestRecord) -> None:
+    async def _show_metrics(self, vault: Vault, request: ClientRequest, record: RequestRecord) -> None:
         if self.config.gateway.metrics == "off":
             raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
-        told.status, told.is_answered = 200, True
+        record.response.complete(200)
         if self.worker_links is not None:
             text = await self.worker_links.metrics()
         else:
@@ -457,47 +459,46 @@ class Gateway:
 
     # --- errors -------------------------------------------------------------------------------------
 
-    async def _fail(self, error: Exception, request: ClientRequest, told: RequestRecord) -> None:
+    async def _fail(self, error: Exception, request: ClientRequest, record: RequestRecord) -> None:
         failure = self._failure_of(error)
-        if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and told.tries:
+        if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and record.calls.count:
             # Otherwise it looks as if the client's own key were wrong.
-            message = f"the upstream {told.upstream!r} does not accept the gateway's key: {failure.message}"
+            message = f"the upstream {record.route.upstream!r} does not accept the gateway's key: {failure.message}"
             failure = replace(failure, message=message, extra=None)
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
-        told.error = self._own_keys.hidden(said)
-        told.is_broken = bool(told.status)
-        is_told = failure is STOPPING or len(told.failures) >= told.tries
+        record.response.fail(self._own_keys.hidden(said))
+        is_told = failure is STOPPING or len(record.calls.failures) >= record.calls.count
         is_own = isinstance(error, GatewayRefusal)
         if isinstance(error, ProviderError) and not is_told and not is_own:  # what was passed on
-            told.failures.append((told.upstream, error.failure.kind))
-        if told.status:  # the answer has begun: its own end is all that the client can still be told
+            record.calls.fail(record.route.upstream, error.failure.kind)
+        if record.response.status:  # the answer has begun: its own end is all that the client can still be told
             return
-        source = told.source
+        source = record.request.source
         try:
             converted = error_for(failure, target=source, overrides=self.config.overrides)
         except (OSError, MemoryError):  # what is needed to say it in the client's protocol cannot be read either
-            told.status = 503
-            await request.channel.answer(503, {"retry-after": "2", "x-toolglot-request": told.id}, _EXHAUSTED_BODY)
+            record.response.begin(503)
+            await request.channel.answer(503, {"retry-after": "2", "x-toolglot-request": record.id}, _EXHAUSTED_BODY)
             return
         if isinstance(failure, Failure) and converted.status < 400:
             # It stood in an answer of status 200: that body is no error to whom it comes with another status.
             failure = replace(failure, status=None, extra=None)
             converted = error_for(failure, target=source, overrides=self.config.overrides)
-        told.status = converted.status
+        status = converted.status
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
-            told.status = converted.failure.status
+            status = converted.failure.status
         is_upstreams = isinstance(failure, Failure) and failure.kind == "server" and failure.status is None
-        if is_upstreams:  # 500 is the gateway's own
-            told.status = 502
-        if not 400 <= told.status <= 599:  # nothing that a server could send, or a client take for an error
-            told.status = 502
+        # 500 is the gateway's own; and some are nothing that a server could send, or a client take for an error.
+        if is_upstreams or not 400 <= status <= 599:
+            status = 502
+        record.response.begin(status)
         given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
         data = self._own_keys.hidden_bytes(converted.data)
         own = error.headers if isinstance(error, GatewayRefusal) else {}
-        if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and told.upstream:
-            own = told.answered_by(told.sent_model)
-        named = {**given, **own, "x-toolglot-request": told.id, **(CLOSE if self.shutdown.is_draining else {})}
-        await request.channel.answer(told.status, named, data)
+        if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and record.route.upstream:
+            own = record.upstream_headers(record.route.model)
+        named = {**given, **own, "x-toolglot-request": record.id, **(CLOSE if self.shutdown.is_draining else {})}
+        await request.channel.answer(status, named, data)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):
@@ -519,12 +520,12 @@ class Gateway:
         return INTERNAL
 
 
-def _watcher(told: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:
+def _watcher(record: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:
     """What is done when the client of a request goes away."""
 
     def left() -> None:
-        if not told.is_answered and task is not None:
-            told.error = GONE
+        if not record.response.is_complete and task is not None:
+            record.response.disconnect()
             task.cancel()
 
     return left

@@ -268,9 +268,8 @@ def test_an_answer_that_has_no_room_is_not_its_providers_failure(target: str) ->
         held.close()
         wait_until(lambda: in_flight(served.url) == 0)
         assert ask(served, path, body).status == 200
-        told = served.told
-        refused = next(each for each in told if each.status == 503)
-        assert refused.failures == []
+        refused = next(each for each in served.records if each.response.status == 503)
+        assert refused.calls.failures == []
         assert "toolglot_upstream_errors_total{" not in served.app.metrics.text().decode()
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from request_records import ended_request
 from toolglot import InputError
 from toolglot.gateway.accounting.client_keys import (
     EAGER,
@@ -43,7 +44,7 @@ from toolglot.gateway.accounting.metering import (
 from toolglot.gateway.accounting.prices import ConfiguredPrices, PriceSettings
 from toolglot.gateway.accounting.usage import Amounts, grouped, read_usage
 from toolglot.gateway.config.key_table import digest
-from toolglot.gateway.observability.request_log import RequestRecord
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.errors.masking import mask
 from toolglot.store import SqliteStore, Store, StoreError
@@ -113,26 +114,20 @@ class Worker:
             tell=self.said.append,
         )
 
-    async def use(self, client: str, *, model: str = "m", size: int = 0, ends: bool = True, **told: Any) -> Ticket:
+    async def use(self, client: str, *, model: str = "m", size: int = 0, ends: bool = True, **fields: Any) -> Ticket:
         """A whole request."""
-        ticket, request = await self.begin(client, model=model, size=size, **told)
+        ticket, request = await self.begin(client, model=model, size=size, **fields)
         if ends:
             self.meter.record(ticket, request)
         return ticket
 
-    async def begin(self, client: str, *, model: str = "m", size: int = 0, **told: Any) -> tuple[Ticket, RequestRecord]:
-        request = told_of(client, model, **told)
+    async def begin(
+        self, client: str, *, model: str = "m", size: int = 0, **fields: Any
+    ) -> tuple[Ticket, RequestRecord]:
+        usage = fields.pop("usage", {"input_tokens": 10, "output_tokens": 5})
+        request = ended_request(model, fields.pop("upstream", "up"), client=client, usage=usage, **fields)
         self.meter.permit(client, model)
         return await self.meter.admit(client, request, size), request
-
-
-def told_of(client: str = "", model: str = "m", **fields: Any) -> RequestRecord:
-    told = RequestRecord("tg_1", client, "POST", "/v1/messages")
-    told.model, told.sent_model, told.upstream, told.status = model, model, "up", 200
-    told.usage = {"input_tokens": 10, "output_tokens": 5}
-    for name, value in fields.items():
-        setattr(told, name, value)
-    return told
 
 
 def with_store(act: Callable[[FailingStore, Clock], Awaitable[None]], path: str | Path = ":memory:") -> None:
@@ -498,11 +493,11 @@ def test_tokens_a_minute_are_those_of_answers_and_of_what_is_under_way() -> None
         client, secret = await added(store, tokens_per_minute=100)
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
-        ticket, told = await worker.begin(client, size=10**9)
+        ticket, request = await worker.begin(client, size=10**9)
         assert ticket.supposed == MOST_SUPPOSED
         await refused(worker.use(client), "rate_limit", "100 tokens a minute")
-        worker.meter.record(ticket, told)
-        worker.meter.record(ticket, told)
+        worker.meter.record(ticket, request)
+        worker.meter.record(ticket, request)
         for _ in range(6):
             await worker.use(client)
         assert await refused(worker.use(client), "rate_limit", "has used 105") == 60 + SLOT - 0

@@ -68,7 +68,7 @@ def watching(file: Path) -> Iterator[Reloaded]:
     def reread() -> Config:
         return read_config(file, ENV)
 
-    app = Gateway(reread(), request_log=RequestLog(most=10, form="text", stream=log), reread=reread)
+    app = Gateway(reread(), request_log=RequestLog(max_remembered=10, form="text", stream=log), reread=reread)
     with running(app) as url:
         yield Reloaded(url, log)
 

@@ -168,7 +168,7 @@ def test_a_gateway_in_an_app_of_its_own_drains_too(slower: Server) -> None:
         return task
 
     async def act() -> None:
-        async with Gateway(config, request_log=RequestLog(most=9, form="off")) as app:
+        async with Gateway(config, request_log=RequestLog(max_remembered=9, form="off")) as app:
             path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
             stream = await one(app, path, body, begins=True)
             slower.fault("timeout")

@@ -99,7 +99,7 @@ async def post(app: Gateway, path: str, data: bytes) -> int:
 
 def most_work(config: Config, path: str, first: bytes, data: bytes) -> tuple[int, int]:
     """The status of an answer, and the most that was done between two steps; `first` warms up."""
-    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=100, form="off"))
+    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(max_remembered=100, form="off"))
 
     async def run() -> tuple[int, int]:
         async with app:

@@ -11,7 +11,13 @@ from counted_work import steps_of
 from many_faults import FAULTS
 from toolglot.conversation.report import Entry, count_gravities, order_by_gravity
 from toolglot.gateway.http.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
-from toolglot.gateway.observability.report_counts import MAX_KINDS, CountedEntries, EntryCounts, tallied, tally_of
+from toolglot.gateway.observability.report_counts import (
+    MAX_KINDS,
+    CountedEntries,
+    EntryCounts,
+    count_entries,
+    entry_counts,
+)
 from waiting import HANG_SECONDS
 
 
@@ -88,18 +94,18 @@ def entries(count: int) -> tuple[Entry, ...]:
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
 def test_a_tally_says_what_the_entries_say(count: int) -> None:
     given = entries(count)
-    kept = tallied(given)
+    kept = count_entries(given)
     assert kept == given
     assert (type(kept) is CountedEntries) == (count == 1000)
-    tally = tally_of(kept)
-    assert tally.gravities == count_gravities(given)
-    assert [*tally.gravities] == [*count_gravities(given)]
-    assert tally.gravest == order_by_gravity(given)[:3]
-    assert sum(tally.kinds.values()) == count
+    counts = entry_counts(kept)
+    assert counts.gravities == count_gravities(given)
+    assert [*counts.gravities] == [*count_gravities(given)]
+    assert counts.gravest == order_by_gravity(given)[:3]
+    assert sum(counts.kinds.values()) == count
 
 
 def test_kinds_of_changes_are_bounded() -> None:
     many = tuple(Entry(action="dropped", reason=f"it (name-{n})", fault="canonical") for n in range(MAX_KINDS * 2))
-    tally = EntryCounts(many)
-    assert len(tally.kinds) == MAX_KINDS + 1
-    assert sum(tally.kinds.values()) == len(many)
+    counts = EntryCounts(many)
+    assert len(counts.kinds) == MAX_KINDS + 1
+    assert sum(counts.kinds.values()) == len(many)

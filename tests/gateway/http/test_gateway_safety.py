@@ -67,8 +67,8 @@ def test_a_client_that_goes_away_ends_the_upstreams_answer_at_once(protocol: str
             wait_until(lambda: served.app.open == 1 and bool(simulated.requests))
         sock.close()
         assert ended.wait(), "the upstream went on"
-        wait_until(lambda: bool(served.told))
-        assert "went away" in served.told[-1].error
+        wait_until(lambda: bool(served.records))
+        assert "went away" in served.records[-1].response.error
         assert served.app.open == 0
 
 

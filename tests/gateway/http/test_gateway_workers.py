@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli_run import command
 from gateway_client import ask, request_of
 from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until
+from request_records import ended_request
 from toolglot.errors import InputError
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import (
@@ -32,7 +33,7 @@ from toolglot.gateway.http.workers import (
     WorkerSettings,
     place_in,
 )
-from toolglot.gateway.observability.request_log import RequestLog, RequestRecord
+from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from waiting import wait_until
@@ -116,10 +117,10 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
 
         # Each of them knows what all of them know.
         listed = ask(gateway.url, "/toolglot/requests").body["requests"]
-        assert [told["id"] for told in listed] == [event["id"] for event in reversed(requests)]
-        for told in listed:
+        assert [summary["id"] for summary in listed] == [event["id"] for event in reversed(requests)]
+        for summary in listed:
             for _ in range(3):  # whichever of the two is asked
-                assert ask(gateway.url, f"/toolglot/requests/{told['id']}").body["id"] == told["id"]
+                assert ask(gateway.url, f"/toolglot/requests/{summary['id']}").body["id"] == summary["id"]
         assert ask(gateway.url, "/toolglot/requests/tg_unknown").status == 404
         text = ask(gateway.url, "/metrics").data.decode()
         counts = {
@@ -187,19 +188,15 @@ def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Serve
     assert "no SQLite database" in ended.err
 
 
-def told(id: str, client: str, begun: float) -> RequestRecord:
-    made = RequestRecord(id, client, "POST", "/v1/messages")
-    made.request, made.begun = b"{}", begun
-    return made
-
-
 def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:
     async def act() -> None:
         every = [WorkerLinks(str(tmp_path), number) for number in (1, 2, 3)]
         for number, sibling in enumerate(every, 1):
-            request_log = RequestLog(most=10, form="off")
+            request_log = RequestLog(max_remembered=10, form="off")
             for client in ("a", "b"):
-                request_log.end(told(f"{client}{number}", client, float(number)))
+                request_log.end(
+                    ended_request(id=f"{client}{number}", client=client, body=b"{}", started_at=float(number))
+                )
             await sibling.start(request_log, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
         first = every[0]
         assert [one["id"] for one in await first.requests("a")] == ["a3", "a2", "a1"]
@@ -210,7 +207,7 @@ def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_le
         series = 'up{worker="1"} 1\nup{worker="2"} 2\nup{worker="3"} 3\n'
         assert (await first.metrics()).decode() == f"# HELP up it is\n# TYPE up gauge\n{series}"
         nowhere = WorkerLinks(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
-        await nowhere.start(RequestLog(most=0, form="off"), bytes)
+        await nowhere.start(RequestLog(max_remembered=0, form="off"), bytes)
         await every[1].close()
         (tmp_path / "2.sock").write_text("nobody listens here")
         assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]

@@ -19,14 +19,15 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+import toolglot.gateway
 from gateway_client import ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, number, samples, samples_of, say
 from raw_sockets import connect, post
+from request_records import ended_request
 from toolglot import profiles
 from toolglot.conversation.report import Entry
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.observability import request_log as telling
 from toolglot.gateway.observability.metrics import (
     CONTENT_TYPE,
     FAMILIES,
@@ -41,7 +42,9 @@ from toolglot.gateway.observability.metrics import (
     family_of,
     process,
 )
-from toolglot.gateway.observability.request_log import GONE, LogForm, RequestLog, RequestRecord
+from toolglot.gateway.observability.record_text import summarize
+from toolglot.gateway.observability.request_log import LogForm, RequestLog
+from toolglot.gateway.observability.request_record import GONE, RequestRecord
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError
@@ -125,10 +128,10 @@ def test_what_an_upstream_takes_is_not_added_by_the_gateway() -> None:
         assert say(served, "Hello").status == 200  # what is loaded the first time
         before = samples(served)
         assert say(served, "Hello", stream=True).status == 200
-        told, found = served.told[-1], samples(served)
-        assert told.added is not None
-        assert told.seconds - told.added >= 0.2, "the upstream waits so long at least once"
-        assert number(found, "toolglot_added_seconds_sum", stream="true") == pytest.approx(told.added)
+        record, found = served.records[-1], samples(served)
+        assert record.added_seconds is not None
+        assert record.times.seconds - record.added_seconds >= 0.2, "the upstream waits so long at least once"
+        assert number(found, "toolglot_added_seconds_sum", stream="true") == pytest.approx(record.added_seconds)
         assert number(before, "toolglot_added_seconds_sum", stream="true") == 0
 
 
@@ -150,7 +153,7 @@ def test_streams_are_open_until_they_end() -> None:
             found = samples(served)
             assert number(found, "toolglot_open_requests") == 2  # and the one that asks
             assert number(found, "toolglot_open_streams") == 1
-        wait_until(lambda: served.told[-1].error == GONE)
+        wait_until(lambda: served.records[-1].response.error == GONE)
         found = samples(served)
         assert number(found, "toolglot_open_streams") == 0
         assert number(found, "toolglot_requests_total", status="gone") == 1
@@ -166,10 +169,10 @@ def test_simulated_models_are_not_taken_for_those_of_providers() -> None:
 def test_an_upstream_that_breaks_off_is_counted_once_for_each_try(simulated: Server) -> None:
     with gateway(simulated) as served:
         assert say(served, "Be broken").status >= 500
-        told = served.told[-1]
+        record = served.records[-1]
         found = samples(served)
-        assert number(found, "toolglot_upstream_errors_total") == len(told.failures) == told.tries
-        assert number(found, "toolglot_upstream_errors_total", upstream="mistral", kind="server") == told.tries
+        assert number(found, "toolglot_upstream_errors_total") == len(record.calls.failures) == record.calls.count
+        assert number(found, "toolglot_upstream_errors_total", upstream="mistral", kind="server") == record.calls.count
 
 
 def test_what_is_passed_on_is_counted_with_its_upstream() -> None:
@@ -227,8 +230,8 @@ def test_where_several_clients_share_a_gateway_the_sums_over_all_of_them_have_a_
         assert found == statuses
         if "client_keys" in settings:
             assert ask(served, "/v1/models", key=SECRETS["METRICS_KEY"]).status == 401
-            told = ask(served, "/metrics", key=SECRETS["CLIENT_KEY"])
-            assert told.status == 200 or b"metrics" in told.data
+            answer = ask(served, "/metrics", key=SECRETS["CLIENT_KEY"])
+            assert answer.status == 200 or b"metrics" in answer.data
 
 
 def test_a_web_page_cannot_read_the_metrics_of_a_gateway_without_keys() -> None:
@@ -248,27 +251,16 @@ def test_nothing_of_what_was_said_and_no_key_is_in_the_metrics(simulated: Server
 # --- bounds -----------------------------------------------------------------------------------------
 
 
-def over(sent_model: str = "gpt-5.5", upstream: str = "openai", status: int = 200, **more: object) -> RequestRecord:
-    """A request that is over."""
-    told = RequestRecord("tg_1", "client", "POST", "/v1/chat/completions")
-    told.action, told.source, told.upstream, told.sent_model = "generate", "openai", upstream, sent_model
-    told.target, told.status, told.tries, told.seconds = "openai", status, 1, 0.5
-    for name, value in more.items():
-        assert hasattr(told, name)
-        setattr(told, name, value)
-    return told
-
-
-def count(metrics: Metrics, told: RequestRecord) -> None:
-    metrics.begin(told)
-    metrics.end(told)
+def count(metrics: Metrics, record: RequestRecord) -> None:
+    metrics.begin(record)
+    metrics.end(record)
 
 
 def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow() -> None:
     metrics = Metrics()
     usage = {"input_tokens": 3}
     for i in range(20_000):
-        count(metrics, over(f"model-{i}", usage=usage))
+        count(metrics, ended_request(f"model-{i}", usage=usage))
     found = samples_of(metrics.text())
     assert len({sample.labels["model"] for sample in found if "model" in sample.labels}) == MOST_MODELS + 1
     assert number(found, "toolglot_requests_total") == 20_000
@@ -279,9 +271,9 @@ def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow()
 def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_one_did() -> None:
     metrics = Metrics()
     for i in range(1_000):
-        count(metrics, over(f"model-{i}", status=404))
-    count(metrics, over("gpt-5.5"))
-    count(metrics, over("gpt-5.5", status=500))
+        count(metrics, ended_request(f"model-{i}", status=404))
+    count(metrics, ended_request("gpt-5.5"))
+    count(metrics, ended_request("gpt-5.5", status=500))
     found = samples_of(metrics.text())
     assert number(found, "toolglot_requests_total", model=OTHER, status="4xx") == 1_000
     assert number(found, "toolglot_requests_total", model="gpt-5.5") == 2
@@ -290,7 +282,10 @@ def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_
 def test_upstreams_and_sets_of_labels_are_bounded_too() -> None:
     metrics = Metrics()
     for i in range(MOST_UPSTREAMS * 2):
-        count(metrics, over(upstream=f"upstream-{i}", failures=[(f"upstream-{i}", "server")], arrived=1.0, sent=2.0))
+        count(
+            metrics,
+            ended_request(upstream=f"upstream-{i}", failures=[(f"upstream-{i}", "server")], arrived=1.0, sent=2.0),
+        )
     found = samples_of(metrics.text())
     assert len({sample.labels["upstream"] for sample in found if "upstream" in sample.labels}) == MOST_UPSTREAMS + 1
     assert number(found, "toolglot_upstream_errors_total") == MOST_UPSTREAMS * 2
@@ -311,9 +306,9 @@ def test_a_rule_is_one_of_the_target_and_not_what_a_client_calls_its_tools() -> 
     reasons = [f"'(evil-rule)' does not match x ({known}); it is 'y' here", "(evil-rule)", "(default:names.pattern)"]
     reasons += ["(default:nothing.such)", *(f"(rule-{i})" for i in range(MOST_SERIES))]
     entries = tuple(Entry(action="renamed", reason=reason, fault="renderer") for reason in reasons)
-    count(metrics, over(entries=entries))
-    count(metrics, over(entries=entries[:1]))
-    count(metrics, over(entries=entries[1:2], target="no such target"))
+    count(metrics, ended_request(entries=entries))
+    count(metrics, ended_request(entries=entries[:1]))
+    count(metrics, ended_request(entries=entries[1:2], target="no such target"))
     found = samples_of(metrics.text())
     repairs = {s.labels["rule"]: s.value for s in found if s.name == "toolglot_repairs_total"}
     assert repairs == {known: 2, "default:names.pattern": 1, "renamed": MOST_SERIES + 3}
@@ -351,7 +346,7 @@ def test_any_label_is_read_back_as_it_was(counts: dict[str, int]) -> None:
 
 def test_half_of_a_surrogate_pair_does_not_stop_prometheus_from_reading() -> None:
     metrics = Metrics()
-    count(metrics, over("gpt-\ud800"))
+    count(metrics, ended_request("gpt-\ud800"))
     assert number(samples_of(metrics.text()), "toolglot_requests_total", model="gpt-?") == 1
 
 
@@ -384,7 +379,7 @@ def test_a_system_without_proc_says_what_it_can(tmp_path: Path) -> None:
 
 def test_what_came_while_nothing_was_counted_is_not_counted() -> None:
     metrics = Metrics()
-    metrics.end(over())
+    metrics.end(ended_request())
     assert number(samples_of(metrics.text()), "toolglot_requests_total") == 0
 
 
@@ -403,7 +398,7 @@ def test_metrics_can_be_switched_off_and_on_while_the_gateway_runs(simulated: Se
 
 def test_a_store_that_fails_is_counted() -> None:
     metrics = Metrics()
-    count(metrics, over(store_errors=2))
+    count(metrics, ended_request(store_errors=2))
     metrics.store_failed()
     assert number(samples_of(metrics.text()), "toolglot_store_errors_total") == 3
 
@@ -414,7 +409,9 @@ def test_a_store_that_fails_is_counted() -> None:
 def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> None:
     stream = io.StringIO()
     config = config_for(simulated)
-    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="json", stream=stream))
+    app = Gateway(
+        config, upstreams=Upstreams(config), request_log=RequestLog(max_remembered=10, form="json", stream=stream)
+    )
     with running(app) as url:
         served = Served(url, app)
         assert say(served, "Hello", stream=True).status == 200
@@ -442,9 +439,9 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
 )
 def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogForm, lines: list[str]) -> None:
     stream = io.StringIO()
-    request_log = RequestLog(most=0, form=form, stream=stream)
+    request_log = RequestLog(max_remembered=0, form=form, stream=stream)
     request_log.event("start", version="1")
-    request_log.log(over(retried="busy", error="oh", model="m\nm"))
+    request_log.log(ended_request(retry_reason="busy", error="oh", asked_model="m\nm"))
     request_log.say("a note")
     assert stream.getvalue().splitlines() == lines
 
@@ -459,13 +456,20 @@ def test_the_docs_have_every_field_of_the_log() -> None:
         "tries": 2,
         "first_byte": 1.0,
     }
-    told = over(
-        arrived=1.0, sent=2.0, stop="stop", retried="r", error="e", is_stream=True, is_simulated=True, **changed
+    record = ended_request(
+        asked_model="m",
+        arrived=1.0,
+        sent=2.0,
+        stop="stop",
+        retry_reason="r",
+        error="e",
+        is_stream=True,
+        is_simulated=True,
+        **changed,
     )
-    told.model = "m"
-    fields = told.summary()
+    fields = summarize(record)
     assert {"added", "tries", "stop"} <= set(fields)
-    code = "".join(file.read_text() for file in Path(telling.__file__).parents[1].rglob("*.py"))
+    code = "".join(file.read_text() for file in Path(toolglot.gateway.__file__).parent.rglob("*.py"))
     events = re.findall(r'(?:\.event\(|event=|_json\()"(\w+)"', code)
     assert {"start", "stop", "request", "error"} <= set(events)
     for name in (*fields, "trace", "event", "notice", *events):
@@ -475,7 +479,7 @@ def test_the_docs_have_every_field_of_the_log() -> None:
 def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
     stream = io.StringIO()
     config = config_for(None)
-    app = Gateway(config, request_log=RequestLog(most=10, form="json", stream=stream))
+    app = Gateway(config, request_log=RequestLog(max_remembered=10, form="json", stream=stream))
     app._store_failed(StoreError("the disk is full"))
     assert app._failure_of(RuntimeError("oh")).kind == "server"  # type: ignore[union-attr]
     full, oh = [json.loads(line) for line in stream.getvalue().splitlines()]

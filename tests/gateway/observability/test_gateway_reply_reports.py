@@ -10,7 +10,7 @@ from gateway_client import ask, request_of
 from gateway_fixture import gateway
 from toolglot import simulator
 from toolglot.conversation.report import Entry, summarise
-from toolglot.gateway.observability.request_log import header_of
+from toolglot.gateway.observability.record_text import report_header, summarize
 
 SCRIPT = {"rules": [{"reply": {"thinking": "Hm.", "text": "Done."}}]}
 
@@ -21,10 +21,10 @@ def test_what_a_client_does_not_get_of_an_answer_is_reported(stream: bool) -> No
         path, body = request_of("openai_chat", "anthropic/claude-sonnet-4-6", stream=stream, reasoning_effort="high")
         got = ask(served, path, body)
         assert got.status == 200, got.data
-        record = served.told[-1]
-        reasons = [entry.reason for entry in record.reply_entries]
+        record = served.records[-1]
+        reasons = [entry.reason for entry in record.reply.entries]
         assert any("only its issuer can read" in reason for reason in reasons), reasons
-        assert record.summary()["reply_changes"]
+        assert summarize(record)["reply_changes"]
         listed = ask(served, f"/toolglot/requests/{record.id}")
         shown = json.dumps(listed.body["reply_report"])
     assert "only its issuer can read" in shown
@@ -34,16 +34,16 @@ def test_the_header_counts_what_was_done_to_a_whole_answer_too_losses_first() ->
     with simulator.serve(SCRIPT) as simulated, gateway(simulated) as served:
         path, body = request_of("openai_chat", "anthropic/claude-sonnet-4-6", reasoning_effort="high")
         got = ask(served, path, body)
-        record = served.told[-1]
-    assert record.reply_entries
-    both = (*record.entries, *record.reply_entries)
+        record = served.records[-1]
+    assert record.reply.entries
+    both = (*record.sent.entries, *record.reply.entries)
     said = got.headers["x-toolglot-report"]
-    assert said == header_of(record.entries, record.reply_entries)
+    assert said == report_header(record.sent.entries, record.reply.entries)
     assert said.startswith(summarise(both))
 
 
 def test_losses_of_the_answer_stand_before_changes_of_the_request_in_the_header() -> None:
     change = Entry(action="renamed", reason="a name", fault="projection")
     loss = Entry(action="dropped", reason="a thought", fault="loss", gravity="loss")
-    assert header_of((change,), (loss,)) == f"1 loss, 1 change: in the answer: {loss}; {change}"
-    assert header_of((), (), is_same=True) == "unchanged"
+    assert report_header((change,), (loss,)) == f"1 loss, 1 change: in the answer: {loss}; {change}"
+    assert report_header((), (), is_same=True) == "unchanged"

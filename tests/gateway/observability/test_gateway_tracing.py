@@ -18,7 +18,9 @@ from gateway_client import KEY, ask, request_of
 from gateway_fixture import Served, config_for, gateway
 from gateway_traffic_seen import SCRIPT, make_traffic, say
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.observability.request_log import GONE, RequestLog, RequestRecord
+from toolglot.gateway.observability.record_text import summarize
+from toolglot.gateway.observability.request_log import RequestLog
+from toolglot.gateway.observability.request_record import GONE, RequestRecord
 from toolglot.gateway.observability.tracing import PROVIDERS, USAGE, Tracing, error_type, open_tracing
 from toolglot.profiles import names
 from toolglot.simulator import serve
@@ -60,7 +62,7 @@ def traced(simulated: Server) -> Iterator[Traced]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings="tracing = true")
-    request_log = RequestLog(most=10, form="off")
+    request_log = RequestLog(max_remembered=10, form="off")
     app = Gateway(config, upstreams=Upstreams(config), request_log=request_log, tracing=Tracing(provider))
     with running(app) as url:
         yield Traced(Served(url, app), exporter)
@@ -101,7 +103,7 @@ def test_a_request_to_a_model_is_a_span_of_the_conventions_below_one_of_the_gate
     assert said["http.response.status_code"] == 200
     assert said["url.path"] == "/v1/messages"
     assert said["toolglot.added_seconds"] > 0
-    assert said["toolglot.request.id"] == traced.served.told[-1].id
+    assert said["toolglot.request.id"] == traced.served.records[-1].id
     assert of(asked)[2] == of(served)[1]
     assert of(served)[2] == 0
     assert asked.status.status_code == served.status.status_code == StatusCode.UNSET
@@ -125,7 +127,7 @@ def test_the_trace_of_a_client_goes_on_to_the_upstream(traced: Traced, simulated
     assert sent["traceparent"] == f"00-{TRACE_ID:032x}-{of(asked)[1]:016x}-01"
     assert sent["tracestate"] == "vendor=1"
     assert "baggage" not in sent
-    assert traced.served.told[-1].summary()["trace"] == f"{TRACE_ID:032x}"
+    assert summarize(traced.served.records[-1])["trace"] == f"{TRACE_ID:032x}"
 
 
 def test_a_client_that_is_not_sampled_is_not_traced_and_its_trace_goes_on(traced: Traced, simulated: Server) -> None:
@@ -184,14 +186,14 @@ def test_what_is_passed_on_is_traced_without_a_model(simulated: Server) -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracing = Tracing(provider)
-    told = RequestRecord("tg_1", "", "POST", "/v1/embeddings")
-    told.action = "pass"
-    told.trace = tracing.begin(told, {})
+    record = RequestRecord("tg_1", "POST", "/v1/embeddings")
+    record.request.action = "pass"
+    record.trace = tracing.begin(record, {})
     config = config_for(simulated)
     upstream = next(each for each in Upstreams(config).real() if each.name == "openai")
-    assert "traceparent" in told.asking(upstream)
-    told.status = 200
-    told.trace.end(told)
+    assert "traceparent" in record.begin_call(upstream)
+    record.response.status = 200
+    record.trace.end(record)
     asked, _ = exporter.get_finished_spans()
     assert asked.name == "POST"
     assert "gen_ai.operation.name" not in attributes(asked)
@@ -202,7 +204,7 @@ def test_without_keys_there_is_no_span_for_who_has_none(simulated: Server) -> No
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     config = config_for(simulated, settings='client_keys = ["env:K"]', environ={"K": KEY})
-    app = Gateway(config, request_log=RequestLog(most=10, form="off"), tracing=Tracing(provider))
+    app = Gateway(config, request_log=RequestLog(max_remembered=10, form="off"), tracing=Tracing(provider))
     with running(app) as url:
         path, body = request_of("openai", "mistral/mistral-large-latest")
         assert ask(url, path, body, key="another", headers={"traceparent": PARENT}).status == 401
@@ -233,9 +235,9 @@ def test_names_are_those_of_the_installed_conventions() -> None:
     ],
 )
 def test_the_kind_of_an_error(status: int, error: str, is_broken: bool, kind: str) -> None:
-    told = RequestRecord("tg_1", "", "POST", "/")
-    told.status, told.error, told.is_broken = status, error, is_broken
-    assert error_type(told) == kind
+    record = RequestRecord("tg_1", "POST", "/")
+    record.response.status, record.response.error, record.response.is_broken = status, error, is_broken
+    assert error_type(record) == kind
 
 
 # --- what is installed ------------------------------------------------------------------------------
@@ -274,9 +276,9 @@ def test_a_provider_that_the_program_has_set_up_is_used(monkeypatch: pytest.Monk
     tracing = open_tracing(lambda _: None)
     assert tracing is not None
     tracing.close()  # the program's own goes on
-    told = RequestRecord("tg_1", "", "POST", "/")
-    told.status = 200
-    tracing.begin(told, {}).end(told)
+    record = RequestRecord("tg_1", "POST", "/")
+    record.response.status = 200
+    tracing.begin(record, {}).end(record)
     assert len(exporter.get_finished_spans()) == 1
 
 
@@ -304,9 +306,9 @@ def test_without_one_spans_go_where_the_environment_says(
     monkeypatch.setenv("OTEL_SERVICE_NAME", environ)
     tracing = open_tracing(lambda _: None)
     assert tracing is not None
-    told = RequestRecord("tg_1", "", "POST", "/")
-    told.status = 200
-    tracing.begin(told, {}).end(told)
+    record = RequestRecord("tg_1", "POST", "/")
+    record.response.status = 200
+    tracing.begin(record, {}).end(record)
     tracing.close()
     exporter = FakeExporter.made[-1]
     (span,) = exporter.get_finished_spans()

@@ -158,12 +158,15 @@ def test_the_spans_say_who_failed_and_that_the_request_did_not(provider: Hostile
     upstreams, models = config_of(provider)
     config = config_for(None, models=models, settings="tracing = true", upstreams=upstreams)
     app = Gateway(
-        config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"), tracing=Tracing(spans)
+        config,
+        upstreams=Upstreams(config),
+        request_log=RequestLog(max_remembered=10, form="off"),
+        tracing=Tracing(spans),
     )
     with running(app) as url:
         served = Served(url, app)
         assert ask(served, *request(case)).status == 200
-        told = served.told[-1]
+        record = served.records[-1]
     bad, well, whole_request = exporter.get_finished_spans()
     assert [span.status.status_code for span in (bad, well, whole_request)] == [
         StatusCode.ERROR,
@@ -172,8 +175,8 @@ def test_the_spans_say_who_failed_and_that_the_request_did_not(provider: Hostile
     ]
     assert dict(well.attributes or {})["gen_ai.usage.input_tokens"] == 7
     assert "gen_ai.usage.input_tokens" not in dict(bad.attributes or {})
-    assert (told.is_broken, told.error, len(told.failures)) == (False, "", 1)
-    assert told.first_byte is None or told.first_byte >= 0
+    assert (record.response.is_broken, record.response.error, len(record.calls.failures)) == (False, "", 1)
+    assert record.times.first_byte is None or record.times.first_byte >= 0
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -181,7 +184,9 @@ def test_the_breaker_of_the_one_that_failed_counts_and_that_of_the_other_does_no
     upstreams, models = config_of(provider)
     upstreams = upstreams.replace("breaker_failures = 10000", "breaker_failures = 1")
     config = config_for(None, models=models, upstreams=upstreams)
-    with running(Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"))) as url:
+    with running(
+        Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(max_remembered=10, form="off"))
+    ) as url:
         assert ask(url, *request(case)).status == 200
         asked = len(provider.heads)
         again = ask(url, *request(case))
@@ -196,13 +201,13 @@ def test_where_the_next_one_fails_too_its_own_failure_is_told(provider: Hostile,
     last = '[upstreams.last]\nurl = "http://127.0.0.1:9/v1"\n'
     models = {"all": f'["bad/limit-{stream}", "last/m"]'}
     config = config_for(None, models=models, upstreams=upstreams + last)
-    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(most=10, form="off"))
+    app = Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(max_remembered=10, form="off"))
     with running(app) as url:
         served = Served(url, app)
         got = ask(served, *request_of("anthropic", "all", stream=stream == "stream"))
-        told = served.told[-1]
+        record = served.records[-1]
     assert got.status == 502
     assert "last (127.0.0.1:9) cannot be reached" in got.body["error"]["message"]
     assert "limit" not in got.body["error"]["message"]
-    assert told.failures == [("bad", "server"), ("last", "unreachable")]
-    assert (told.usage, told.is_broken) == (None, False)
+    assert record.calls.failures == [("bad", "server"), ("last", "unreachable")]
+    assert (record.reply.usage, record.response.is_broken) == (None, False)

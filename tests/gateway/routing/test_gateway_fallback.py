@@ -140,7 +140,7 @@ def test_a_busy_provider_is_asked_again_after_the_time_that_it_says(simulated: S
         simulated.fault("429,retry_after=0.05", times=2)
         assert asked_of(served).status == 200
     assert [status for _, status in providers(simulated)] == [429, 429, 200]
-    assert served.told[-1].retried
+    assert served.records[-1].calls.retry_reason
 
 
 def test_a_provider_that_wants_too_long_a_wait_is_not_waited_for(simulated: Server) -> None:
@@ -167,7 +167,7 @@ def test_a_provider_that_is_down_is_not_asked_for_a_while(simulated: Server) -> 
     with chain(simulated, entry, down) as served:
         path, body = request_of("anthropic", "chain")
         said = [ask(served, path, body) for _ in range(4)]
-        reasons = [told.failures for told in served.told]
+        reasons = [record.calls.failures for record in served.records]
         alone = request_of("anthropic", "down/gpt-4.1")
         refused = ask(served, *alone)
     assert [got.status for got in said] == [200] * 4

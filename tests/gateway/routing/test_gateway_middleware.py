@@ -47,7 +47,7 @@ def test_a_step_sees_the_request_and_the_reply_of_every_client(simulated: Server
     with gateway(simulated, middleware=[step]) as served:
         path, body = request_of(protocol, MODEL, stream=stream)
         assert ask(served, path, body).status == 200
-        assert served.told[-1].error == ""
+        assert served.records[-1].response.error == ""
     (request,), (response,) = step.requests, step.responses
     assert request.provider_id == "mistral"
     assert request.model == MODEL
@@ -144,4 +144,4 @@ def test_a_step_that_fails_on_what_was_streamed_does_not_cut_the_stream(simulate
         path, body = request_of("anthropic", MODEL, stream=True)
         got = ask(served, path, body)
         assert got.events[-1] == {"type": "message_stop"}
-        assert "too late" in served.told[-1].error
+        assert "too late" in served.records[-1].response.error

@@ -54,7 +54,7 @@ def test_a_refused_connection_is_a_502_that_names_the_upstream_and_says_what_to_
     assert f"gone (127.0.0.1:{port}) cannot be reached: the connection was refused" in message
     assert "check that it is running, and its url" in message
     assert "overloaded" not in got.data.decode().lower()
-    assert "unreachable" in served.told[-1].failures[-1]
+    assert "unreachable" in served.records[-1].calls.failures[-1]
 
 
 @pytest.mark.parametrize("protocol", ALL)
@@ -72,10 +72,10 @@ def test_every_protocol_tells_it_so_that_a_gateway_behind_it_reads_the_same(prot
 def test_the_sdks_raise_what_they_try_again(served: Served) -> None:
     messages: Any = [{"role": "user", "content": "hi"}]
     with openai.OpenAI(base_url=f"{served.url}/v1", api_key=KEY, max_retries=1) as client:
-        before = len(served.told)
+        before = len(served.records)
         with pytest.raises(openai.InternalServerError, match="cannot be reached"):
             client.chat.completions.create(model=MODEL, messages=messages)
-        assert len(served.told) == before + 2
+        assert len(served.records) == before + 2
     with anthropic.Anthropic(base_url=served.url, api_key=KEY, max_retries=0) as other:
         with pytest.raises(anthropic.InternalServerError, match="cannot be reached") as raised:
             other.messages.create(model=MODEL, max_tokens=5, messages=messages)

@@ -226,7 +226,7 @@ def test_D2_thinking_that_its_provider_does_not_know_is_left_out_and_that_is_rem
         first = ask(served, path, body)
         assert first.status == 200, first.data
         assert [request.status for request in simulated.requests] == [400, 200]
-        assert served.told[-1].retried
+        assert served.records[-1].calls.retry_reason
         again = ask(served, path, body)
         assert again.status == 200
         assert [request.status for request in simulated.requests] == [400, 200, 200]

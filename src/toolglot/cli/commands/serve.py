@@ -146,7 +146,7 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
         if (value := getattr(arguments, name)) is not None:
             words += [f"--{name}={value}"]
     words += ["--no-simulate"] if arguments.no_simulate else []
-    request_log = RequestLog(most=0, form=config.gateway.log)
+    request_log = RequestLog(max_remembered=0, form=config.gateway.log)
     settings = config.gateway
     return Supervisor(
         words,

@@ -1,7 +1,7 @@
 """How much each client uses, and whether it may use more.
 
-    ticket = await meter.admit(client, told, size)      # raises what the client is told where it may not
-    meter.record(ticket, told)                          # at the end, however it ended
+    ticket = await meter.admit(client, record, size)    # raises the refusal that the client gets
+    meter.record(ticket, record)                        # at the end, however it ended
 
 Everything is counted in memory, and added to the store in one batch a second; what the store answers are the totals of
 all processes. So a request reads no disk, after a client's first one. Processes know of each other's use two or three
@@ -33,7 +33,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing, Period, Unit
 from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.http.requests import refusal
-from toolglot.gateway.observability.request_log import RequestRecord
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.routing.model_names import matches, spellings
 from toolglot.gateway.state.bounded_store import STORE_SECONDS
 from toolglot.protocols.errors.failures import ProviderError
@@ -112,14 +112,14 @@ class Total:
         self.is_sending = True
         try:
             if self._sending:
-                await self._told(store, name, writer)
+                await self._record(store, name, writer)
             if self._pending:
                 self._sending, self._pending, self._addition = self._pending, {}, addition
-                await self._told(store, name, writer)
+                await self._record(store, name, writer)
         finally:
             self.is_sending = False
 
-    async def _told(self, store: Store, name: Name, writer: str) -> None:
+    async def _record(self, store: Store, name: Name, writer: str) -> None:
         try:
             self._heard = await store.add(*name, self._sending, until=self.until, once=(writer, self._addition))
         except InputError:  # no store takes it, however often it is told
@@ -210,7 +210,7 @@ class Meter:
             "permission", f"the key {key.name!r} may not use {mask(model)[:200]!r}; it may use {allowed}", 403
         )
 
-    async def admit(self, client: str, told: RequestRecord, size: int = 0) -> Ticket:
+    async def admit(self, client: str, record: RequestRecord, size: int = 0) -> Ticket:
         """Let a request of so many bytes pass, or raise why not."""
         rule = self._rule(client)
         if rule is None:
@@ -218,7 +218,7 @@ class Meter:
         await self._known(client)
         now = self._clock()
         if rule.has_money:
-            self._refuse_unpriced(rule.key, told)
+            self._refuse_unpriced(rule.key, record)
         self._refuse_overdrawn(rule, client, now)
         self._refuse_hasty(rule, client, now)
         ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MOST_SUPPOSED))
@@ -226,11 +226,11 @@ class Meter:
         self._slot(client, now).add({"requests": 1})
         return ticket
 
-    def afford(self, client: str, told: RequestRecord) -> None:
+    def afford(self, client: str, record: RequestRecord) -> None:
         """Refuse a model without a price to a key with a budget of money; for the one that is asked now."""
         rule = self._rule(client)
         if rule is not None and rule.has_money:
-            self._refuse_unpriced(rule.key, told)
+            self._refuse_unpriced(rule.key, record)
 
     def take_over(self, other: Meter) -> None:
         """Go on with what another one has counted, where nothing is written down."""
@@ -246,21 +246,21 @@ class Meter:
             rule = self._rules[client] = KeyLimits(key)
         return rule if rule.is_limited else None
 
-    async def passing(self, client: str, told: RequestRecord) -> AbstractContextManager[None]:
+    async def passing(self, client: str, record: RequestRecord) -> AbstractContextManager[None]:
         """While a request is passed on that is not translated: nobody counts its tokens, or knows its model."""
         key = self._ring.key_of(client)
         if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
             message = f"the key {key.name!r} has limits that cannot be kept at this address: its use is not counted"
             raise refusal("permission", message, 403)
-        ticket = await self.admit(client, told)
-        return self._recorded(ticket, told)
+        ticket = await self.admit(client, record)
+        return self._recorded(ticket, record)
 
     @contextmanager
-    def _recorded(self, ticket: Ticket, told: RequestRecord) -> Iterator[None]:
+    def _recorded(self, ticket: Ticket, record: RequestRecord) -> Iterator[None]:
         try:
             yield
         finally:
-            self.record(ticket, told)
+            self.record(ticket, record)
 
     async def _known(self, client: str) -> None:
         """See to it that the totals of a client are known."""
@@ -288,9 +288,9 @@ class Meter:
                     self._minutes.setdefault(client, {})[int(row.key)] = total
         self._loaded[client] = begun
 
-    def _refuse_unpriced(self, key: ClientKey, told: RequestRecord) -> None:
-        if not told.is_simulated and self._prices.of(told.sent_model, told.upstream) is None:
-            model = mask(f"{told.upstream}/{told.sent_model}")[:200]
+    def _refuse_unpriced(self, key: ClientKey, record: RequestRecord) -> None:
+        if not record.route.is_simulated and self._prices.of(record.route.model, record.route.upstream) is None:
+            model = mask(f"{record.route.upstream}/{record.route.model}")[:200]
             message = (
                 f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; who runs this "
                 f'gateway can write it into toolglot.toml: [prices."{model}"]'
@@ -327,7 +327,7 @@ class Meter:
 
     # --- after --------------------------------------------------------------------------------------
 
-    def record(self, ticket: Ticket, told: RequestRecord) -> None:
+    def record(self, ticket: Ticket, record: RequestRecord) -> None:
         """Count what a request has used, as far as its provider said; once."""
         if ticket.is_over:
             return
@@ -335,19 +335,19 @@ class Meter:
         client, rule, now = ticket.client, ticket.rule, self._clock()
         if ticket.supposed:
             self._supposed[client] -= ticket.supposed
-        counts: Mapping[str, int] = told.usage or _NO_COUNTS
-        if not counts and _is_answered(told) and ticket.supposed:
+        counts: Mapping[str, int] = record.reply.usage or _NO_COUNTS
+        if not counts and _is_answered(record) and ticket.supposed:
             counts = {"input_tokens": ticket.supposed}
         # In billionths of a dollar; None: not known. A stand-in costs nothing.
         cost: int | None = 0
-        if counts and not told.is_simulated:
-            cost = self._prices.billionths(told.sent_model, counts, told.upstream)
+        if counts and not record.route.is_simulated:
+            cost = self._prices.billionths(record.route.model, counts, record.route.upstream)
         if rule is not None:
             tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
             if tokens:
                 self._spend(rule, client, tokens, cost or 0, now)
         if self._store is not None:
-            self._count(client, told, counts, cost, now)
+            self._count(client, record, counts, cost, now)
 
     def _spend(self, rule: KeyLimits, client: str, tokens: int, cost: int, now: float) -> None:
         starts = period_of(now)
@@ -358,11 +358,13 @@ class Meter:
         if rule.rates:
             self._slot(client, now).add({"tokens": tokens})
 
-    def _count(self, client: str, told: RequestRecord, counts: Mapping[str, int], cost: int | None, now: float) -> None:
+    def _count(
+        self, client: str, record: RequestRecord, counts: Mapping[str, int], cost: int | None, now: float
+    ) -> None:
         owner = client if self._ring.is_demanded else ANYONE
         amounts: dict[str, float] = {"requests": 1}
-        is_answered = _is_answered(told)
-        if not is_answered or told.error:
+        is_answered = _is_answered(record)
+        if not is_answered or record.response.error:
             amounts["failed"] = 1
         for name, count in counts.items():
             if count and name in _COUNTED:
@@ -371,21 +373,21 @@ class Meter:
             amounts["cost"] = cost
         if cost is None:
             amounts["unpriced"] = 1
-        if is_answered and not told.usage:
+        if is_answered and not record.reply.usage:
             amounts["uncounted"] = 1
-        name = self._usage_name(owner, period_of(now)["day"], told)
+        name = self._usage_name(owner, period_of(now)["day"], record)
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
 
-    def _usage_name(self, owner: str, day: str, told: RequestRecord) -> str:
+    def _usage_name(self, owner: str, day: str, record: RequestRecord) -> str:
         """The key of a row of usage; a client that makes up names does not make up rows."""
         known = self._models.get((owner, day))
         if known is None:
             known = self._models[owner, day] = {}
-        upstream = f"{told.upstream} (simulated)" if told.is_simulated else told.upstream
-        pair = (upstream, told.sent_model)
+        upstream = f"{record.route.upstream} (simulated)" if record.route.is_simulated else record.route.upstream
+        pair = (upstream, record.route.model)
         found = known.get(pair)
         if found is None:
-            model = (mask(told.sent_model)[:LONGEST_MODEL] or PASSED_ON) if len(known) < MOST_MODELS else OTHERS
+            model = (mask(record.route.model)[:LONGEST_MODEL] or PASSED_ON) if len(known) < MOST_MODELS else OTHERS
             found = usage_key(day, upstream, model)
             if len(known) < MOST_MODELS:
                 known[pair] = found
@@ -501,8 +503,8 @@ class Meter:
 # --- names of rows, and time ------------------------------------------------------------------------
 
 
-def _is_answered(told: RequestRecord) -> bool:
-    return 200 <= told.status < 300
+def _is_answered(record: RequestRecord) -> bool:
+    return 200 <= record.response.status < 300
 
 
 def usage_key(day: str, upstream: str, model: str) -> str:

@@ -30,8 +30,9 @@ from toolglot.gateway.http.graceful_shutdown import STOPPING, taken_back
 from toolglot.gateway.http.keep_alive import KeepAlive
 from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, refusal
-from toolglot.gateway.observability.report_counts import tallied
-from toolglot.gateway.observability.request_log import RequestRecord, header_of
+from toolglot.gateway.observability.record_text import report_header
+from toolglot.gateway.observability.report_counts import count_entries
+from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
 from toolglot.gateway.routing.load_balancing import conversation_key, ordered
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
 from toolglot.gateway.routing.model_names import SIMULATED
@@ -90,15 +91,15 @@ class ModelRequest:
     """One request to a model."""
 
     def __init__(
-        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
     ) -> None:
         self._services = services
         self._config = services.config
         self._endpoint = endpoint
         self._request = request
         self._channel = request.channel
-        self._told = told
-        self._asking = UpstreamCall(services, endpoint, request, told)
+        self._record = record
+        self._asking = UpstreamCall(services, endpoint, request, record)
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
@@ -123,22 +124,22 @@ class ModelRequest:
                     await self._answer(received, route, entries)
                 except (ProviderError, RefusedError) as error:
                     # A switch never happens inside a turn: once the client has seen some of an answer, it is its own.
-                    if self._told.status or place + 1 == len(routes) or not moves_on(error):
+                    if self._record.response.status or place + 1 == len(routes) or not moves_on(error):
                         raise
                     entries.append(_switched(route, routes[place + 1], error))
-                    self._told.start_over()
+                    self._record.restart()
                 else:
                     return
         finally:
             if self._ticket is not None:
-                self._services.meter.record(self._ticket, self._told)
+                self._services.meter.record(self._ticket, self._record)
 
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
         upstream = self._use(route)
         await in_step(self._services.upstreams.breaker(upstream).running)
         if self._has_rules:
-            self._services.meter.afford(self._request.client, self._told)
+            self._services.meter.afford(self._request.client, self._record)
         if self._endpoint.source == RESPONSES:
             received = await self._joined(received, upstream)
         self._asking.said = received.given
@@ -150,7 +151,7 @@ class ModelRequest:
             raise
         except ProviderError as error:
             asked.breaker.failed(error.failure)
-            self._told.failures.append((upstream.name, error.failure.kind))
+            self._record.calls.fail(upstream.name, error.failure.kind)
             raise
         except BaseException:
             asked.breaker.gave_up()
@@ -179,9 +180,9 @@ class ModelRequest:
         meter, client = self._services.meter, self._request.client
         self._has_rules = self._services.ring.key_of(client) is not None
         if self._has_rules:
-            meter.permit(client, self._told.model)
+            meter.permit(client, self._record.request.model)
         if is_used and self._has_rules:
-            self._ticket = await meter.admit(client, self._told, len(self._request.body))
+            self._ticket = await meter.admit(client, self._record, len(self._request.body))
         elif is_used:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain:
@@ -206,8 +207,8 @@ class ModelRequest:
         return received
 
     def _routed(self, received: ReceivedRequest) -> list[Route]:
-        said, told = received.conversation, self._told
-        told.model, told.is_stream = said.model, bool(said.options.stream)
+        said = received.conversation
+        self._record.request.name_model(said.model, is_stream=bool(said.options.stream))
         route = self._services.router.route(said.model)
         if not route.others and not route.weights:
             routes = [route]
@@ -219,13 +220,13 @@ class ModelRequest:
         return routes
 
     def _use(self, route: Route) -> Upstream:
-        """The upstream of a route, which is told to be the one that is asked."""
+        """The upstream of a route, which is recorded as the one that is called."""
         if self._way is not None and self._way[0] is route:
             return self._way[1]
-        upstream, told = self._services.upstreams.of(route), self._told
+        upstream = self._services.upstreams.of(route)
         self._way = (route, upstream)
         self._asking.settings = route.settings
-        told.upstream, told.sent_model, told.is_simulated = upstream.name, route.model, upstream.is_simulated
+        self._record.route = RecordedRoute(upstream.name, route.model, upstream.is_simulated)
         return upstream
 
     async def _joined(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
@@ -271,7 +272,7 @@ class ModelRequest:
     async def _whole(self, asked: UpstreamReply) -> Failure | None:
         out, answer, upstream = asked.out, asked.answer, asked.upstream
         data, values = await self._held_whole(asked)
-        self._told.heard = time.perf_counter()
+        self._record.times.hear_whole()
         size = max(len(data), len(self._request.body))
         replied = await offloading.run(self._asking.values + values, size, lambda: self._reply(data, out))
         await in_step(asked.breaker.running - 1)
@@ -282,15 +283,15 @@ class ModelRequest:
                 self._shown, given, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
             written = written if body == given else msgspec.json.encode(body)
-        if (serves := self._tell_reply(out, reply.said, reply.reply)) or self._endpoint.source == RESPONSES:
+        if (serves := self._note_reply(out, reply.said, reply.reply)) or self._endpoint.source == RESPONSES:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
         if self._unkept:
-            self._told.reply_entries += tuple(self._unkept)
+            self._record.reply.add(*self._unkept)
         if self._is_unstored:
             body = {**body, "store": False}
             written = msgspec.json.encode(body)
-        self._told.status, self._told.is_answered = 200, True
-        self._told.sends()
+        self._record.response.complete(200)
+        self._record.times.send()
         await self._channel.answer(200, self._headers(out, answer), written)
         return None
 
@@ -324,7 +325,7 @@ class ModelRequest:
         except LimitError as error:  # nothing that the client sent, or could send otherwise
             raise ProviderError(from_answer_limit(error)) from error
         body = self._dated(reply.body, out)
-        self._told.reply_entries = tallied(reply.report.entries)
+        self._record.reply.report(count_entries(reply.report.entries))
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
     async def _stream(self, asked: UpstreamReply) -> Failure | None:
@@ -346,8 +347,8 @@ class ModelRequest:
         content_type = JsonArray.CONTENT_TYPE if array is not None else translator.content_type
 
         async def give(data: bytes) -> None:
-            if not self._told.status:
-                self._told.status = 200
+            if not self._record.response.status:
+                self._record.response.begin(200)
                 kind = {"content-type": content_type, **_UNBUFFERED}
                 await self._channel.begin(200, kind | self._headers(out, asked.answer))
             await self._channel.give(data)
@@ -364,24 +365,24 @@ class ModelRequest:
                     is_kept = True
                     await self._streamed(out, translator, upstream)
                 pings.stirred()
-                if not self._told.sent:
-                    self._told.sends()
+                if not self._record.times.sent:
+                    self._record.times.send()
                 written = unstored_events(data) if self._is_unstored else data
                 await give(written if array is None else array.add(written))
             if not is_kept:  # some protocols end with their bytes, and not with an event
                 await self._streamed(out, translator, upstream)
-            self._told.is_answered = True
+            self._record.response.complete()
             await give(array.end() if array is not None else b"")
             await self._channel.end()
         except BaseException:
-            if not translator.is_over and self._told.status and taken_back(self._told):
+            if not translator.is_over and self._record.response.status and taken_back(self._record):
                 await self._cut(translator, give, array)
                 return None
             translator.close()
             raise
         finally:
             pings.end()
-            await self._tell_stream(translator)
+            await self._note_stream(translator)
         return translator.failure
 
     async def _cut(
@@ -389,18 +390,18 @@ class ModelRequest:
     ) -> None:
         """The end of a stream for which there is no time: as an error of its protocol."""
         data = translator.fail(STOPPING)
-        self._told.is_answered = True
+        self._record.response.complete()
         await give(data if array is None else array.add(data) + array.end())
         await self._channel.end()
 
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
-        return _REPLY_IDS.get(self._endpoint.source, "") + self._told.id.removeprefix("tg_")
+        return _REPLY_IDS.get(self._endpoint.source, "") + self._record.id.removeprefix("tg_")
 
     def _reply_model(self, out: ConvertedRequest) -> str:
         """What an answer names as its model: a simulated one does not pass for the real one."""
-        told = self._told
-        return f"{SIMULATED}/{told.upstream}/{out.model}" if told.is_simulated else ""
+        record = self._record
+        return f"{SIMULATED}/{record.route.upstream}/{out.model}" if record.route.is_simulated else ""
 
     def _dated(self, body: Fields, out: ConvertedRequest) -> Fields:
         """A reply with what the core cannot know: when it was made, and what the request asked for."""
@@ -418,8 +419,8 @@ class ModelRequest:
         waiting = _Waiting(self._request)
         try:
             async for piece in pieces:
-                if not self._told.sent:
-                    self._told.hears()
+                if not self._record.times.sent:
+                    self._record.times.hear_piece()
                 data = await self._fed_apart(translator, piece) if waiting.add(piece) else translator.feed(piece)
                 size += len(piece)
                 if data:
@@ -445,7 +446,7 @@ class ModelRequest:
 
     def _broken(self, translator: StreamTranslator, error: ProviderError) -> bytes:
         """The end of a stream that broke off. What the gateway itself refuses is raised while that is possible."""
-        if isinstance(error, GatewayRefusal) and not self._told.status:
+        if isinstance(error, GatewayRefusal) and not self._record.response.status:
             raise error
         return translator.fail(error)
 
@@ -460,11 +461,11 @@ class ModelRequest:
     async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
         """The stream is over, and its end not yet sent. One that failed before it began is no stream, but an error."""
         if translator.failure is not None:
-            if not self._told.status:
+            if not self._record.response.status:
                 raise ProviderError(translator.failure)
             return
         body = translator.final_body if self._endpoint.source == RESPONSES else None
-        if (serves := self._tell_reply(out, translator.said, translator.reply)) or body is not None:
+        if (serves := self._note_reply(out, translator.said, translator.reply)) or body is not None:
             await self._keep(serves, out, translator.said, translator.reply, upstream, body)
         if self._shown is not None:
             self._show_stream(self._shown, translator.reply, upstream)
@@ -477,33 +478,32 @@ class ModelRequest:
                 shown, reply, protocol=protocol, source=self._endpoint.source, provider=upstream.target
             )
         except (InputError, MiddlewareError) as error:
-            self._told.error = f"a middleware failed on what was streamed: {error}"
+            self._record.response.note(f"a middleware failed on what was streamed: {error}")
 
-    async def _tell_stream(self, translator: StreamTranslator) -> None:
-        """Tell how a stream went. One of which the client got nothing is no stream: it is told as an error."""
+    async def _note_stream(self, translator: StreamTranslator) -> None:
+        """Record how a stream went. One of which the client got nothing is not a stream but an error."""
         values = VALUES_A_BLOCK * len(translator.reply.turn.blocks)
-        self._told.reply_entries = await offloading.run(
-            values, 0, lambda: tallied((*translator.report.entries, *self._unkept))
+        self._record.reply.report(
+            await offloading.run(values, 0, lambda: count_entries((*translator.report.entries, *self._unkept)))
         )
         self._count(translator.reply)
-        if translator.failure is not None and self._told.status:
-            self._told.is_broken = True
+        if translator.failure is not None and self._record.response.status:
             if translator.failure is not STOPPING:
-                self._told.failures.append((self._told.upstream, translator.failure.kind))
-            said = f"{translator.failure.kind}: {translator.failure.message}"
-            self._told.error = self._services.own_keys.hidden(said)
+                self._record.calls.fail(self._record.route.upstream, translator.failure.kind)
+            error = f"{translator.failure.kind}: {translator.failure.message}"
+            self._record.response.fail(self._services.own_keys.hidden(error))
 
-    def _tell_reply(self, out: ConvertedRequest, said: Reply, told: Reply) -> bool:
-        """Tell what came; whether the vault may have to keep something of it."""
-        self._count(told)
-        self._told.stop, self._told.reply_model = told.stop or "", said.model
+    def _note_reply(self, out: ConvertedRequest, original: Reply, reply: Reply) -> bool:
+        """Record what came. Returns whether the vault may have to keep something of it."""
+        self._count(reply)
+        self._record.reply.end(reply.stop or "", original.model)
         is_renamed = self._asking.said.model != out.model
         return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
 
     def _count(self, reply: Reply) -> None:
         """Note the tokens that its provider says an answer took; what cannot be true is estimated."""
         if reply.usage is None:
-            self._told.usage = None
+            self._record.reply.count(None)
             return
         usage = believed(reply.usage)
         counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
@@ -511,21 +511,26 @@ class ModelRequest:
             counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
             counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)
             entry = Entry(action="assumed", reason=f"{NOT_BELIEVED}; they are estimated", fault="loss", path="$.usage")
-            if entry not in self._told.reply_entries:
-                self._told.reply_entries += (entry,)
-        self._told.usage = counts
+            if entry not in self._record.reply.entries:
+                self._record.reply.add(entry)
+        self._record.reply.count(counts)
 
     async def _keep(
-        self, serves: bool, out: ConvertedRequest, said: Reply, told: Reply, upstream: Upstream, body: Fields | None
+        self,
+        serves: bool,
+        out: ConvertedRequest,
+        original: Reply,
+        reply: Reply,
+        upstream: Upstream,
+        body: Fields | None,
     ) -> None:
         """Keep what the client does not: for its own next request, or because its protocol says so. What the store did
-        not take is told with the answer."""
+        not take is reported with the answer."""
         asked = await self._asking.apart(self._given_fields) if body is not None and self._is_responses else None
         try:
-            is_stored = await self._kept(serves, out, said, told, upstream, (asked, body))
+            is_stored = await self._kept(serves, out, original, reply, upstream, (asked, body))
         except StoreError as error:  # the answer is there, and it is the client's
-            self._told.error = f"nothing was kept: {error}"
-            self._told.store_errors += 1
+            self._record.response.store_failed(f"nothing was kept: {error}")
             is_stored = False
             if serves:
                 self._unkept.append(UNKEPT)
@@ -537,8 +542,8 @@ class ModelRequest:
         self,
         serves: bool,
         out: ConvertedRequest,
-        said: Reply,
-        told: Reply,
+        original: Reply,
+        reply: Reply,
         upstream: Upstream,
         exchanged: tuple[Fields | None, Fields | None],
     ) -> bool:
@@ -546,7 +551,7 @@ class ModelRequest:
         client = self._request.client
         if serves:
             home = upstream.home(out.model, out.target.name)
-            await self._services.vault.keep(client, self._asking.said, said, told, home, self._asking.apart)
+            await self._services.vault.keep(client, self._asking.said, original, reply, home, self._asking.apart)
         asked, body = exchanged
         if asked is None or body is None:
             return False
@@ -565,16 +570,16 @@ class ModelRequest:
 
     def _headers(self, out: ConvertedRequest, answer: HttpResponse) -> dict[str, str]:
         headers = {
-            "x-toolglot-request": self._told.id,
-            "x-toolglot-report": header_of(
-                self._told.entries, self._told.reply_entries, is_same=out.data is self._request.body
+            "x-toolglot-request": self._record.id,
+            "x-toolglot-report": report_header(
+                self._record.sent.entries, self._record.reply.entries, is_same=out.data is self._request.body
             ),
-            **self._told.answered_by(out.model),
+            **self._record.upstream_headers(out.model),
         }
         given = answer.headers
         if out.source.protocol == out.target.protocol:
             headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
-        named = given.get("request-id") or given.get("x-request-id") or self._told.id
+        named = given.get("request-id") or given.get("x-request-id") or self._record.id
         headers[get(out.source.protocol).client_request_id_header] = named
         hidden, all_of_it = self._services.own_keys.hidden, "\n".join(headers.values())
         if hidden(all_of_it) == all_of_it:

@@ -18,7 +18,9 @@ from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.http.worker_links import WorkerLinks
-from toolglot.gateway.observability.request_log import SIMULATED_HEADER, RequestLog, RequestRecord
+from toolglot.gateway.observability.record_text import describe, summarize
+from toolglot.gateway.observability.request_log import RequestLog
+from toolglot.gateway.observability.request_record import SIMULATED_HEADER, RequestRecord
 from toolglot.gateway.services import Services
 from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
@@ -59,20 +61,20 @@ class InformationEndpoints:
             "openapi": self._openapi,
         }
 
-    async def run(self, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord) -> None:
-        status, body, headers = await self._runs[endpoint.action](endpoint, request, told)
-        told.status, told.is_answered = status, True
+    async def run(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
+        status, body, headers = await self._runs[endpoint.action](endpoint, request, record)
+        record.response.complete(status)
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        simulated = SIMULATED_HEADER if told.is_simulated else {}
-        await request.channel.answer(status, {"x-toolglot-request": told.id, **simulated, **headers}, data)
+        simulated = SIMULATED_HEADER if record.route.is_simulated else {}
+        await request.channel.answer(status, {"x-toolglot-request": record.id, **simulated, **headers}, data)
 
     # --- counts -------------------------------------------------------------------------------------
 
     async def _count(
-        self, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         """The upstream's own count where it has one; otherwise an estimate, which is marked."""
-        exchange = ModelRequest(self._services, endpoint, request, told)
+        exchange = ModelRequest(self._services, endpoint, request, record)
         out, upstream = await exchange.rendered()
         count = await _counted(out, upstream)
         is_estimate = count is None
@@ -85,7 +87,7 @@ class InformationEndpoints:
     # --- models -------------------------------------------------------------------------------------
 
     async def _models(
-        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         ring, client = self._services.ring, request.client
         models = usable(
@@ -94,13 +96,13 @@ class InformationEndpoints:
         return 200, listing(endpoint.source, models, request.query), {}
 
     async def _model(
-        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         self._services.meter.permit(request.client, endpoint.model)
         return 200, one(endpoint.source, await self._named(endpoint.model)), {}
 
     async def _show(
-        self, _endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         try:
             body = msgspec.json.decode(request.body or b"{}")
@@ -113,7 +115,7 @@ class InformationEndpoints:
         return 200, shown(await self._named(named)), {}
 
     async def _version(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, version(), {}
 
@@ -159,7 +161,7 @@ class InformationEndpoints:
     # --- stored responses ---------------------------------------------------------------------------
 
     async def _response(
-        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         found = await self._services.responses.answer(
             request.client, endpoint.action, request.method, endpoint.name, request.query
@@ -169,12 +171,12 @@ class InformationEndpoints:
     # --- the gateway itself -------------------------------------------------------------------------
 
     async def _root(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, {"name": "toolglot", "version": __version__, "docs": "docs/gateway.md"}, {}
 
     async def _health(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         said: dict[str, Any] = {"status": "ok"}
         if self._services.config.simulates_known:
@@ -184,7 +186,7 @@ class InformationEndpoints:
         return 200, said, {}
 
     async def _ready(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         reason = await self._services.store_watch.why_not()
         if reason:
@@ -192,26 +194,26 @@ class InformationEndpoints:
         return 200, {"status": "ready"}, {}
 
     async def _openapi(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, document_bytes(is_demanded=self._services.ring.is_demanded), {}
 
     async def _requests(
-        self, _endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         if self._worker_links is not None:
             return 200, {"requests": await self._worker_links.requests(self._whose(request))}, {}
-        return 200, {"requests": [told.summary() for told in self._request_log.latest(self._whose(request))]}, {}
+        return 200, {"requests": [summarize(record) for record in self._request_log.latest(self._whose(request))]}, {}
 
     def _whose(self, request: ClientRequest) -> str | None:
         """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
         return request.client if self._services.ring.is_demanded else None
 
     async def _request(
-        self, endpoint: GatewayEndpoint, request: ClientRequest, _told: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        told = self._request_log.find(endpoint.name, self._whose(request))
-        page = told.page() if told is not None else None
+        record = self._request_log.find(endpoint.name, self._whose(request))
+        page = describe(record) if record is not None else None
         if page is None and self._worker_links is not None:
             page = await self._worker_links.request(endpoint.name, self._whose(request))
         if page is None:

@@ -19,7 +19,7 @@ from toolglot import profiles
 from toolglot.gateway.endpoints.table import spoken_at
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.own_keys import OwnKeys
-from toolglot.gateway.observability.request_log import RequestRecord
+from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.upstream import HttpResponse, Upstream
 
@@ -56,26 +56,27 @@ class PassThrough:
         self._own_keys = own_keys
         self._is_shared = is_shared
 
-    async def run(self, request: ClientRequest, told: RequestRecord, most: int) -> None:
+    async def run(self, request: ClientRequest, record: RequestRecord, max_bytes: int) -> None:
         source = spoken_at(request.path, request.headers)
         upstream = self._one(source, request)
-        body = await request.read(most)
-        told.upstream, told.target = upstream.name, upstream.target
+        body = await request.read(max_bytes)
+        record.route, record.sent = RecordedRoute(upstream.name), RecordedRendering(upstream.target)
         query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
         path = request.raw_path + (f"?{query}" if query else "")
         headers = {str(name): request.headers[name] for name in _SENT if name in request.headers}
-        headers |= told.asking(upstream)
+        headers |= record.begin_call(upstream)
         answer = await upstream.send(path, body, headers=headers, method=request.method)
         try:
             pieces = await self._pieces(answer)
             hidden = self._own_keys.hidden
             kept = {name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers}
-            kept |= {"x-toolglot-request": told.id, "x-toolglot-upstream": upstream.name}
-            told.status = answer.status if 200 <= answer.status <= 599 else 502
-            await request.channel.begin(told.status, kept)
+            kept |= {"x-toolglot-request": record.id, "x-toolglot-upstream": upstream.name}
+            status = answer.status if 200 <= answer.status <= 599 else 502
+            record.response.begin(status)
+            await request.channel.begin(status, kept)
             async for piece in pieces:
                 await request.channel.give(piece)
-            told.is_answered = True
+            record.response.complete()
             await request.channel.end()
         finally:
             await answer.close()

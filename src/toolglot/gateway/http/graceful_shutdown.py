@@ -13,7 +13,7 @@ import asyncio
 from typing import Final
 
 from toolglot.conversation import Failure
-from toolglot.gateway.observability.request_log import RequestRecord
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.protocols.errors.failures import ProviderError
 
 STOPPING: Final = Failure("overloaded", "the gateway is stopping: ask again", retry_after=1)
@@ -33,16 +33,16 @@ class GracefulShutdown:
         """Nobody is waited for any more."""
         self._open: dict[RequestRecord, asyncio.Task[None] | None] = {}
 
-    def begin(self, told: RequestRecord, task: asyncio.Task[None] | None) -> None:
+    def begin(self, record: RequestRecord, task: asyncio.Task[None] | None) -> None:
         """A task answers this request."""
-        self._open[told] = task
+        self._open[record] = task
 
-    def end(self, told: RequestRecord) -> None:
-        self._open.pop(told, None)
+    def end(self, record: RequestRecord) -> None:
+        self._open.pop(record, None)
 
-    def refuse_new(self, told: RequestRecord) -> None:
+    def refuse_new(self, record: RequestRecord) -> None:
         """What is asked for while the gateway drains."""
-        if self.is_draining and told.action not in STILL_ANSWERED:
+        if self.is_draining and record.request.action not in STILL_ANSWERED:
             raise ProviderError(STOPPING)
 
     async def drained(self, seconds: float) -> int:
@@ -56,9 +56,9 @@ class GracefulShutdown:
 
     async def cut(self, seconds: float) -> int:
         """End what is open as an error; how many did not end in that time."""
-        for told, task in self._open.items():
-            if task is not None and not told.is_answered:
-                told.is_cut = True
+        for record, task in self._open.items():
+            if task is not None and not record.response.is_complete:
+                record.response.cut()
                 task.cancel()
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
@@ -67,11 +67,10 @@ class GracefulShutdown:
         return len(self._open)
 
 
-def taken_back(told: RequestRecord) -> bool:
+def taken_back(record: RequestRecord) -> bool:
     """Whether a request was cancelled because the gateway ends; then its task goes on, to tell the client."""
     task = asyncio.current_task()
-    if not told.is_cut or task is None:
+    if task is None or not record.response.take_cut():
         return False
-    told.is_cut = False
     task.uncancel()
     return True

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from toolglot.gateway.observability.record_text import describe, summarize
 from toolglot.gateway.observability.request_log import RequestLog
 
 PATIENCE: Final = 2.0
@@ -66,8 +67,8 @@ class WorkerLinks:
         """The last requests of a client, or of all, at whichever worker, the latest first."""
         question: Question = {"ask": "requests", "client": client}
         lists = [self._known(question), *(await self._ask(question)).values()]
-        every = [told for one in lists if isinstance(one, list) for told in one]
-        return sorted(every, key=lambda told: -float(told["time"]))[:MOST_LISTED]
+        every = [summary for summaries in lists if isinstance(summaries, list) for summary in summaries]
+        return sorted(every, key=lambda summary: -float(summary["time"]))[:MOST_LISTED]
 
     async def request(self, name: str, client: str | None) -> Any:
         """All of one request; None: no worker knows it."""
@@ -101,9 +102,9 @@ class WorkerLinks:
         if self._request_log is None:
             return None
         if asked == "requests":
-            return [told.summary() for told in self._request_log.latest(client, MOST_LISTED)]
-        told = self._request_log.find(question.get("name") or "", client)
-        return told.page() if told is not None else None
+            return [summarize(record) for record in self._request_log.latest(client, MOST_LISTED)]
+        record = self._request_log.find(question.get("name") or "", client)
+        return describe(record) if record is not None else None
 
 
 async def _asked(path: Path, question: Question) -> Any:

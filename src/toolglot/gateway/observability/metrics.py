@@ -1,8 +1,8 @@
 """What the gateway counts of itself, as Prometheus reads it at `GET /metrics`.
 
     metrics = Metrics()
-    metrics.begin(told)         # a request has come
-    metrics.end(told)           # it is over: a listener of the `Teller`
+    metrics.begin(record)       # a request has come
+    metrics.end(record)         # it is over: a listener of the `RequestLog`
     metrics.text(vault.hits, vault.misses)
 
 Laws: a request costs a few additions, however many there were. What a client can choose never makes it grow without
@@ -26,8 +26,8 @@ from typing import Final, Literal, NamedTuple
 from toolglot import __version__, profiles
 from toolglot.errors import InputError
 from toolglot.gateway.http.body_budget import BodyBudget
-from toolglot.gateway.observability.report_counts import tally_of
-from toolglot.gateway.observability.request_log import GONE, RequestRecord
+from toolglot.gateway.observability.report_counts import entry_counts
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.masking import mask
 
@@ -305,64 +305,64 @@ class Metrics:
         self._store_errors = Counter(STORE)
         self._store_errors.add((), 0)
 
-    def begin(self, told: RequestRecord) -> None:
-        self._open.add(told)
+    def begin(self, record: RequestRecord) -> None:
+        self._open.add(record)
 
     def store_failed(self, count: int = 1) -> None:
         self._store_errors.add((), count)
 
-    def end(self, told: RequestRecord) -> None:
+    def end(self, record: RequestRecord) -> None:
         """A request is over. One that came while nothing was counted is not counted either."""
-        if told not in self._open:
+        if record not in self._open:
             return
-        self._open.discard(told)
-        way = self._way(told)
+        self._open.discard(record)
+        way = self._way(record)
         way.requests[0] += 1
-        if told.tries:
-            self._asked(told, way)
-        elif told.status >= 400:
-            self._refusals.add((told.action, _status(told)))
-        if told.store_errors:
-            self.store_failed(told.store_errors)
+        if record.calls.count:
+            self._asked(record, way)
+        elif record.response.status >= 400:
+            self._refusals.add((record.request.action, _status(record)))
+        if record.response.store_errors:
+            self.store_failed(record.response.store_errors)
 
-    def _way(self, told: RequestRecord) -> RequestLabels:
-        status = _status(told)
+    def _way(self, record: RequestRecord) -> RequestLabels:
+        status = _status(record)
         key = (
-            *(told.action, told.source, told.upstream, told.is_simulated),
-            *(told.sent_model, told.is_stream, status),
+            *(record.request.action, record.request.source, record.route.upstream, record.route.is_simulated),
+            *(record.route.model, record.request.is_stream, status),
         )
         way = self._ways.get(key)
         if way is None:
-            upstream = self._upstream(told)
-            model = self._model(upstream, told) if upstream else ""
-            labels = (told.action, told.source, upstream, model, status)
+            upstream = self._upstream(record)
+            model = self._model(upstream, record) if upstream else ""
+            labels = (record.request.action, record.request.source, upstream, model, status)
             way = RequestLabels(labels, self._requests.of(labels))
             if model != OTHER and len(self._ways) < MOST_SERIES:  # `other` may have a name of its own one day
                 self._ways[key] = way
         return way
 
-    def _asked(self, told: RequestRecord, way: RequestLabels) -> None:
-        if told.entries:
-            for (action, gravity, named), count in tally_of(told.entries).kinds.items():
-                self._repairs.add((self._rule(named, told) or action, action, gravity), count)
-        if told.reply_entries:
-            for (action, gravity, _), count in tally_of(told.reply_entries).kinds.items():
+    def _asked(self, record: RequestRecord, way: RequestLabels) -> None:
+        if record.sent.entries:
+            for (action, gravity, named), count in entry_counts(record.sent.entries).kinds.items():
+                self._repairs.add((self._rule(named, record) or action, action, gravity), count)
+        if record.reply.entries:
+            for (action, gravity, _), count in entry_counts(record.reply.entries).kinds.items():
                 self._reply_changes.add((action, gravity), count)
-        for name in told.repeated:
-            self._retries.add((self._upstreams.of(name) if name != told.upstream else way.labels[2],))
-        for name, kind in told.failures:
-            self._errors.add((self._upstreams.of(name) if name != told.upstream else way.labels[2], kind))
-        if told.usage:
-            self._use(told.usage, way)
+        for name in record.calls.repeated:
+            self._retries.add((self._upstreams.of(name) if name != record.route.upstream else way.labels[2],))
+        for name, kind in record.calls.failures:
+            self._errors.add((self._upstreams.of(name) if name != record.route.upstream else way.labels[2], kind))
+        if record.reply.usage:
+            self._use(record.reply.usage, way)
         if way.spreads is None:
-            labels = (way.labels[2], _STREAM[told.is_stream])
+            labels = (way.labels[2], _STREAM[record.request.is_stream])
             way.spreads = (self._duration.of(labels), self._added.of(labels[1:]), self._first_byte.of(labels))
         duration, added, first_byte = way.spreads
-        duration.add(told.seconds)
-        seconds = told.added
+        duration.add(record.times.seconds)
+        seconds = record.added_seconds
         if seconds is not None:
             added.add(seconds)
-            first_byte.add(told.sent - told.arrived)
+            first_byte.add(record.times.sent - record.times.arrived)
 
     def _use(self, usage: Mapping[str, int], way: RequestLabels) -> None:
         for name, count in usage.items():
@@ -372,26 +372,28 @@ class Metrics:
                     tokens = way.tokens[name] = self._tokens.of((*way.labels[2:4], _TOKEN_KINDS[name]))
                 tokens[0] += count
 
-    def _upstream(self, told: RequestRecord) -> str:
+    def _upstream(self, record: RequestRecord) -> str:
         """Stand-ins have names of their own: nothing that they answer is to be taken for a provider's."""
-        if not told.upstream:
+        if not record.route.upstream:
             return ""
-        return self._upstreams.of(f"{told.upstream} (simulated)" if told.is_simulated else told.upstream)
+        return self._upstreams.of(
+            f"{record.route.upstream} (simulated)" if record.route.is_simulated else record.route.upstream
+        )
 
-    def _model(self, upstream: str, told: RequestRecord) -> str:
-        if not told.sent_model:
+    def _model(self, upstream: str, record: RequestRecord) -> str:
+        if not record.route.model:
             return ""
         names = self._models.get(upstream)
         if names is None:
             names = self._models[upstream] = Names(MOST_MODELS)
-        return names.of(family_of(told.sent_model[:LONGEST_NAME]), may_be_new=200 <= told.status < 300)
+        return names.of(family_of(record.route.model[:LONGEST_NAME]), may_be_new=200 <= record.response.status < 300)
 
-    def _rule(self, names: tuple[str, ...], told: RequestRecord) -> str:
+    def _rule(self, names: tuple[str, ...], record: RequestRecord) -> str:
         """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
         for name in names:
             if name in self._rules:
                 return name
-            if len(self._rules) < MOST_SERIES and _is_rule(name, told, self._overrides()):
+            if len(self._rules) < MOST_SERIES and _is_rule(name, record, self._overrides()):
                 self._rules[name] = None
                 return name
         return ""
@@ -420,7 +422,7 @@ class Metrics:
         )
 
     def _gauges(self) -> dict[str, float]:
-        streams = sum(told.is_stream and told.status > 0 for told in self._open)
+        streams = sum(record.request.is_stream and record.response.status > 0 for record in self._open)
         return {
             OPEN.name: len(self._open),
             STREAMS.name: streams,
@@ -430,17 +432,17 @@ class Metrics:
         }
 
 
-def _status(told: RequestRecord) -> str:
-    if told.error == GONE or not told.status:
+def _status(record: RequestRecord) -> str:
+    if record.response.is_gone:
         return "gone"
-    return "broken" if told.is_broken else _CLASSES[told.status // 100]
+    return "broken" if record.response.is_broken else _CLASSES[record.response.status // 100]
 
 
-def _is_rule(named: str, told: RequestRecord, overrides: Overrides | None) -> bool:
+def _is_rule(named: str, record: RequestRecord, overrides: Overrides | None) -> bool:
     if named.startswith(_DEFAULT):
         return named.removeprefix(_DEFAULT) in profiles.KEYS
     try:
-        profile = profiles.get(told.target, told.sent_model, overrides=overrides)
+        profile = profiles.get(record.sent.target, record.route.model, overrides=overrides)
     except InputError:
         return False
     return any(rule.id == named for rule in profile.origins.values())

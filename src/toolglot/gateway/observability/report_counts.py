@@ -1,9 +1,9 @@
 """The entries of a report, counted once: a request that is full of faults has tens of thousands of them.
 
-    told.entries = tallied(out.report.entries)      # where they are made, which is a thread if there are many
-    tally_of(told.entries).gravities                # wherever something is told of them: at no cost
+    entries = count_entries(out.report.entries)     # where they are made, which is a thread if there are many
+    entry_counts(entries).gravities                 # wherever they are reported: at no cost
 
-Law: what is told of a report on the event loop takes the same time however many entries it has.
+Law: what the event loop does with a report takes the same time however many entries it has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MANY: Final = 200
 SHOWN: Final = 3
 """Entries that a header shows."""
 MAX_KINDS: Final = 500
-"""Kinds of changes that are told apart."""
+"""Kinds of changes that are counted apart."""
 LONGEST_REASON: Final = 1_000
 
 _RULE: Final = re.compile(r"\(((?:default:)?[a-z0-9][a-z0-9_.-]{1,80})\)")
@@ -28,7 +28,7 @@ Kind = tuple[str, str, tuple[str, ...]]
 
 
 class EntryCounts:
-    """What is told of entries."""
+    """What is reported of entries."""
 
     __slots__ = ("gravest", "gravities", "kinds")
 
@@ -50,7 +50,7 @@ class EntryCounts:
 class CountedEntries(tuple[Entry, ...]):  # noqa: SLOT001 - it has to hold something
     """Entries that were counted."""
 
-    tally: EntryCounts
+    counts: EntryCounts
 
 
 def rules_in(reason: str) -> tuple[str, ...]:
@@ -58,14 +58,14 @@ def rules_in(reason: str) -> tuple[str, ...]:
     return tuple(_RULE.findall(reason[:LONGEST_REASON])) if "(" in reason else ()
 
 
-def tallied(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def count_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """The entries, counted if they are many."""
     if len(entries) <= MANY:
         return entries
     counted = CountedEntries(entries)
-    counted.tally = EntryCounts(entries)
+    counted.counts = EntryCounts(entries)
     return counted
 
 
-def tally_of(entries: tuple[Entry, ...]) -> EntryCounts:
-    return entries.tally if type(entries) is CountedEntries else EntryCounts(entries)
+def entry_counts(entries: tuple[Entry, ...]) -> EntryCounts:
+    return entries.counts if type(entries) is CountedEntries else EntryCounts(entries)

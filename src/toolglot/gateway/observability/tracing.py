@@ -1,9 +1,9 @@
 """Spans of OpenTelemetry for requests to models, with the names of its conventions for generative AI.
 
-    tracing = open_tracing(tell)                # None: the packages are not there, and `tell` was told
-    told.trace = tracing.begin(told, headers)   # a span of the request, below the client's own
-    told.trace.asking(told, upstream)           # a span of each asking of an upstream; headers that carry it on
-    told.trace.end(told)
+    tracing = open_tracing(report)                  # None: the packages are not there, which is reported
+    record.trace = tracing.begin(record, headers)   # a span of the request, below the client's own
+    record.begin_call(upstream)           # a span of each asking of an upstream; headers that carry it on
+    record.trace.end(record)
 
 Laws: nothing that was said is in a span, and no key. The trace of a client goes on to the upstream; what else it sent
 along with it (baggage) does not. Without `tracing = true`, nothing of OpenTelemetry is imported.
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from toolglot import __version__
 from toolglot.errors import how_to_install
-from toolglot.gateway.observability.request_log import GONE, RequestRecord
+from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.protocols.errors.masking import mask
 from toolglot.upstream import Upstream
 
@@ -61,14 +61,17 @@ class Tracing:
         self._carrier = propagation.TraceContextTextMapPropagator()
         self._nothing = importlib.import_module("opentelemetry.context").Context()
 
-    def begin(self, told: RequestRecord, headers: Mapping[str, str]) -> Trace:
+    def begin(self, record: RequestRecord, headers: Mapping[str, str]) -> Trace:
         """The span of a request, which continues the trace that its headers name."""
         carried = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         parent = self._carrier.extract(carried, context=self._nothing)
-        attributes = {"http.request.method": told.method, "url.path": mask(told.path[:_LONGEST])}
-        attributes["toolglot.request.id"] = told.id
+        attributes = {"http.request.method": record.request.method, "url.path": mask(record.request.path[:_LONGEST])}
+        attributes["toolglot.request.id"] = record.id
         span = self._tracer.start_span(
-            f"{told.method} {told.action}", context=parent, kind=self._api.SpanKind.SERVER, attributes=attributes
+            f"{record.request.method} {record.request.action}",
+            context=parent,
+            kind=self._api.SpanKind.SERVER,
+            attributes=attributes,
         )
         return Trace(self, span)
 
@@ -103,72 +106,74 @@ class Trace:
         self._asked: Any = None
         self.id: str = f"{span.get_span_context().trace_id:032x}"
 
-    def asking(self, told: RequestRecord, upstream: Upstream) -> dict[str, str]:
+    def begin_call(self, record: RequestRecord, upstream: Upstream) -> dict[str, str]:
         """An upstream is asked. One that was asked before has failed."""
         if self._asked is not None:
-            self._tracing.fail(self._asked, told.failures[-1][1] if told.failures else "other")
+            self._tracing.fail(self._asked, record.calls.last_failure or "other")
             self._asked.end()
-        model = mask(told.sent_model[:_LONGEST])
-        operation = "generate_content" if told.target in _GOOGLES else "chat"
+        model = mask(record.route.model[:_LONGEST])
+        operation = "generate_content" if record.sent.target in _GOOGLES else "chat"
         name, port = _server(upstream.url)
         attributes = {"server.address": name, "server.port": port, "toolglot.upstream": upstream.name}
         if model:
             attributes |= {
                 "gen_ai.operation.name": operation,
-                "gen_ai.provider.name": PROVIDERS.get(told.target, told.target),
+                "gen_ai.provider.name": PROVIDERS.get(record.sent.target, record.sent.target),
                 "gen_ai.request.model": model,
-                "gen_ai.request.stream": told.is_stream,
+                "gen_ai.request.stream": record.request.is_stream,
                 "toolglot.simulated": upstream.is_simulated,
             }
         self._asked, headers = self._tracing.ask(
-            self._span, f"{operation} {model}" if model else told.method, attributes
+            self._span, f"{operation} {model}" if model else record.request.method, attributes
         )
         return headers
 
-    def end(self, told: RequestRecord) -> None:
+    def end(self, record: RequestRecord) -> None:
         """The request is over."""
-        kind = error_type(told)
+        kind = error_type(record)
         if self._asked is not None:
-            self._asked.set_attributes(_answer(told))
+            self._asked.set_attributes(_answer(record))
             if kind:
                 self._tracing.fail(self._asked, kind)
             self._asked.end()
-        self._span.set_attributes(_summary(told))
-        if kind and (told.status >= 500 or told.is_broken or not told.status):  # what a client did wrong is its own
+        self._span.set_attributes(_summary(record))
+        if kind and (
+            record.response.status >= 500 or record.response.is_broken or not record.response.status
+        ):  # what a client did wrong is its own
             self._tracing.fail(self._span, kind)
         self._span.end()
 
 
-def error_type(told: RequestRecord) -> str:
+def error_type(record: RequestRecord) -> str:
     """The kind of what went wrong; empty: nothing did."""
-    if told.error == GONE or not told.status:
+    if record.response.is_gone:
         return "cancelled"
-    if told.is_broken or told.status >= 400:
-        return told.failures[-1][1] if told.failures else str(told.status)
+    if record.response.is_broken or record.response.status >= 400:
+        return record.calls.last_failure or str(record.response.status)
     return ""
 
 
-def _answer(told: RequestRecord) -> dict[str, Any]:
+def _answer(record: RequestRecord) -> dict[str, Any]:
     """What is known of an answer."""
-    usage = told.usage or {}
+    usage = record.reply.usage or {}
     known: dict[str, Any] = {USAGE[name]: count for name, count in usage.items() if name in USAGE}
-    if told.stop:
-        known["gen_ai.response.finish_reasons"] = [_STOPS.get(told.stop, told.stop)]
-    if told.reply_model:
-        known["gen_ai.response.model"] = mask(told.reply_model[:_LONGEST])
-    if told.first_heard:
-        known["gen_ai.response.time_to_first_chunk"] = told.first_heard - told.asked_last
+    if record.reply.stop:
+        known["gen_ai.response.finish_reasons"] = [_STOPS.get(record.reply.stop, record.reply.stop)]
+    if record.reply.model:
+        known["gen_ai.response.model"] = mask(record.reply.model[:_LONGEST])
+    if record.times.first_heard:
+        known["gen_ai.response.time_to_first_chunk"] = record.times.first_heard - record.calls.last_at
     return known
 
 
-def _summary(told: RequestRecord) -> dict[str, Any]:
-    known: dict[str, Any] = {"toolglot.protocol": told.source, "toolglot.changes": len(told.entries)}
-    if told.status:
-        known["http.response.status_code"] = told.status
-    if told.added is not None:
-        known["toolglot.added_seconds"] = told.added
-    if told.tries > 1:
-        known["http.request.resend_count"] = told.tries - 1
+def _summary(record: RequestRecord) -> dict[str, Any]:
+    known: dict[str, Any] = {"toolglot.protocol": record.request.source, "toolglot.changes": len(record.sent.entries)}
+    if record.response.status:
+        known["http.response.status_code"] = record.response.status
+    if record.added_seconds is not None:
+        known["toolglot.added_seconds"] = record.added_seconds
+    if record.calls.count > 1:
+        known["http.request.resend_count"] = record.calls.count - 1
     return known
 
 

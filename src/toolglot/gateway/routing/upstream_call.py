@@ -21,8 +21,8 @@ from toolglot.gateway.config.route_table import RouteSettings
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
-from toolglot.gateway.observability.report_counts import tallied
-from toolglot.gateway.observability.request_log import RequestRecord
+from toolglot.gateway.observability.report_counts import count_entries
+from toolglot.gateway.observability.request_record import RecordedRendering, RequestRecord
 from toolglot.gateway.routing.circuit_breaker import Breaker
 from toolglot.gateway.routing.route_changes import changed
 from toolglot.gateway.services import Services
@@ -65,12 +65,12 @@ class UpstreamCall:
     """Asks for one request of a client."""
 
     def __init__(
-        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, told: RequestRecord
+        self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
     ) -> None:
         self._services = services
         self._endpoint = endpoint
         self._request = request
-        self._told = told
+        self._record = record
         self.values = request.values
         """How many JSON values there are to work on."""
         self.source: Profile = self.profile(endpoint.source)
@@ -97,7 +97,7 @@ class UpstreamCall:
             return self._endpoint.source
         if not upstream.also:
             return upstream.target
-        return target_for(upstream, self.profile(upstream.target, self._told.sent_model), conversation)
+        return target_for(upstream, self.profile(upstream.target, self._record.route.model), conversation)
 
     async def rendered(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
@@ -115,8 +115,7 @@ class UpstreamCall:
                 )
                 told += recalled
             except StoreError as error:  # as if nothing had been kept: most requests are good without
-                self._told.error = f"nothing was recalled: {error}"
-                self._told.store_errors += 1
+                self._record.response.store_failed(f"nothing was recalled: {error}")
         if self.settings is not None:
             received.conversation, self._set = changed(received.conversation, self.settings)
             told += self._set
@@ -137,8 +136,7 @@ class UpstreamCall:
         if self.source.protocol != profile.protocol == RESPONSES:
             received.conversation = asking_encrypted(received.conversation, profile)
         out = received.for_target(profile.name, model=home.model, destination=home, entries=entries, policy=self.policy)
-        self._told.target, self._told.rendered = profile.name, out.data
-        self._told.entries = tallied(out.report.entries)
+        self._record.sent = RecordedRendering(profile.name, out.data, count_entries(out.report.entries))
         return out
 
     # --- asking -------------------------------------------------------------------------------------
@@ -166,7 +164,7 @@ class UpstreamCall:
                 await asyncio.sleep(wait)
             else:
                 raise ProviderError(failure)
-            self._told.retried = failure.message[:200]
+            self._record.calls.retry(failure.message[:200])
 
     async def _try(
         self, out: ConvertedRequest, upstream: Upstream, breaker: Breaker
@@ -179,7 +177,7 @@ class UpstreamCall:
         breaker.begin()
         is_open = False
         try:
-            traced = self._told.asking(upstream)
+            traced = self._record.begin_call(upstream)
             headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
             answer = await upstream.ask(out, headers | traced if traced else headers)
             if answer.status < 300:
@@ -193,7 +191,7 @@ class UpstreamCall:
                 breaker.end()
                 breaker.gave_up()
         breaker.failed(failure)
-        self._told.failures.append((upstream.name, failure.kind))
+        self._record.calls.fail(upstream.name, failure.kind)
         return None, failure
 
     def _without_refused(

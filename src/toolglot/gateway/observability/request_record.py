@@ -1,0 +1,318 @@
+"""The record of one request, from which the log, the metrics, the traces and `/toolglot/requests` are made.
+
+    record = RequestRecord(request.id, "POST", "/v1/messages")
+    record.route = RecordedRoute("work", "gpt-5.5")         # parts that are known at once are replaced
+    headers = record.begin_call(upstream)                # the others have a method for each thing that happens
+    record.response.complete(200)
+
+    request    what the client asked for             Gateway, ModelRequest
+    route      the upstream that was chosen          ModelRequest, PassThrough
+    sent       what was sent to it, and the changes  UpstreamCall, PassThrough
+    calls      each try, and how it failed           UpstreamCall, PassThrough, and whoever finds a failure later
+    reply      what the upstream replied             ModelRequest
+    response   what the client got                   whoever answers it
+    times      when each of this happened            this file
+
+Law: a part is written by those that stand beside it, and only through its methods. The readers write nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from toolglot.conversation.report import Entry
+
+if TYPE_CHECKING:
+    from toolglot.gateway.observability.tracing import Trace
+    from toolglot.upstream import Upstream
+
+ENTRY_BYTES: Final = 500
+"""About what an entry of a report takes."""
+_RECORD_BYTES: Final = 2_000
+SIMULATED_HEADER: Final = {"x-toolglot-simulated": "true"}
+"""No real model answered."""
+GONE: Final = "the client went away"
+
+_clock: Final = time.perf_counter
+
+
+class RecordedRequest:
+    """What the client asked for."""
+
+    __slots__ = ("action", "body", "client", "is_stream", "method", "model", "path", "source")
+
+    def __init__(self, method: str, path: str, *, action: str = "", source: str = "", client: str = "") -> None:
+        self.method = method
+        self.path = path
+        self.action = action
+        """What the path is for."""
+        self.source = source
+        """The target whose protocol the client speaks."""
+        self.client = client
+        """Of whom the key is."""
+        self.body = b""
+        self.model = ""
+        """As the client names it."""
+        self.is_stream = False
+
+    def admit(self, client: str) -> None:
+        """The key was accepted."""
+        self.client = client
+
+    def name_model(self, model: str, *, is_stream: bool) -> None:
+        """Note what the body asks for."""
+        self.model, self.is_stream = model, is_stream
+
+
+class RecordedRoute(Struct, frozen=True):
+    """The upstream that was chosen, and the model there."""
+
+    upstream: str = ""
+    model: str = ""
+    is_simulated: bool = False
+
+
+class RecordedRendering(Struct, frozen=True):
+    """What was sent to the upstream."""
+
+    target: str = ""
+    body: bytes = b""
+    entries: tuple[Entry, ...] = ()
+    """What was changed in the request."""
+
+
+class RecordedCalls:
+    """The tries that were made to get a reply."""
+
+    __slots__ = ("count", "failures", "first_at", "last_at", "repeated", "retry_reason")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first_at = 0.0
+        self.last_at = 0.0
+        self.failures: list[tuple[str, str]] = []
+        """Of each try that failed: the upstream, and the kind of failure."""
+        self.repeated: list[str] = []
+        """Of each try but the first: the upstream."""
+        self.retry_reason = ""
+        """Why the last retry was made."""
+
+    def begin(self, upstream: str) -> None:
+        self.count += 1
+        self.last_at = _clock()
+        if self.count == 1:
+            self.first_at = self.last_at
+        else:
+            self.repeated.append(upstream)
+
+    def fail(self, upstream: str, kind: str) -> None:
+        self.failures.append((upstream, kind))
+
+    def retry(self, reason: str) -> None:
+        self.retry_reason = reason
+
+    @property
+    def last_failure(self) -> str:
+        """The kind of the last failure; empty: there was none."""
+        return self.failures[-1][1] if self.failures else ""
+
+
+class RecordedReply:
+    """What the upstream replied."""
+
+    __slots__ = ("entries", "model", "stop", "usage")
+
+    def __init__(self) -> None:
+        self.entries: tuple[Entry, ...] = ()
+        """What was changed in the reply."""
+        self.usage: Mapping[str, int] | None = None
+        """Tokens, by name; None: they are not known."""
+        self.stop = ""
+        """Why the reply ended."""
+        self.model = ""
+        """As the upstream names it."""
+
+    def end(self, stop: str, model: str) -> None:
+        self.stop, self.model = stop, model
+
+    def report(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+
+    def add(self, *entries: Entry) -> None:
+        self.entries += entries
+
+    def count(self, usage: Mapping[str, int] | None) -> None:
+        self.usage = usage
+
+
+class RecordedResponse:
+    """What the client got: nothing → begun (it has a status) → complete, broken or cut."""
+
+    __slots__ = ("error", "is_broken", "is_complete", "is_cut", "status", "store_errors")
+
+    def __init__(self) -> None:
+        self.status = 0
+        """0: it got nothing so far."""
+        self.is_complete = False
+        """The last bytes are being sent: a client that leaves now has everything."""
+        self.is_broken = False
+        """It failed after it had begun."""
+        self.is_cut = False
+        """The gateway stops, and does not wait for its end."""
+        self.error = ""
+        self.store_errors = 0
+
+    def begin(self, status: int) -> None:
+        self.status = status
+
+    def complete(self, status: int = 0) -> None:
+        """The last bytes are sent now; with them the first ones, if there is a status."""
+        self.status = status or self.status
+        self.is_complete = True
+
+    def fail(self, error: str) -> None:
+        """Note what is wrong with it, after which there can only be an error."""
+        self.error = error
+        self.is_broken = bool(self.status)
+
+    def note(self, error: str) -> None:
+        """Note something that failed, and of which the client sees nothing."""
+        self.error = error
+
+    def store_failed(self, error: str) -> None:
+        self.error = error
+        self.store_errors += 1
+
+    def disconnect(self) -> None:
+        """The client is gone."""
+        self.error = GONE
+
+    @property
+    def is_gone(self) -> bool:
+        return self.error == GONE or not self.status
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+    def take_cut(self) -> bool:
+        """Whether it was cut; once."""
+        was_cut, self.is_cut = self.is_cut, False
+        return was_cut
+
+    def restart(self) -> None:
+        """Another upstream is called, before the client got anything."""
+        self.is_broken, self.error = False, ""
+
+
+class RecordedTimes:
+    """When it happened, by a clock that nobody sets; 0.0: not yet."""
+
+    __slots__ = ("_began", "arrived", "first_byte", "first_heard", "heard", "seconds", "sent", "started_at")
+
+    def __init__(self) -> None:
+        self.started_at: float = time.time()
+        """The time of day."""
+        self._began = _clock()
+        self.seconds = 0.0
+        """How long it took."""
+        self.arrived = 0.0
+        """All of the request was read."""
+        self.first_byte: float | None = None
+        """Seconds until the first piece of a stream came."""
+        self.first_heard = 0.0
+        """The first piece of a stream came."""
+        self.heard = 0.0
+        """That part of the reply came which gave the client something: of a stream a piece, otherwise all."""
+        self.sent = 0.0
+        """That was sent to the client."""
+
+    def arrive(self) -> None:
+        self.arrived = _clock()
+
+    def hear_whole(self) -> None:
+        """All of a reply came."""
+        self.heard = _clock()
+
+    def hear_piece(self) -> None:
+        """A piece of a stream came, and the client has nothing of it yet."""
+        self.heard = _clock()
+        if self.first_byte is None:
+            self.first_byte, self.first_heard = self.heard - self._began, self.heard
+
+    def send(self) -> None:
+        """The client gets the first of the reply now."""
+        self.sent = _clock()
+
+    def end(self) -> None:
+        self.seconds = _clock() - self._began
+
+    def restart(self) -> None:
+        """Another upstream is called, before the client got anything."""
+        self.first_byte, self.first_heard, self.heard, self.sent = None, 0.0, 0.0, 0.0
+
+
+_NO_ROUTE: Final = RecordedRoute()
+_NOTHING_SENT: Final = RecordedRendering()
+
+
+class RequestRecord:
+    """One request, from its arrival to its end."""
+
+    __slots__ = ("__weakref__", "calls", "id", "reply", "request", "response", "route", "sent", "times", "trace")
+
+    def __init__(
+        self, id: str, method: str, path: str, *, action: str = "", source: str = "", client: str = ""
+    ) -> None:
+        self.id = id
+        self.request = RecordedRequest(method, path, action=action, source=source, client=client)
+        self.route: RecordedRoute = _NO_ROUTE
+        self.sent: RecordedRendering = _NOTHING_SENT
+        self.calls = RecordedCalls()
+        self.reply = RecordedReply()
+        self.response = RecordedResponse()
+        self.times = RecordedTimes()
+        self.trace: Trace | None = None
+
+    def arrive(self, body: bytes) -> None:
+        """All of the request was read."""
+        self.request.body = body
+        self.times.arrive()
+
+    def begin_call(self, upstream: Upstream) -> dict[str, str]:
+        """An upstream is called now. Returns the headers that carry the trace to it."""
+        self.calls.begin(upstream.name)
+        return self.trace.begin_call(self, upstream) if self.trace is not None else {}
+
+    def restart(self) -> None:
+        """The reply of an upstream failed before the client got anything of it, and another upstream is called: nothing
+        of the first is reported of the second. Who failed stays in `calls`."""
+        self.reply = RecordedReply()
+        self.response.restart()
+        self.times.restart()
+
+    def upstream_headers(self, model: str) -> dict[str, str]:
+        """Headers that name who replied."""
+        name = f"{self.route.upstream}/{model}"
+        if not self.route.is_simulated:
+            return {"x-toolglot-upstream": name}
+        return {"x-toolglot-upstream": f"{name} (simulated)", **SIMULATED_HEADER}
+
+    @property
+    def added_seconds(self) -> float | None:
+        """The seconds that the gateway itself took before it called the upstream, and before the client got the first
+        of the reply; None: it did not come so far."""
+        times = self.times
+        if not times.sent or not times.arrived:
+            return None
+        return self.calls.first_at - times.arrived + times.sent - times.heard
+
+    @property
+    def size(self) -> int:
+        """About the bytes that it takes to remember it."""
+        body, sent = self.request.body, self.sent.body
+        bodies = len(body) + (len(sent) if sent is not body else 0)
+        return bodies + ENTRY_BYTES * (len(self.sent.entries) + len(self.reply.entries)) + _RECORD_BYTES
