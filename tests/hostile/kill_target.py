@@ -147,8 +147,8 @@ class ToldLog:
         if turn is not None:
             write_line(self._file, f"turn {turn.key}")
 
-    async def say(self, turn: Turn) -> Turn:
-        kept = await self._log.say(turn)
+    async def add_turn(self, turn: Turn) -> Turn:
+        kept = await self._log.add_turn(turn)
         self._told(kept)
         return kept
 
@@ -162,8 +162,8 @@ class ToldLog:
         self._told(kept)
         return kept
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
-        await self._log.land(reason, known)
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        await self._log.end_turn(reason, known)
 
     async def change(
         self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
@@ -171,14 +171,14 @@ class ToldLog:
         write_line(self._file, "resetting")
         return await self._log.change(change, usage=usage, cost=cost)
 
-    async def switched(self, model: str) -> None:
-        await self._log.switched(model)
+    async def record_model(self, model: str) -> None:
+        await self._log.record_model(model)
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
-        await self._log.started(call, arguments)
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+        await self._log.record_start(call, arguments)
 
-    async def finished(self, result: ToolResult) -> None:
-        await self._log.finished(result)
+    async def record_result(self, result: ToolResult) -> None:
+        await self._log.record_result(result)
 
     async def close(self) -> None:
         await self._log.close()

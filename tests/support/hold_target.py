@@ -18,7 +18,7 @@ async def main(file: str, lease: float, holder: str | None) -> None:
     print("held", flush=True)  # noqa: T201
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
         try:
-            await log.say(Turn("user", (Text(line),)))
+            await log.add_turn(Turn("user", (Text(line),)))
             print("said", flush=True)  # noqa: T201
         except SessionTakenError as error:
             print(f"taken {error.host} {error.pid} {len(log.history)}", flush=True)  # noqa: T201

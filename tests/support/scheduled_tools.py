@@ -16,7 +16,9 @@ GRACE = 0.5
 LIMITS = RunLimits(grace=GRACE, retry_wait=0.0)
 
 
-def made(run: Callable[[dict[str, Any], ToolContext], Awaitable[object]], name: str = "tool", **options: Any) -> Tool:
+def make_tool(
+    run: Callable[[dict[str, Any], ToolContext], Awaitable[object]], name: str = "tool", **options: Any
+) -> Tool:
     spec = ToolSpec(name, parameters=options.pop("parameters", None), type=options.pop("type", "function"))
     return Tool(spec=spec, run=run, **options)
 
@@ -26,18 +28,18 @@ def on_the_file(_: dict[str, Any]) -> list[str]:
     return ["file"]
 
 
-def returning(value: object, name: str = "tool", **options: Any) -> Tool:
+def tool_returning(value: object, name: str = "tool", **options: Any) -> Tool:
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:
         return value
 
-    return made(run, name, **options)
+    return make_tool(run, name, **options)
 
 
-def raising(error: BaseException, name: str = "tool", **options: Any) -> Tool:
+def tool_raising(error: BaseException, name: str = "tool", **options: Any) -> Tool:
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:
         raise error
 
-    return made(run, name, **options)
+    return make_tool(run, name, **options)
 
 
 def call(id: str = "c1", name: str = "tool", /, **arguments: Any) -> ToolCall:
@@ -71,13 +73,13 @@ class Recorded:
         self.at_start: Callable[[], Awaitable[object]] | None = None
         self.at_end: Callable[[], Awaitable[object]] | None = None
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
         if self.at_start is not None:
             await self.at_start()
         self.log.append(("started", call.id))
         self.arguments[call.id] = arguments
 
-    async def finished(self, result: ToolResult) -> None:
+    async def record_result(self, result: ToolResult) -> None:
         if self.at_end is not None:
             await self.at_end()
         self.log.append(("finished", result.call_id))
@@ -88,24 +90,24 @@ class Gated:
     """A tool that tells when it runs and goes on when it is let."""
 
     def __init__(self, name: str = "tool", *, value: object = "done", ignores_cancel: bool = False, **options: Any):
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self.gate = asyncio.Event()
         self.runs = 0
         self.active = 0
-        self.most_active = 0
+        self.max_active = 0
         self.order: list[str] = []
         self.contexts: list[ToolContext] = []
         self._value = value
         self._ignores = ignores_cancel
-        self.tool = made(self._run, name, **options)
+        self.tool = make_tool(self._run, name, **options)
 
     async def _run(self, _: dict[str, Any], context: ToolContext) -> object:
         self.runs += 1
         self.active += 1
-        self.most_active = max(self.most_active, self.active)
+        self.max_active = max(self.max_active, self.active)
         self.order.append(context.call_id)
         self.contexts.append(context)
-        self.begun.set()
+        self.started.set()
         try:
             try:
                 await self.gate.wait()
@@ -139,7 +141,7 @@ async def ticks(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-def others() -> set[asyncio.Task[Any]]:
+def other_tasks() -> set[asyncio.Task[Any]]:
     """The tasks that are there besides this one."""
     current = asyncio.current_task()
     return {task for task in asyncio.all_tasks() if task is not current}
@@ -149,5 +151,5 @@ def reasons(of: Scheduler) -> list[str]:
     return [entry.reason for entry in of.entries]
 
 
-def told(of: Scheduler, words: Iterable[str]) -> bool:
+def was_reported(of: Scheduler, words: Iterable[str]) -> bool:
     return any(all(word in reason for word in words) for reason in reasons(of))

@@ -81,8 +81,8 @@ def test_a_session_is_opened_as_it_was_closed() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, model="openai/gpt-5") as log:
             boundary: Log = log  # what a session writes to
-            await boundary.say(user("hello"))
-            await boundary.say(Turn("assistant", (Text("hi"),), issuer=Issuer("openai")))
+            await boundary.add_turn(user("hello"))
+            await boundary.add_turn(Turn("assistant", (Text("hi"),), issuer=Issuer("openai")))
             log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
         async with await SessionLog.open(store, log.id) as again:
             assert again.history.turns == log.history.turns
@@ -97,8 +97,8 @@ def test_a_session_is_opened_as_it_was_closed() -> None:
 def test_a_started_tool_is_in_the_store_before_the_scheduler_hears_of_it() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            turn = await log.say(calling("write"))
-            await log.started(turn.calls[0], {"n": 0})
+            turn = await log.add_turn(calling("write"))
+            await log.record_start(turn.calls[0], {"n": 0})
             _, standing = await read_session(store, log.id)
             assert standing.runs == {turn.calls[0].id: RunStarted(call_id=turn.calls[0].id)}
 
@@ -108,12 +108,12 @@ def test_a_started_tool_is_in_the_store_before_the_scheduler_hears_of_it() -> No
 def test_what_the_store_refuses_is_undone_and_the_next_write_goes_on() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            kept = await log.say(user("one"))
+            kept = await log.add_turn(user("one"))
             store.hook = Failing("before keep turns", StoreError("the disk is full"))
             with pytest.raises(StoreError, match="full"):
-                await log.say(user("two"))
+                await log.add_turn(user("two"))
             assert log.history.turns == (kept,)
-            await log.say(user("three"))
+            await log.add_turn(user("three"))
             _, standing = await read_session(store, log.id)
             assert [turn.text for turn in standing.turns] == ["one", "three"]
 
@@ -124,7 +124,7 @@ def test_what_is_written_while_an_earlier_write_fails_is_undone_with_it() -> Non
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             store.hook = Failing("before keep turns", StoreError("the disk is full"))
-            said = [log.say(user("one")), log.say(user("two")), log.switched("a/b")]
+            said = [log.add_turn(user("one")), log.add_turn(user("two")), log.record_model("a/b")]
             outcomes = await asyncio.gather(*said, return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [StoreError, StoreError, StoreError]
             assert log.history.turns == ()
@@ -137,8 +137,8 @@ def test_a_commit_whose_answer_was_lost_counts() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             store.hook = Failing("after keep turns", StoreError("the connection broke"))
-            await log.say(user("one"))
-            await log.say(user("two"))
+            await log.add_turn(user("one"))
+            await log.add_turn(user("two"))
             _, standing = await read_session(store, log.id)
             assert [turn.text for turn in standing.turns] == ["one", "two"]
 
@@ -155,11 +155,11 @@ def test_a_commit_that_nobody_can_ask_for_is_undone_and_no_later_one_is_doubled(
 
             store.hook = broken
             with pytest.raises(StoreError):
-                await log.say(user("one"))
+                await log.add_turn(user("one"))
             assert log.history.turns == ()
             store.hook = nothing
             with pytest.raises(SessionTakenError, match="open it again"):
-                await log.say(user("two"))
+                await log.add_turn(user("two"))
             assert log.history.turns == ()
         async with await SessionLog.open(store, log.id) as again:
             assert [turn.text for turn in again.history.turns] == ["one"]
@@ -172,7 +172,7 @@ def test_an_error_that_is_no_store_s_own_reaches_the_writer() -> None:
         async with session(store) as log:
             store.hook = Failing("before keep turns", ZeroDivisionError())
             with pytest.raises(ZeroDivisionError):
-                await log.say(user("one"))
+                await log.add_turn(user("one"))
             assert log.history.turns == ()
 
     on_a_store(test)
@@ -181,17 +181,17 @@ def test_an_error_that_is_no_store_s_own_reaches_the_writer() -> None:
 def test_whoever_lost_a_session_is_told_who_has_it_and_changes_nothing() -> None:
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store, holder="one/1//a")
-        await first.say(user("one"))
+        await first.add_turn(user("one"))
         await first._claim.give_back()
         async with await SessionLog.open(store, first.id, holder="two/2//b") as second:
             turns = first.history.turns
             with pytest.raises(SessionTakenError, match="held by process 2 on two") as caught:
-                await first.say(user("late"))
+                await first.add_turn(user("late"))
             assert (caught.value.host, caught.value.pid, caught.value.session) == ("two", 2, first.id)
             assert first.history.turns == turns
             with pytest.raises(SessionTakenError, match="process 2 on two"):
-                await first.started(ToolCall("x", "y", {}), {})
-            await second.say(user("two"))
+                await first.record_start(ToolCall("x", "y", {}), {})
+            await second.add_turn(user("two"))
             await first.close()
             assert [turn.text for turn in second.history.turns] == ["one", "two"]
 
@@ -206,13 +206,13 @@ def test_an_old_holder_who_writes_while_the_session_is_taken_is_read() -> None:
         async def just_in_time(moment: str) -> None:
             if moment == "before keep turns":
                 store.hook = nothing
-                await first.say(user("just in time"))
+                await first.add_turn(user("just in time"))
 
         store.hook = just_in_time
         async with await SessionLog.open(store, first.id) as second:
             assert [turn.text for turn in second.history.turns] == ["just in time"]
             with pytest.raises(SessionTakenError):
-                await first.say(user("late"))
+                await first.add_turn(user("late"))
         await first.close()
 
     on_a_store(test)
@@ -228,7 +228,7 @@ def test_an_old_holder_who_never_stops_writing_is_told_of() -> None:
             nonlocal writing
             if moment == "before keep turns" and not writing:
                 writing = True
-                await first.say(user("again"))
+                await first.add_turn(user("again"))
                 writing = False
 
         store.hook = always
@@ -255,7 +255,7 @@ def test_a_write_under_way_is_ended_before_a_cancellation_goes_on(with_anyio: bo
 
             async def say() -> None:
                 with scope:
-                    await log.say(user("one"))
+                    await log.add_turn(user("one"))
                     if with_anyio:
                         await anyio.lowlevel.checkpoint()
 
@@ -287,7 +287,7 @@ def test_a_cancelled_writer_does_not_hide_that_the_write_failed() -> None:
                     raise StoreError("the disk is full")
 
             store.hook = slowly
-            task = asyncio.create_task(log.say(user("one")))
+            task = asyncio.create_task(log.add_turn(user("one")))
             await under_way.wait()
             task.cancel()
             asyncio.get_running_loop().call_later(0.01, go_on.set)
@@ -310,7 +310,7 @@ def test_a_loop_that_ends_in_the_middle_of_a_write_does_not_hang() -> None:
                 await asyncio.Event().wait()
 
         store.hook = never
-        task = asyncio.create_task(log.say(user("one")))
+        task = asyncio.create_task(log.add_turn(user("one")))
         await under_way.wait()
         assert not task.done()
         await store.close()
@@ -321,9 +321,9 @@ def test_a_loop_that_ends_in_the_middle_of_a_write_does_not_hang() -> None:
 def test_what_comes_while_the_store_is_busy_goes_with_the_next_commit() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            turn = await log.say(calling(*["write"] * 8))
+            turn = await log.add_turn(calling(*["write"] * 8))
             store.moments.clear()
-            await asyncio.gather(*(log.started(call, {}) for call in turn.calls))
+            await asyncio.gather(*(log.record_start(call, {}) for call in turn.calls))
             assert store.moments.count("after keep turns") == 1
             _, standing = await read_session(store, log.id)
             assert standing.runs.keys() == {call.id for call in turn.calls}
@@ -334,9 +334,9 @@ def test_what_comes_while_the_store_is_busy_goes_with_the_next_commit() -> None:
 def test_a_commit_takes_only_so_much() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            turn = await log.say(calling("write"))
+            turn = await log.add_turn(calling("write"))
             store.moments.clear()
-            await asyncio.gather(*(log.started(turn.calls[0], {"n": n}) for n in range(1500)))
+            await asyncio.gather(*(log.record_start(turn.calls[0], {"n": n}) for n in range(1500)))
             assert store.moments.count("after keep turns") == 2
 
     on_a_store(test)
@@ -347,7 +347,7 @@ def test_what_a_reset_leaves_is_written_in_parts_of_bounded_size() -> None:
         limits = LogLimits(max_entry_bytes=2000)
         async with session(store, limits=limits) as log:
             for n in range(20):
-                await log.say(user(f"{n} " * 100))
+                await log.add_turn(user(f"{n} " * 100))
             await log.change(lambda history: history.rewind(history.turns[14].key))
         rows = await store.scan("turns", client=log.id, limit=1000)
         assert all(len(row.value or b"") <= 2000 for row in rows)
@@ -362,8 +362,8 @@ def test_a_turn_that_is_too_large_is_refused_and_undone() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, limits=LogLimits(max_entry_bytes=2000)) as log:
             with pytest.raises(LimitError, match="max_entry_bytes"):
-                await log.say(user("x" * 3000))
-            await log.say(user("short"))
+                await log.add_turn(user("x" * 3000))
+            await log.add_turn(user("short"))
             assert len(log.history) == 1
 
     on_a_store(test)
@@ -377,7 +377,7 @@ def test_a_limit_is_a_whole_number() -> None:
 def test_a_session_larger_than_its_limit_is_refused() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            await log.say(user("x" * 3000))
+            await log.add_turn(user("x" * 3000))
         with pytest.raises(LimitError, match="max_session_bytes"):
             await SessionLog.open(store, log.id, limits=LogLimits(max_session_bytes=2000))
         async with await SessionLog.open(store, log.id):
@@ -389,7 +389,7 @@ def test_a_session_larger_than_its_limit_is_refused() -> None:
 def test_a_reset_takes_the_newest_of_the_report_along() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, limits=LogLimits(max_told=3)) as log:
-            await log.say(user("one"))
+            await log.add_turn(user("one"))
             for n in range(10):
                 log.history.tell(Entry(action="dropped", reason=f"try {n}", fault="policy"))
             await log.change(lambda history: history.rewind(None))
@@ -403,9 +403,9 @@ def test_opening_reads_only_what_stands_from_the_last_reset_on() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             for n in range(300):
-                await log.say(user(f"turn {n}"))
+                await log.add_turn(user(f"turn {n}"))
             await log.change(lambda history: history.compress(summary="so far", before=history.turns[-2].key))
-            await log.say(user("after"))
+            await log.add_turn(user("after"))
         store.rows_read = 0
         async with await SessionLog.open(store, log.id) as again:
             assert again.history.turns == log.history.turns
@@ -420,11 +420,11 @@ def test_opening_reads_only_what_stands_from_the_last_reset_on() -> None:
 def test_runs_that_a_reset_finds_open_are_known_after_it() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            await log.say(user("hello"))
-            turn = await log.say(calling("write", "write", "write"))
+            await log.add_turn(user("hello"))
+            turn = await log.add_turn(calling("write", "write", "write"))
             one, two, _ = turn.calls
-            await log.started(one, {"n": 0})
-            first = log.started(two, {"n": 1})
+            await log.record_start(one, {"n": 0})
+            first = log.record_start(two, {"n": 1})
             then = log.change(lambda history: history.prune(history.turns[0].key))
             await asyncio.gather(first, then)
             await log._claim.give_back()
@@ -440,9 +440,9 @@ def test_runs_that_a_reset_finds_open_are_known_after_it() -> None:
 def test_the_result_of_a_run_that_ended_is_not_lost_with_its_process() -> None:
     async def test(store: HookedStore) -> None:
         log = await SessionLog.create(store)
-        turn = await log.say(calling("write"))
-        await log.started(turn.calls[0], {"n": 0})
-        await log.finished(ToolResult(turn.calls[0].id, "written", result={"bytes": 7}))
+        turn = await log.add_turn(calling("write"))
+        await log.record_start(turn.calls[0], {"n": 0})
+        await log.record_result(ToolResult(turn.calls[0].id, "written", result={"bytes": 7}))
         await log._claim.give_back()
         async with await SessionLog.open(store, log.id) as again:
             (found,) = again.history.ledger
@@ -456,7 +456,7 @@ def test_the_result_of_a_run_that_ended_is_not_lost_with_its_process() -> None:
 def test_calls_that_the_caller_answers_stay_open() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            await log.say(calling("ask_user", "write"))
+            await log.add_turn(calling("ask_user", "write"))
         async with await SessionLog.open(store, log.id, keep_open=["ask_user"]) as again:
             (open_call,) = again.history.ledger.pending
             assert open_call.name == "ask_user"
@@ -505,10 +505,10 @@ def test_a_turn_in_flight_is_ended_and_its_open_calls_are_cancelled_in_the_log_t
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             log.history.begin_turn("openai")
-            await log.say(calling("write"))
-            await log.land("The user left.")
+            await log.add_turn(calling("write"))
+            await log.end_turn("The user left.")
             assert log.history.in_flight is None
-            await log.land()
+            await log.end_turn()
         async with await SessionLog.open(store, log.id) as again:
             assert again.history.turns[-1].results[0].text == "The user left."
 
@@ -532,7 +532,7 @@ def test_a_closed_log_refuses_writes_and_is_closed_once() -> None:
         await log.close()
         await log.close()
         with pytest.raises(HistoryError, match="closed"):
-            await log.say(user("late"))
+            await log.add_turn(user("late"))
 
     on_a_store(test)
 
@@ -565,7 +565,7 @@ def test_a_session_that_cannot_begin_leaves_nothing() -> None:
 def test_a_session_whose_open_calls_cannot_be_settled_is_given_back() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            await log.say(calling("write"))
+            await log.add_turn(calling("write"))
 
         seen = 0
 
@@ -618,8 +618,8 @@ def test_a_session_that_is_not_there_is_told_with_what_to_do() -> None:
 def test_one_owner_s_session_is_nowhere_for_another() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, id="same", owner="ann") as hers, session(store, id="same", owner="bob") as his:
-            await hers.say(user("ann's"))
-            await his.say(user("bob's"))
+            await hers.add_turn(user("ann's"))
+            await his.add_turn(user("bob's"))
         async with await SessionLog.open(store, "same", owner="ann") as again:
             assert again.history.turns[0].text == "ann's"
         for owner in ("", "eve"):
@@ -641,8 +641,8 @@ def test_one_owner_s_session_is_nowhere_for_another() -> None:
 def test_a_session_s_title_is_what_the_user_said_first(said: str, title: str) -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
-            await log.say(Turn("system", (Text("You are helpful"),)))
-            await log.say(user(said))
+            await log.add_turn(Turn("system", (Text("You are helpful"),)))
+            await log.add_turn(user(said))
             assert log.info.title == title
             assert len(title) <= 80
 
@@ -652,7 +652,7 @@ def test_a_session_s_title_is_what_the_user_said_first(said: str, title: str) ->
 def test_a_title_that_was_given_stays() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, title="Given") as log:
-            await log.say(user("said"))
+            await log.add_turn(user("said"))
             assert log.info.title == "Given"
             await log.rename("Renamed")
         info, _ = await read_session(store, log.id)
@@ -676,11 +676,11 @@ def test_the_row_in_the_list_follows_by_itself_also_when_the_store_fails_meanwhi
 
         async with session(store) as log:
             store.hook = watch
-            await log.say(user("one"))
+            await log.add_turn(user("one"))
             assert log._info_writer is not None
             await log._info_writer
             assert failed
-            await log.say(user("two"))
+            await log.add_turn(user("two"))
             await written.wait()
             rows = await store.find("sessions", "", [log.id])
             assert b'"turns":2' in rows[log.id]
@@ -695,7 +695,7 @@ def test_a_write_that_comes_while_the_row_in_the_list_is_written_is_in_it_soon_t
 
         async def watch(moment: str) -> None:
             if moment == "before keep sessions" and not rows:
-                await log.say(user("two"))  # the row that is written says one turn
+                await log.add_turn(user("two"))  # the row that is written says one turn
             if moment == "after keep sessions":
                 rows.append((await store.store.find("sessions", "", [log.id]))[log.id])
                 if len(rows) == 2:
@@ -703,7 +703,7 @@ def test_a_write_that_comes_while_the_row_in_the_list_is_written_is_in_it_soon_t
 
         async with session(store) as log:
             store.hook = watch
-            await log.say(user("one"))
+            await log.add_turn(user("one"))
             await second.wait()
             assert b'"turns":2' in rows[1]
 

@@ -133,7 +133,7 @@ def test_the_late_write_of_a_process_that_slept_is_refused(tmp_path: Path) -> No
         held.process.send_signal(signal.SIGCONT)
         assert held.say("late") == f"taken {socket.gethostname()} {os.getpid()} 1"
         assert held.say("later") == f"taken {socket.gethostname()} {os.getpid()} 1"
-        await log.say(user("two"))
+        await log.add_turn(user("two"))
         await log.close()
         assert await texts(store) == ["one", "two"]
         await store.close()
@@ -155,7 +155,7 @@ def test_a_new_session_whose_claim_runs_out_before_its_first_entry_is_still_its_
         store = HookedStore(SqliteStore(":memory:", clock=lambda: now[0]), be_slow)
         log = await SessionLog.create(store, id=ID, lease=LEASE, clock=lambda: now[0])
         store.hook = nothing
-        await log.say(user("one"))
+        await log.add_turn(user("one"))
         await log.close()
         assert await texts(store) == ["one"]
         await store.close()
@@ -215,7 +215,7 @@ def test_a_log_that_lost_its_claim_writes_nothing_into_the_list() -> None:
     async def test() -> None:
         store = HookedStore(SqliteStore(":memory:"))
         log = await SessionLog.create(store)
-        await log.say(user("one"))
+        await log.add_turn(user("one"))
         log._claim.lost_to = "other"
         store.moments.clear()
         await log.close()

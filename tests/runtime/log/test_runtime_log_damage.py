@@ -32,7 +32,7 @@ def on_a_session(test: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> No
         store = SqliteStore(":memory:")
         async with await SessionLog.create(store, id=ID) as log:
             for text in ("one", "two", "three", "four", "five"):
-                await log.say(user(text))
+                await log.add_turn(user(text))
         await test(store)
         await store.close()
 
@@ -191,7 +191,7 @@ def test_totals_beside_the_entries_do_not_matter() -> None:
 def test_a_search_tells_of_a_damaged_session_and_goes_on() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="whole") as log:
-            await log.say(user("needle"))
+            await log.add_turn(user("needle"))
             await log.rename("a title")
         await put(store, 3, b"{")
         found = {hit.session.id: hit for hit in await search_sessions(store, "NEEDLE")}
@@ -206,7 +206,7 @@ def test_rows_that_are_large_are_read_a_few_at_a_time() -> None:
         store = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
         async with await SessionLog.create(store, id=ID) as log:
             for n in range(40):
-                await log.say(user(f"{n} " * 300))
+                await log.add_turn(user(f"{n} " * 300))
         async with await SessionLog.open(store, ID) as again:
             assert again.history.turns == log.history.turns
         await store.close()
@@ -218,7 +218,7 @@ def test_one_row_that_is_larger_than_a_call_may_be_is_refused() -> None:
     async def test() -> None:
         store = SqliteStore(":memory:")
         async with await SessionLog.create(store, id=ID) as log:
-            await log.say(user("x" * 5000))
+            await log.add_turn(user("x" * 5000))
         values = [row.value for row in await store.scan("turns", client=ID, limit=10)]
         infos = await store.find("sessions", "", [ID])
         narrow = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))

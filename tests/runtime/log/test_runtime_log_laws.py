@@ -48,7 +48,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(turn=turns)
     def say(self, turn: Turn) -> None:
-        self.run(self.log.say(turn))
+        self.run(self.log.add_turn(turn))
 
     @rule(several=transcripts, tokens=st.integers(0, 9))
     def say_several(self, several: list[Turn], tokens: int) -> None:
@@ -58,7 +58,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(pick=picks)
     def say_again(self, pick: int) -> None:
         if (key := self._key(pick)) is not None:
-            self.run(self.log.say(self.log.history.turn(key)))
+            self.run(self.log.add_turn(self.log.history.turn(key)))
 
     @rule(pick=picks)
     def cancel(self, pick: int) -> None:
@@ -76,13 +76,13 @@ class Sessions(RuleBasedStateMachine):
     def start(self, pick: int) -> None:
         pending = self.log.history.ledger.pending
         if pending:
-            self.run(self.log.started(pending[pick % len(pending)].call, {"edited": pick}))
+            self.run(self.log.record_start(pending[pick % len(pending)].call, {"edited": pick}))
 
     @rule(pick=picks)
     def finish(self, pick: int) -> None:
         pending = self.log.history.ledger.pending
         if pending:
-            self.run(self.log.finished(ToolResult(pending[pick % len(pending)].id, "what it gave")))
+            self.run(self.log.record_result(ToolResult(pending[pick % len(pending)].id, "what it gave")))
 
     @rule(pick=picks, short=st.none() | st.integers(0, 60))
     def compress(self, pick: int, short: int | None) -> None:
@@ -116,7 +116,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(model=st.sampled_from(["a/b", "c/d"]))
     def switch(self, model: str) -> None:
-        self.run(self.log.switched(model))
+        self.run(self.log.record_model(model))
 
     @rule()
     def an_operation_that_fails_half_way_is_undone(self) -> None:
@@ -161,7 +161,7 @@ class Sessions(RuleBasedStateMachine):
             else:
                 assert "never started" in result.text
         with pytest.raises(ToolglotError):
-            self.run(left.say(Turn("user", (Text("late"),))))
+            self.run(left.add_turn(Turn("user", (Text("late"),))))
         assert _state(left.history)[:2] == before[:2]
         self.run(left.close())
 

@@ -65,7 +65,7 @@ def on_a_store(test: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> None
 async def talk(store: SqliteStore, id: str, *said: Turn, **settings: Any) -> None:
     async with await SessionLog.create(store, id=id, **settings) as log:
         for turn in said:
-            await log.say(turn)
+            await log.add_turn(turn)
 
 
 async def turns_of(store: SqliteStore, id: str, owner: str = "") -> tuple[Turn, ...]:
@@ -80,7 +80,7 @@ def test_sessions_are_listed_the_newest_first_and_page_by_page() -> None:
         for id in ("a", "b", "c", "d", "e"):
             await talk(store, id, user(f"this is {id}"), clock=clock, model="openai/gpt-5")
         async with await SessionLog.open(store, "b", clock=clock) as log:
-            await log.say(user("once more"))
+            await log.add_turn(user("once more"))
         seen, after = [], ""
         while True:
             page = await list_sessions(store, after=after, limit=2)
@@ -133,8 +133,8 @@ def test_a_text_is_found_in_titles_words_calls_and_results_in_any_case() -> None
         await talk(store, "words", user("x " * 200 + "say GRÜSSE, then Grüße there" + " y" * 200))
         await talk(store, "call", user("hi"), calling("send", {"text": "grüße"}))
         async with await SessionLog.create(store, id="result") as log:
-            await log.say(user("hi"))
-            turn = await log.say(calling("read", {}))
+            await log.add_turn(user("hi"))
+            turn = await log.add_turn(calling("read", {}))
             await log.publish([ToolResult(turn.calls[0].id, "… viele Grüße …")])
         await talk(store, "none", user("goodbye"))
         seen: list[tuple[int, int]] = []
@@ -190,7 +190,7 @@ def test_an_exported_session_is_imported_equal(several: list[Turn]) -> None:
         async with await SessionLog.create(store, id="original", model="openai/gpt-5") as log:
             await log.change(lambda history: history.extend(several, provider="openai"))
             for found in log.history.ledger.pending[:2]:
-                await log.started(found.call, {"other": 1})
+                await log.record_start(found.call, {"other": 1})
         data = await export_session(store, "original")
         other = SqliteStore(":memory:")
         info = await import_session(other, data)
@@ -276,13 +276,13 @@ def test_a_fork_at_a_turn_goes_its_own_way() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="trunk", model="openai/gpt-5") as log:
             for text in ("one", "two", "three"):
-                await log.say(user(text))
+                await log.add_turn(user(text))
             await log.change(lambda history: history.append(user("four")), usage=Usage(input_tokens=9), cost=Decimal(1))
             fork = await fork_session(store, "trunk", at=log.history.turns[1].key)  # while another holds it
         assert (fork.forked_from, fork.turns, fork.title, fork.model) == ("trunk", 2, "one", "openai/gpt-5")
         assert (fork.tokens, fork.cost) == (0, None)
         async with await SessionLog.open(store, fork.id) as branch:
-            await branch.say(user("elsewhere"))
+            await branch.add_turn(user("elsewhere"))
             assert [turn.text for turn in branch.history.turns] == ["one", "two", "elsewhere"]
         assert [turn.text for turn in await turns_of(store, "trunk")] == ["one", "two", "three", "four"]
         with pytest.raises(InputError, match="no turn has the key"):
@@ -294,8 +294,8 @@ def test_a_fork_at_a_turn_goes_its_own_way() -> None:
 def test_a_fork_does_not_run_again_what_the_first_had_started() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="trunk") as log:
-            turn = await log.say(calling("send", {}))
-            await log.started(turn.calls[0], {})
+            turn = await log.add_turn(calling("send", {}))
+            await log.record_start(turn.calls[0], {})
             fork = await fork_session(store, "trunk")
             async with await SessionLog.open(store, fork.id) as branch:
                 assert "outcome is unknown" in branch.history.turns[-1].results[0].text
@@ -307,8 +307,8 @@ def test_a_fork_does_not_run_again_what_the_first_had_started() -> None:
 def test_a_session_is_rewound_and_removed_by_nobody_but_its_holder() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="held") as log:
-            one = await log.say(user("one"))
-            await log.say(user("two"))
+            one = await log.add_turn(user("one"))
+            await log.add_turn(user("two"))
             for work in (rewind_session(store, "held", None), remove_session(store, "held")):
                 with pytest.raises(SessionTakenError):
                     await work
@@ -340,11 +340,11 @@ def test_a_removed_session_leaves_nothing_and_its_id_is_free() -> None:
 def test_whoever_still_believes_to_hold_a_removed_session_is_refused() -> None:
     async def test(store: SqliteStore) -> None:
         log = await SessionLog.create(store, id="gone")
-        await log.say(user("one"))
+        await log.add_turn(user("one"))
         await log._claim.give_back()
         await remove_session(store, "gone")
         with pytest.raises(SessionTakenError):
-            await log.say(user("late"))
+            await log.add_turn(user("late"))
         await log.close()
         assert (await list_sessions(store)).sessions == ()
 
@@ -360,7 +360,7 @@ def test_what_is_written_while_a_session_is_removed_goes_with_it() -> None:
         async def just_in_time(moment: str) -> None:
             if moment == "before keep turns":
                 store.hook = nothing
-                await log.say(user("just in time"))
+                await log.add_turn(user("just in time"))
 
         store.hook = just_in_time
         await remove_session(store, "gone")
@@ -368,7 +368,7 @@ def test_what_is_written_while_a_session_is_removed_goes_with_it() -> None:
         (fence,) = await store.scan("turns", client="gone", limit=10)
         assert fence.key == key_of(2)
         with pytest.raises(SessionTakenError):
-            await log.say(user("late"))
+            await log.add_turn(user("late"))
         await log.close()
 
     on_a_store(test)

@@ -48,7 +48,7 @@ class Place:
         """A log that holds a session, and whose process goes to sleep now."""
         log = await SessionLog.create(self.store, id=ID, clock=self.clock)
         for text in texts or ("a0", "a1", "a2"):
-            await log.say(user(text))
+            await log.add_turn(user(text))
         return log
 
     async def open(self) -> SessionLog:
@@ -84,7 +84,7 @@ async def rewound_elsewhere(place: Place, *, shrink: bool = True) -> None:
     """Another process takes the session over, writes, rewinds and lets go; what it left behind is taken away."""
     async with await place.open() as other:
         for n in range(4):
-            await other.say(user(f"b{n}"))
+            await other.add_turn(user(f"b{n}"))
         await other.change(lambda history: history.rewind(history.turns[4].key))
     if shrink:
         await shrink_session(place.store, ID, clock=place.clock)
@@ -111,7 +111,7 @@ def test_a_sleeper_whose_clock_stood_still_does_not_write_the_row_either() -> No
     async def test(place: Place) -> None:
         sleeper = await SessionLog.create(place.store, id=ID, clock=lambda: 1_000_000.0)
         for text in ("a0", "a1", "a2"):
-            await sleeper.say(user(text))
+            await sleeper.add_turn(user(text))
         place.now += SLEEP
         await rewound_elsewhere(place)
         row = await place.rows()
@@ -205,20 +205,20 @@ def test_a_sleeper_is_refused_by_a_session_that_was_removed_and_imported(held_ag
         place.now += SLEEP
         if held_again:
             async with await place.open() as other:
-                await other.say(user("b"))
+                await other.add_turn(user("b"))
         document = await export_session(place.store, ID)
         await remove_session(place.store, ID, clock=place.clock)
         assert (await import_session(place.store, document)).id == ID
         row = await place.rows()
         with pytest.raises(SessionTakenError):
-            await sleeper.say(user("stale"))
+            await sleeper.add_turn(user("stale"))
         await sleeper.close()
         assert await place.rows() == row
         texts = await place.texts()
         assert texts == ["a0", "a1", "a2", *(["b"] if held_again else [])]
         async with await place.open() as log:
             for n in range(6):
-                await log.say(user(f"c{n}"))
+                await log.add_turn(user(f"c{n}"))
         assert len(await place.texts()) == len(texts) + 6
 
     at_a_place(test)
@@ -247,11 +247,11 @@ def test_the_fence_outlives_a_shrink(clock_stands: bool) -> None:
         began = place.now
         sleeper = await SessionLog.create(place.store, id=ID, clock=lambda: began if clock_stands else place.now)
         for text in ("a0", "a1", "a2"):
-            await sleeper.say(user(text))
+            await sleeper.add_turn(user(text))
         place.now += SLEEP
         await rewound_elsewhere(place)
         with pytest.raises(SessionTakenError):
-            await sleeper.say(user("into a hole"))
+            await sleeper.add_turn(user("into a hole"))
         await sleeper.close()
         assert await place.texts() == REWOUND
 
@@ -269,7 +269,7 @@ def test_a_sleep_longer_than_any_fence_is_noticed_by_its_length(removed: bool) -
         place.now += FENCED * 2
         row = await place.rows()
         with pytest.raises(SessionTakenError, match="another process"):
-            await sleeper.say(user("into a hole"))
+            await sleeper.add_turn(user("into a hole"))
         await sleeper.close()
         assert await place.rows() == row
         assert await place.listed() == ([] if removed else [ID])
@@ -281,7 +281,7 @@ def test_who_slept_and_was_not_missed_goes_on() -> None:
     async def test(place: Place) -> None:
         sleeper = await place.sleeper()
         place.now += FENCED * 2
-        await sleeper.say(user("awake"))
+        await sleeper.add_turn(user("awake"))
         await sleeper.rename("still mine")
         with pytest.raises(SessionTakenError):
             await place.open()
@@ -307,9 +307,9 @@ def test_who_slept_while_his_write_was_under_way_goes_on() -> None:
 
         waiting: list[asyncio.Task[bool]] = []
         place.store.hook = hook
-        await sleeper.say(user("one more"))
+        await sleeper.add_turn(user("one more"))
         assert await waiting[0]
-        await sleeper.say(user("and another"))
+        await sleeper.add_turn(user("and another"))
         await sleeper.close()
         assert await place.texts() == ["a0", "a1", "a2", "one more", "and another"]
 
@@ -345,7 +345,7 @@ def test_a_lost_session_is_not_claimed_by_whoever_asks_who_has_it() -> None:
         place.now += SLEEP
         await rewound_elsewhere(place, shrink=False)
         with pytest.raises(SessionTakenError):
-            await sleeper.say(user("stale"))
+            await sleeper.add_turn(user("stale"))
         assert await place.texts() == REWOUND  # the sleeper is not closed, and holds nothing
 
     at_a_place(test)
@@ -359,7 +359,7 @@ def test_a_creator_that_slept_does_not_unmake_the_session_that_another_opened(re
                 place.store.hook = nothing
                 place.now += SLEEP
                 async with await place.open() as other:
-                    await other.say(user("mine now"))
+                    await other.add_turn(user("mine now"))
 
         async def nothing(moment: str) -> None:
             pass
@@ -441,15 +441,15 @@ def test_a_process_whose_clock_is_behind_loses_its_session_and_damages_nothing(t
         now = 1_000_000.0
         behind, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now - HOUR, lambda: now))
         slow = await SessionLog.create(behind, id=ID, clock=lambda: now - HOUR)
-        await slow.say(user("slow"))
+        await slow.add_turn(user("slow"))
         async with await SessionLog.open(right, ID, clock=lambda: now) as other:  # its claim has run out, for others
-            await other.say(user("right"))
+            await other.add_turn(user("right"))
             await other.change(lambda history: history.rewind(None))
-            await other.say(user("anew"))
+            await other.add_turn(user("anew"))
         await shrink_session(right, ID, clock=lambda: now)
         row = await right.find("sessions", "", [ID])
         with pytest.raises(SessionTakenError):
-            await slow.say(user("late"))
+            await slow.add_turn(user("late"))
         await slow.close()
         assert await right.find("sessions", "", [ID]) == row
         async with await SessionLog.open(right, ID, clock=lambda: now) as again:
@@ -465,13 +465,13 @@ def test_a_process_whose_clock_is_ahead_keeps_its_session_for_so_much_longer(tmp
         now = 1_000_000.0
         ahead, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now + HOUR, lambda: now))
         fast = await SessionLog.create(ahead, id=ID, clock=lambda: now + HOUR)
-        await fast.say(user("fast"))
+        await fast.add_turn(user("fast"))
         with pytest.raises(SessionTakenError):
             await SessionLog.open(right, ID, clock=lambda: now + HOUR - 1)
-        await fast.say(user("still here"))
+        await fast.add_turn(user("still here"))
         await fast.close()  # given back is given back, whatever the time
         async with await SessionLog.open(right, ID, clock=lambda: now) as log:
-            await log.say(user("right"))
+            await log.add_turn(user("right"))
         async with await SessionLog.open(ahead, ID, clock=lambda: now + HOUR) as log:
             assert [turn.text for turn in log.history.turns] == ["fast", "still here", "right"]
         await ahead.close()
@@ -488,7 +488,7 @@ def test_opening_takes_steps_in_proportion_to_the_turns() -> None:
         place = Place()
         log = await place.sleeper("begin")
         for n in range(turns // 2):
-            asked = await log.say(Turn("assistant", (ToolCall("call_0", "f", {"n": n}),), issuer=Issuer("openai")))
+            asked = await log.add_turn(Turn("assistant", (ToolCall("call_0", "f", {"n": n}),), issuer=Issuer("openai")))
             log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
             await log.publish([ToolResult(asked.calls[0].id, "result")])
         await log.close()

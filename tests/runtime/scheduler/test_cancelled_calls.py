@@ -31,14 +31,14 @@ TOOLS = (ToolSpec("read", "Reads.", SCHEMA),)
 
 
 def history(*more: Turn) -> History:
-    made = History(provider="openai")
+    past = History(provider="openai")
     for turn in (Turn("user", (Text("go"),)), Turn("assistant", (CALL,)), *more):
-        made.append(turn)
-    return made
+        past.append(turn)
+    return past
 
 
-def sent(made: History, target: str) -> str:
-    conversation = Conversation(made.turns, TOOLS, model=MODELS[target])
+def sent(past: History, target: str) -> str:
+    conversation = Conversation(past.turns, TOOLS, model=MODELS[target])
     out = request_for(conversation, target=target, model=MODELS[target])
     assert not lint(out.body, target, model=MODELS[target])
     return out.data.decode()
@@ -55,10 +55,10 @@ def check(body: str, target: str, words: str) -> None:
 
 @pytest.mark.parametrize("target", MODELS)
 def test_a_call_that_was_cancelled_is_an_error_on_every_target(target: str) -> None:
-    made = history()
-    (call,) = made.ledger
-    made.cancel(call.id)
-    check(sent(made, target), target, "Cancelled by the user.")
+    past = history()
+    (call,) = past.ledger
+    past.cancel(call.id)
+    check(sent(past, target), target, "Cancelled by the user.")
     silent = history()
     silent.cancel(call.id, reason=" ")
     check(sent(silent, target), target, "The call was cancelled.")
@@ -67,25 +67,25 @@ def test_a_call_that_was_cancelled_is_an_error_on_every_target(target: str) -> N
 @pytest.mark.parametrize("target", MODELS)
 @pytest.mark.parametrize("content", ["Stopped.", None, "", (Text("Stopped."),)], ids=["text", "none", "empty", "parts"])
 def test_a_cancel_that_does_not_say_that_it_is_an_error_is_one_too(target: str, content: Any) -> None:
-    made = history(Turn("tool", (ToolResult("call_1", content, name="read", status="cancelled"),)))
-    check(sent(made, target), target, "Stopped." if content else "The call was cancelled.")
+    past = history(Turn("tool", (ToolResult("call_1", content, name="read", status="cancelled"),)))
+    check(sent(past, target), target, "Stopped." if content else "The call was cancelled.")
 
 
 @pytest.mark.parametrize("target", MODELS)
 def test_a_call_without_a_result_is_an_error_that_says_so(target: str) -> None:
-    made = history(Turn("user", (Text("and now?"),)))
-    check(sent(made, target), target, "[No result: the tool call was interrupted. It may or may not have run.]")
+    past = history(Turn("user", (Text("and now?"),)))
+    check(sent(past, target), target, "[No result: the tool call was interrupted. It may or may not have run.]")
 
 
 @pytest.mark.parametrize("target", MODELS)
 def test_law_5_what_follows_does_not_change_how_a_cancel_was_sent(target: str) -> None:
-    made = history()
-    (call,) = made.ledger
-    made.cancel(call.id)
-    made.append(Turn("user", (Text("and now?"),)))
-    before = json.loads(sent(made, target))
-    made.append(Turn("assistant", (Text("It was cancelled."),)))
-    made.append(Turn("user", (Text("again"),)))
-    after = json.loads(sent(made, target))
+    past = history()
+    (call,) = past.ledger
+    past.cancel(call.id)
+    past.append(Turn("user", (Text("and now?"),)))
+    before = json.loads(sent(past, target))
+    past.append(Turn("assistant", (Text("It was cancelled."),)))
+    past.append(Turn("user", (Text("again"),)))
+    after = json.loads(sent(past, target))
     key = next(key for key in ("messages", "input", "contents") if key in before)
     assert after[key][: len(before[key])] == before[key]

@@ -18,22 +18,22 @@ from scheduled_tools import (
     Watched,
     call,
     calls,
-    made,
+    make_tool,
     on_the_file,
-    others,
+    other_tasks,
     outcome,
-    raising,
     reasons,
-    returning,
     scheduler,
     ticks,
-    told,
+    tool_raising,
+    tool_returning,
+    was_reported,
 )
 from toolglot.conversation import Media, Text, ToolCall, ToolResult, ToolSpec
 from toolglot.conversation.completion import completion_key, status_of
 from toolglot.errors import InputError
-from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, KeptResults, KnownCalls, size_of
-from toolglot.runtime.scheduler.progress import CHARACTERS
+from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, KnownCallLimits, KnownCalls, size_of
+from toolglot.runtime.scheduler.progress import MAX_CHARACTERS
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
 from toolglot.runtime.tools.threads import in_thread
 from toolglot.runtime.tools.toolbox import Output, Tool, ToolBox, ToolContext, ToolError
@@ -43,7 +43,7 @@ from toolglot.runtime.tools.toolbox import Output, Tool, ToolBox, ToolContext, T
 
 def test_a_call_goes_through_its_states_to_success() -> None:
     watch = Watched()
-    result = outcome(returning("sunny"), watch=watch)
+    result = outcome(tool_returning("sunny"), watch=watch)
     assert watch.states() == ["validating", "scheduled", "executing", "success"]
     assert (result.call_id, result.content, result.name, result.is_error) == ("c1", "sunny", "tool", False)
     assert status_of(result) == "complete"
@@ -56,16 +56,16 @@ def test_a_whole_turn_runs_side_by_side_and_its_results_are_in_call_order() -> N
         watch = Watched()
         running = scheduler(slow.tool, fast.tool, watch=watch)
         batch = asyncio.create_task(running.run([call("a", "slow"), call("b", "fast")]))
-        await slow.begun.wait()
-        await fast.begun.wait()
+        await slow.started.wait()
+        await fast.started.wait()
         assert running.running == 2
         fast.gate.set()
         await ticks()
-        assert watch.states("b")[-1] == "success"  # states are told as they come
+        assert watch.states("b")[-1] == "success"  # states are reported as they come
         slow.gate.set()
         assert [(result.call_id, result.content) for result in await batch] == [("a", "slow"), ("b", "fast")]
         assert running.running == 0
-        assert not others()
+        assert not other_tasks()
 
     asyncio.run(main())
 
@@ -80,7 +80,7 @@ def test_no_more_than_the_limit_run_at_once_and_they_start_in_call_order(paralle
         assert gated.active == parallel
         gated.gate.set()
         await batch
-        assert gated.most_active == parallel
+        assert gated.max_active == parallel
         assert gated.order == [f"c{number}" for number in range(7)]
 
     asyncio.run(main())
@@ -91,7 +91,7 @@ def test_a_batch_waits_for_the_one_before_it() -> None:
         first, second = Gated("first"), Gated("second")
         running = scheduler(first.tool, second.tool)
         one = asyncio.create_task(running.run([call("a", "first")]))
-        await first.begun.wait()
+        await first.started.wait()
         two = asyncio.create_task(running.run([call("b", "second")]))
         three = asyncio.create_task(running.run([call("c", "second")]))
         await ticks()
@@ -109,7 +109,7 @@ def test_an_empty_batch_has_no_results() -> None:
     async def main() -> None:
         running = scheduler()
         assert await running.run([]) == ()
-        assert await running.settled() == ()
+        assert await running.last_results() == ()
 
     asyncio.run(main())
 
@@ -117,7 +117,7 @@ def test_an_empty_batch_has_no_results() -> None:
 def test_a_tool_that_is_only_a_definition_is_left_to_the_caller() -> None:
     async def main() -> None:
         watch = Watched()
-        running = scheduler(Tool(spec=ToolSpec("theirs")), returning("mine", "mine"), watch=watch)
+        running = scheduler(Tool(spec=ToolSpec("theirs")), tool_returning("mine", "mine"), watch=watch)
         results = await running.run([call("a", "theirs"), call("b", "mine"), call("c", "theirs")])
         assert [result.call_id for result in results] == ["b"]
         assert watch.states("a") == []
@@ -167,7 +167,7 @@ def test_a_tool_runs_in_the_context_of_whoever_asked() -> None:
 
     async def main() -> None:
         where.set("here")
-        (result,) = await scheduler(made(look)).run([call()])
+        (result,) = await scheduler(make_tool(look)).run([call()])
         assert result.content == "here"
 
     asyncio.run(main())
@@ -187,10 +187,10 @@ def test_progress_is_told_while_the_tool_runs_from_any_thread_and_not_after() ->
             context.progress("x" * 100_000)
             return await in_thread(work, context)
 
-        (result,) = await scheduler(made(run), watch=watch).run([call()])
+        (result,) = await scheduler(make_tool(run), watch=watch).run([call()])
         kept[0].progress("too late")
-        said = [change.progress for change in watch.changes if change.progress]
-        assert said == ["x" * CHARACTERS, "from a thread"]
+        messages = [change.progress for change in watch.changes if change.progress]
+        assert messages == ["x" * MAX_CHARACTERS, "from a thread"]
         assert result.content == "done"
 
     asyncio.run(main())
@@ -202,7 +202,7 @@ def test_progress_after_the_loop_is_closed_goes_nowhere() -> None:
     async def run(arguments: dict[str, Any], context: ToolContext) -> None:
         kept.append(context)
 
-    assert outcome(made(run)).content == ""
+    assert outcome(make_tool(run)).content == ""
     kept[0].progress("hello?")
 
 
@@ -211,11 +211,11 @@ def test_whoever_watches_cannot_stop_what_it_watches() -> None:
         def watch(change: object) -> None:
             raise ValueError("no screen")
 
-        running = Scheduler(ToolBox([returning("fine")]), watch=watch)
+        running = Scheduler(ToolBox([tool_returning("fine")]), watch=watch)
         results = await running.run(calls(3))
         assert [result.content for result in results] == ["fine"] * 3
         assert len(running.entries) == 1
-        assert told(running, ["watches", "ValueError: no screen"])
+        assert was_reported(running, ["the watch callback raised", "ValueError: no screen"])
 
     asyncio.run(main())
 
@@ -227,7 +227,7 @@ def test_a_tool_cannot_wait_for_its_own_scheduler() -> None:
             return await context.session[0].run([call("inner")])
 
         session: list[Scheduler] = []
-        running = Scheduler(ToolBox([made(run)]), session=session)
+        running = Scheduler(ToolBox([make_tool(run)]), session=session)
         session.append(running)
         (result,) = await running.run([call("outer")])
         assert result.is_error
@@ -256,7 +256,7 @@ def test_a_tool_cannot_wait_for_its_own_scheduler() -> None:
 )
 def test_whatever_a_tool_raises_is_a_result(error: BaseException, text: str) -> None:
     watch = Watched()
-    result = outcome(raising(error), watch=watch)
+    result = outcome(tool_raising(error), watch=watch)
     assert (result.is_error, result.content) == (True, text)
     assert status_of(result) == "error"
     assert watch.states()[-1] == "error"
@@ -267,8 +267,8 @@ def test_an_error_that_cannot_say_what_it_is_is_told_by_its_type_and_a_long_one_
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert outcome(raising(MuteError())).content == "MuteError"
-    long = outcome(raising(ValueError("x" * 1_000_000))).text
+    assert outcome(tool_raising(MuteError())).content == "MuteError"
+    long = outcome(tool_raising(ValueError("x" * 1_000_000))).text
     assert len(long) < 2_100
     assert "characters left out" in long
 
@@ -281,10 +281,10 @@ def test_a_tool_that_is_no_coroutine_or_cancels_itself_fails_alone() -> None:
         return "not awaited"
 
     async def main() -> None:
-        running = scheduler(made(itself, "itself"), made(plain, "plain"), returning("fine", "fine"))
+        running = scheduler(make_tool(itself, "itself"), make_tool(plain, "plain"), tool_returning("fine", "fine"))
         results = await running.run([call("a", "itself"), call("b", "plain"), call("c", "fine")])
         assert [result.is_error for result in results] == [True, True, False]
-        assert "cancelled, and not by whoever waited" in results[0].text
+        assert "cancelled, and not by its caller" in results[0].text
         assert "TypeError" in results[1].text
 
     asyncio.run(main())
@@ -306,20 +306,20 @@ class BrokenBox(ToolBox):
 
 def test_a_fault_while_a_call_is_served_costs_one_call() -> None:
     async def main() -> None:
-        hostile = raising(ValueError("no"), "hostile", idempotent=Undecided())
-        running = scheduler(hostile, returning("fine", "fine"))
+        hostile = tool_raising(ValueError("no"), "hostile", idempotent=Undecided())
+        running = scheduler(hostile, tool_returning("fine", "fine"))
         results = await running.run([call("a", "hostile"), call("b", "fine")])
         assert "SystemExit" in results[0].text
         assert "may have run" in results[0].text
         assert results[1].content == "fine"
-        assert told(running, ["serving a call failed", "SystemExit"])
+        assert was_reported(running, ["serving a call failed", "SystemExit"])
 
     asyncio.run(main())
 
 
 def test_a_fault_while_calls_are_checked_costs_one_call() -> None:
     async def main() -> None:
-        running = Scheduler(BrokenBox([returning("fine", "fine")]))
+        running = Scheduler(BrokenBox([tool_returning("fine", "fine")]))
         results = await running.run([call("a", "unknown"), call("b", "fine")])
         assert "ZeroDivisionError" in results[0].text
         assert "never started" in results[0].text
@@ -339,8 +339,8 @@ def test_calls_on_the_same_resource_run_one_after_another_in_call_order() -> Non
     async def main() -> None:
         gated = Gated(resources=by_argument)
         running = scheduler(gated.tool)
-        asked = [call("a", uses=["x"]), call("b", uses=["x"]), call("c", uses=["y"]), call("d", uses=["x", "y"])]
-        batch = asyncio.create_task(running.run(asked))
+        requested = [call("a", uses=["x"]), call("b", uses=["x"]), call("c", uses=["y"]), call("d", uses=["x", "y"])]
+        batch = asyncio.create_task(running.run(requested))
         await ticks()
         assert gated.order == ["a", "c"]
         gated.gate.set()
@@ -354,10 +354,10 @@ def test_calls_that_name_several_resources_never_wait_for_each_other_for_ever() 
     async def main() -> None:
         gated = Gated(resources=by_argument)
         gated.gate.set()
-        asked = [call(f"c{n}", uses=["a", "b", "c"][n % 3 :] + ["a", "b", "c"][: n % 3]) for n in range(30)]
-        results = await scheduler(gated.tool).run(asked)
+        requested = [call(f"c{n}", uses=["a", "b", "c"][n % 3 :] + ["a", "b", "c"][: n % 3]) for n in range(30)]
+        results = await scheduler(gated.tool).run(requested)
         assert [result.content for result in results] == ["done"] * 30
-        assert gated.most_active == 1
+        assert gated.max_active == 1
 
     asyncio.run(main())
 
@@ -384,7 +384,7 @@ def test_a_single_text_is_one_resource() -> None:
     ],
 )
 def test_resources_that_cannot_be_found_out_refuse_the_call(resources: Any, text: str) -> None:
-    result = outcome(returning("ran", resources=resources))
+    result = outcome(tool_returning("ran", resources=resources))
     assert result.is_error
     assert text in result.text
     assert "was not run" in result.text
@@ -399,9 +399,9 @@ def test_whoever_names_resources_cannot_change_the_arguments() -> None:
         arguments["list"].append("mine")
         return arguments["list"]
 
-    asked = call("c1", list=["a"])
-    assert outcome(made(run, resources=resources), of=asked).content == '["a","mine"]'
-    assert asked.arguments == {"list": ["a"]}
+    requested = call("c1", list=["a"])
+    assert outcome(make_tool(run, resources=resources), of=requested).content == '["a","mine"]'
+    assert requested.arguments == {"list": ["a"]}
 
 
 # --- timeouts and retries -------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def test_a_tool_that_is_known_to_stop_times_out_with_an_error() -> None:
         assert result.is_error
         assert result.content == "The tool did not end within 0.001 seconds and was stopped."
         assert gated.contexts[0].cancelled.is_set()
-        assert not others()
+        assert not other_tasks()
 
     asyncio.run(main())
 
@@ -449,7 +449,7 @@ def test_what_a_tool_gives_when_its_time_is_over_is_told(given: object, text: st
             return given
         return "never"
 
-    result = outcome(made(run), limits=NEVER)
+    result = outcome(make_tool(run), limits=NEVER)
     assert result.is_error
     assert result.text.endswith(text)
 
@@ -467,7 +467,7 @@ def test_an_idempotent_tool_is_tried_again_after_an_error_and_after_a_timeout() 
             return f"attempt {context.attempt}"
 
         watch = Watched()
-        (result,) = await scheduler(made(run, idempotent=True), limits=NEVER, watch=watch).run([call()])
+        (result,) = await scheduler(make_tool(run, idempotent=True), limits=NEVER, watch=watch).run([call()])
         assert result.content == "attempt 3"
         assert watch.states() == ["validating", "scheduled", *["executing"] * 3, "success"]
         assert [change.attempt for change in watch.changes] == [1, 1, 1, 2, 3, 3]
@@ -494,7 +494,7 @@ def test_only_idempotent_tools_are_tried_again_and_not_after_their_own_words(
         count += 1
         raise error
 
-    assert outcome(made(run, **options)).is_error
+    assert outcome(make_tool(run, **options)).is_error
     assert count == runs
 
 
@@ -511,16 +511,16 @@ def test_an_output_that_says_error_is_an_answer_and_not_tried_again() -> None:
 def test_the_waits_between_tries_double() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        begun: list[float] = []
+        started: list[float] = []
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-            begun.append(loop.time())
+            started.append(loop.time())
             raise ValueError
 
-        await scheduler(made(run, idempotent=True), limits=RunLimits(retry_wait=0.02)).run([call()])
-        assert len(begun) == 3
-        assert begun[1] - begun[0] >= 0.019
-        assert begun[2] - begun[1] >= 0.039
+        await scheduler(make_tool(run, idempotent=True), limits=RunLimits(retry_wait=0.02)).run([call()])
+        assert len(started) == 3
+        assert started[1] - started[0] >= 0.019
+        assert started[2] - started[1] >= 0.039
 
     asyncio.run(main())
 
@@ -535,12 +535,12 @@ def test_a_tool_that_swallows_its_timeout_is_left_counted_and_its_late_result_re
         (result,) = await running.run([call()])
         assert "outcome is unknown" in result.text  # it did not stop, so nobody knows
         assert (running.abandoned, running.running, gated.runs) == (1, 0, 1)
-        assert told(running, ["'tool'", "ignored its cancellation", "was left"])
-        assert len(others()) == 1
+        assert was_reported(running, ["'tool'", "ignored its cancellation", "was abandoned"])
+        assert len(other_tasks()) == 1
         gated.gate.set()
         await ticks()
-        assert not others()
-        assert told(running, ["that was left has ended", "too late"])
+        assert not other_tasks()
+        assert was_reported(running, ["that was abandoned has ended", "too late"])
         assert (await running.run([call()]))[0] == result  # the late result is not used
         assert all("c1" in entry.call_ids for entry in running.entries)
 
@@ -554,33 +554,33 @@ def test_a_function_in_a_thread_that_does_not_return_is_left() -> None:
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
             return await in_thread(release.wait)
 
-        running = scheduler(made(run, side_effects=False), limits=NEVER)
+        running = scheduler(make_tool(run, side_effects=False), limits=NEVER)
         (result,) = await running.run([call()])
         assert "did not end within" in result.text
         assert running.abandoned == 1
         release.set()
-        await asyncio.wait(others())
-        assert told(running, ["has ended", "too late"])
+        await asyncio.wait(other_tasks())
+        assert was_reported(running, ["has ended", "too late"])
 
     asyncio.run(main())
 
 
 def test_a_function_in_a_thread_hears_of_its_cancellation_and_may_end_in_time() -> None:
     async def main() -> None:
-        begun = asyncio.Event()
+        started = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def work(context: ToolContext) -> str:
-            loop.call_soon_threadsafe(begun.set)
+            loop.call_soon_threadsafe(started.set)
             context.cancelled.wait()
             return "3 of 5 written"
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
             return await in_thread(work, context)
 
-        running = scheduler(made(run), limits=RunLimits(grace=30))
+        running = scheduler(make_tool(run), limits=RunLimits(grace=30))
         batch = asyncio.create_task(running.run([call()]))
-        await begun.wait()
+        await started.wait()
         running.cancel("Stopped.")
         (result,) = await batch
         assert status_of(result) == "cancelled"
@@ -619,11 +619,11 @@ def test_a_tool_that_was_left_and_fails_later_is_told() -> None:
                 await gate.wait()
             raise ValueError("in the end")
 
-        running = scheduler(made(run), limits=NEVER)
+        running = scheduler(make_tool(run), limits=NEVER)
         await running.run([call()])
         gate.set()
         await ticks()
-        assert told(running, ["failed: ValueError: in the end", "too late"])
+        assert was_reported(running, ["failed: ValueError: in the end", "too late"])
 
     asyncio.run(main())
 
@@ -643,7 +643,7 @@ def test_a_call_id_is_run_once_in_a_batch_and_ever_after() -> None:
         assert again[0] == first[1]
         assert gated.order == ["a", "b", "c"]
         assert [entry.call_ids for entry in running.entries] == [("a",), ("b",)]
-        assert told(running, ["not run again"])
+        assert was_reported(running, ["not run again"])
 
     asyncio.run(main())
 
@@ -653,7 +653,7 @@ def test_a_call_that_runs_in_the_batch_before_is_not_run_again() -> None:
         gated = Gated()
         running = scheduler(gated.tool)
         one = asyncio.create_task(running.run([call("a")]))
-        await gated.begun.wait()
+        await gated.started.wait()
         two = asyncio.create_task(running.run([call("a")]))
         await ticks()
         gated.gate.set()
@@ -665,9 +665,9 @@ def test_a_call_that_runs_in_the_batch_before_is_not_run_again() -> None:
 
 def test_the_known_results_are_those_of_the_newest_calls() -> None:
     async def main() -> None:
-        running = Scheduler(ToolBox([returning("x")]), _kept=KeptResults(calls=3))
+        running = Scheduler(ToolBox([tool_returning("x")]), _memory=KnownCallLimits(calls=3))
         await running.run(calls(5))
-        assert [running.known(f"c{n}") is not None for n in range(5)] == [False, False, True, True, True]
+        assert [running.known_result(f"c{n}") is not None for n in range(5)] == [False, False, True, True, True]
 
     asyncio.run(main())
 
@@ -676,7 +676,7 @@ def test_whole_results_are_bounded_by_their_bytes_and_older_calls_are_still_not_
     async def main() -> None:
         gated = Gated(value="x" * 1_000)
         gated.gate.set()
-        running = Scheduler(ToolBox([gated.tool]), _kept=KeptResults(result_bytes=2_500))
+        running = Scheduler(ToolBox([gated.tool]), _memory=KnownCallLimits(result_bytes=2_500))
         first = {result.call_id: result for result in await running.run(calls(5))}
         again = await running.run(calls(5))
         assert gated.runs == 5
@@ -692,7 +692,7 @@ def test_whole_results_are_bounded_by_their_bytes_and_older_calls_are_still_not_
 @pytest.mark.law
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3_000), st.booleans()), max_size=40))
 def test_what_is_known_of_calls_is_bounded_by_number_and_by_bytes(steps: list[tuple[int, int, bool]]) -> None:
-    known, runs = KnownCalls(KeptResults(calls=6, result_bytes=5_000)), dict[str, ToolResult]()
+    known, runs = KnownCalls(KnownCallLimits(calls=6, result_bytes=5_000)), dict[str, ToolResult]()
     for number, size, forgets in steps:
         id = str(number)
         if forgets:
@@ -710,9 +710,9 @@ def test_what_is_known_of_calls_is_bounded_by_number_and_by_bytes(steps: list[tu
 
 
 def test_the_report_keeps_the_newest_entries() -> None:
-    running = Scheduler(ToolBox(), _kept=KeptResults(entries=4))
+    running = Scheduler(ToolBox(), _memory=KnownCallLimits(entries=4))
     for number in range(9):
-        running.tell("ignored", str(number))
+        running.report("ignored", str(number))
     assert reasons(running)[-1] == "8"
     assert len(running.entries) <= 4
 
@@ -734,7 +734,7 @@ def test_a_start_is_on_record_before_the_tool_runs_and_the_end_before_the_result
             if change.result is not None:
                 at["published"] = list(journal.log)
 
-        running = Scheduler(ToolBox([made(run)]), watch=look, journal=journal)
+        running = Scheduler(ToolBox([make_tool(run)]), watch=look, journal=journal)
         results = await running.run([call("c1", path="x")])
         assert at == {"run": [("started", "c1")], "published": [("started", "c1"), ("finished", "c1")]}
         assert journal.arguments == {"c1": {"path": "x"}}
@@ -745,14 +745,14 @@ def test_a_start_is_on_record_before_the_tool_runs_and_the_end_before_the_result
 
 def test_a_tool_without_side_effects_has_no_start_on_record() -> None:
     journal = Recorded()
-    outcome(returning("x", side_effects=False), journal=journal)
+    outcome(tool_returning("x", side_effects=False), journal=journal)
     assert journal.log == [("finished", "c1")]
 
 
 def test_every_result_is_on_record_also_that_of_a_call_that_is_refused() -> None:
     async def main() -> None:
         journal = Recorded()
-        results = await scheduler(returning("x"), journal=journal).run([call("a"), call("b", "nobody")])
+        results = await scheduler(tool_returning("x"), journal=journal).run([call("a"), call("b", "nobody")])
         assert sorted(journal.log) == [("finished", "a"), ("finished", "b"), ("started", "a")]
         assert journal.results["b"] == results[1]
 
@@ -778,7 +778,7 @@ def test_a_tool_whose_start_cannot_be_recorded_is_never_started(fault: Any, text
         assert status_of(result) == "cancelled"
         assert text in result.text
         assert "never started" in result.text
-        assert told(running, ["start", "could not be recorded"])
+        assert was_reported(running, ["start", "could not be recorded"])
         assert journal.log == [("finished", "c1")]
 
     asyncio.run(main())
@@ -789,10 +789,10 @@ def test_a_result_that_cannot_be_recorded_is_published_and_told(fault: Any, text
     async def main() -> None:
         journal = Recorded()
         journal.at_end = fault
-        running = scheduler(returning("done"), journal=journal)
+        running = scheduler(tool_returning("done"), journal=journal)
         (result,) = await running.run([call()])
         assert result.content == "done"
-        assert told(running, ["a result could not be recorded", text])
+        assert was_reported(running, ["a result could not be recorded", text])
         assert running.entries[0].fault == "loss"
 
     asyncio.run(main())

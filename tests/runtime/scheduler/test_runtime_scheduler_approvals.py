@@ -1,4 +1,4 @@
-"""Approvals: who is asked, when, and that only a decision which says so lets a call run."""
+"""Approvals: when they are asked for, and that only a decision that allows it lets a call run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from scheduled_tools import Gated, Recorded, Watched, call, calls, made, outcome, returning, scheduler, ticks, told
+from scheduled_tools import (
+    Gated,
+    Recorded,
+    Watched,
+    call,
+    calls,
+    make_tool,
+    outcome,
+    scheduler,
+    ticks,
+    tool_returning,
+    was_reported,
+)
 from toolglot.conversation import ToolCall
 from toolglot.conversation.completion import status_of
 from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Approve, Decision, Deny, Edit
@@ -37,14 +49,14 @@ def answering(*decisions: object, asked: list[str] | None = None) -> Approve:
 
 def test_a_call_that_is_allowed_runs() -> None:
     watch = Watched()
-    result = outcome(returning("ran", approval=True), approve=answering(Allow()), watch=watch)
+    result = outcome(tool_returning("ran", approval=True), approve=answering(Allow()), watch=watch)
     assert result.content == "ran"
     assert watch.states() == ["validating", "awaiting_approval", "scheduled", "executing", "success"]
 
 
 def test_a_tool_that_needs_no_approval_is_not_asked_about() -> None:
     asked: list[str] = []
-    assert outcome(returning("ran"), approve=answering(Deny(), asked=asked)).content == "ran"
+    assert outcome(tool_returning("ran"), approve=answering(Deny(), asked=asked)).content == "ran"
     assert asked == []
 
 
@@ -54,15 +66,15 @@ def test_a_tool_that_needs_no_approval_is_not_asked_about() -> None:
         (Deny("too dangerous"), "Reason: too dangerous"),
         (Deny(), "the tool was not run."),
         (Deny(7), "the tool was not run."),  # type: ignore[arg-type]
-        (True, "answered with a bool"),
-        (None, "answered with a NoneType"),
+        (True, "returned a bool"),
+        (None, "returned a NoneType"),
         (ValueError("secret"), "failed (ValueError)"),
         (SystemExit(), "failed (SystemExit)"),
     ],
 )
 def test_whatever_is_no_leave_denies(answer: object, text: str) -> None:
     watch = Watched()
-    result = outcome(returning("ran", approval=True), approve=answering(answer), watch=watch)
+    result = outcome(tool_returning("ran", approval=True), approve=answering(answer), watch=watch)
     assert result.is_error
     assert result.text.startswith("This call was not allowed, and the tool was not run.")
     assert result.text.endswith(text) or text in result.text
@@ -71,15 +83,15 @@ def test_whatever_is_no_leave_denies(answer: object, text: str) -> None:
 
 
 def test_without_anybody_to_ask_a_tool_that_needs_an_approval_is_not_run() -> None:
-    result = outcome(returning("ran", approval=True))
+    result = outcome(tool_returning("ran", approval=True))
     assert result.is_error
     assert "nobody is there" in result.text
 
 
 def test_a_question_that_is_cancelled_starts_nothing() -> None:
-    result = outcome(returning("ran", approval=True), approve=answering(asyncio.CancelledError()))
+    result = outcome(tool_returning("ran", approval=True), approve=answering(asyncio.CancelledError()))
     assert status_of(result) == "cancelled"
-    assert result.text.startswith("The question for approval was cancelled.")
+    assert result.text.startswith("The approval callback was cancelled.")
     assert "never started" in result.text
 
 
@@ -89,12 +101,12 @@ def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another_of_it
         gated = Gated("gated", approval=True)
         gated.gate.set()
         approve = answering(AllowAlways(), Deny("no"), asked=asked)
-        running = scheduler(gated.tool, returning("x", "other", approval=True), approve=approve)
+        running = scheduler(gated.tool, tool_returning("x", "other", approval=True), approve=approve)
         results = await running.run([call("a", "gated"), call("b", "gated"), call("c", "other")])
         assert [result.is_error for result in results] == [False, False, True]
         await running.run([call("d", "gated")])
         assert asked == ["a", "c"]
-        running.tools.replace(returning("another", "gated", approval=True))
+        running.tools.replace(tool_returning("another", "gated", approval=True))
         (result,) = await running.run([call("e", "gated")])
         assert asked == ["a", "c", "e"]
         assert result.is_error
@@ -149,8 +161,8 @@ def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_its_res
             order.append(context.call_id)
             return arguments["path"]
 
-        guarded = made(run, "guarded", approval=True, resources=lambda arguments: [arguments["path"]])
-        free = made(run, "free", resources=lambda arguments: [arguments["path"]])
+        guarded = make_tool(run, "guarded", approval=True, resources=lambda arguments: [arguments["path"]])
+        free = make_tool(run, "free", resources=lambda arguments: [arguments["path"]])
         running = scheduler(guarded, free, approve=approve)
         asks = [call("1", "guarded", path="a"), call("2", "free", path="a"), call("3", "free", path="b")]
         batch = asyncio.create_task(running.run(asks))
@@ -170,7 +182,7 @@ def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
     async def main() -> None:
         journal, watch = Recorded(), Watched()
         running = scheduler(
-            made(echo, parameters=SCHEMA, approval=True),
+            make_tool(echo, parameters=SCHEMA, approval=True),
             approve=answering(Edit({"n": 2})),
             journal=journal,
             watch=watch,
@@ -185,13 +197,13 @@ def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
         assert watch.states() == [
             *("validating", "awaiting_approval", "validating", "scheduled", "executing", "success")
         ]
-        assert told(running, ["given other arguments"])
+        assert was_reported(running, ["got other arguments"])
 
     asyncio.run(main())
 
 
 def test_an_edit_that_changes_nothing_is_not_told() -> None:
-    tool = made(echo, parameters=SCHEMA, approval=True)
+    tool = make_tool(echo, parameters=SCHEMA, approval=True)
     result = outcome(tool, of=call("c1", n=1), approve=answering(Edit({"n": 1})))
     assert result.executed_arguments is None
     assert result.content == '{"got":{"n":1}}'
@@ -199,12 +211,12 @@ def test_an_edit_that_changes_nothing_is_not_told() -> None:
 
 def test_an_edit_back_to_what_was_unwrapped_is_still_not_what_the_model_wrote() -> None:
     asked = ToolCall("c1", "tool", {"n": 1}, raw_input='"{\\"n\\": 1}"')
-    result = outcome(made(echo, approval=True), of=asked, approve=answering(Edit({"n": 1})))
+    result = outcome(make_tool(echo, approval=True), of=asked, approve=answering(Edit({"n": 1})))
     assert result.executed_arguments == {"n": 1}
 
 
 def test_one_and_true_are_not_the_same_arguments() -> None:
-    result = outcome(made(echo, approval=True), of=call("c1", n=1), approve=answering(Edit({"n": True})))
+    result = outcome(make_tool(echo, approval=True), of=call("c1", n=1), approve=answering(Edit({"n": True})))
     assert result.executed_arguments == {"n": True}
 
 
@@ -219,7 +231,7 @@ def test_one_and_true_are_not_the_same_arguments() -> None:
 )
 def test_edited_arguments_are_validated_again(edited: Any, text: str) -> None:
     watch = Watched()
-    tool = made(echo, parameters=SCHEMA, approval=True)
+    tool = make_tool(echo, parameters=SCHEMA, approval=True)
     result = outcome(tool, of=call("c1", n=1), approve=answering(Edit(edited)), watch=watch)
     assert result.is_error
     assert text in result.text
@@ -228,20 +240,20 @@ def test_edited_arguments_are_validated_again(edited: Any, text: str) -> None:
 
 
 def test_edited_arguments_whose_resources_cannot_be_found_out_are_refused() -> None:
-    tool = made(echo, approval=True, resources=lambda arguments: [arguments["path"]])
+    tool = make_tool(echo, approval=True, resources=lambda arguments: [arguments["path"]])
     result = outcome(tool, of=call("c1", path="a"), approve=answering(Edit({})))
-    assert "could not be found out (KeyError: 'path')" in result.text
+    assert "could not be determined (KeyError: 'path')" in result.text
 
 
 def test_the_text_of_a_free_text_tool_can_be_edited() -> None:
-    tool = made(echo, type="custom", approval=True)
+    tool = make_tool(echo, type="custom", approval=True)
     asked = ToolCall("c1", "tool", None, type="custom", raw_input="rm -r /")
     result = outcome(tool, of=asked, approve=answering(Edit({"input": "ls /"})))
     assert result.executed_arguments == {"input": "ls /"}
     same = outcome(tool, of=asked, approve=answering(Edit({"input": "rm -r /"})))
     assert same.executed_arguments is None
     other = outcome(tool, of=asked, approve=answering(Edit({"text": "ls /"})))
-    assert "$.input: expected one text" in other.text
+    assert "$.input: expected one string" in other.text
 
 
 def test_whoever_is_asked_cannot_change_what_runs() -> None:
@@ -249,7 +261,7 @@ def test_whoever_is_asked_cannot_change_what_runs() -> None:
         arguments["n"] = 9
         return Allow()
 
-    assert outcome(made(echo, approval=True), of=call("c1", n=1), approve=approve).content == '{"got":{"n":1}}'
+    assert outcome(make_tool(echo, approval=True), of=call("c1", n=1), approve=approve).content == '{"got":{"n":1}}'
 
 
 def test_edited_arguments_that_were_never_run_are_not_called_executed() -> None:
@@ -258,7 +270,7 @@ def test_edited_arguments_that_were_never_run_are_not_called_executed() -> None:
             running.cancel()
             return Edit({"n": 2})
 
-        running = scheduler(made(echo, approval=True), approve=approve)
+        running = scheduler(make_tool(echo, approval=True), approve=approve)
         results = await running.run(calls(2))
         assert [result.executed_arguments for result in results] == [None, None]
         assert all("never started" in result.text for result in results)

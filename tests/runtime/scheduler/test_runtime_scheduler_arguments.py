@@ -1,4 +1,4 @@
-"""What a tool gets of what a model wrote, and what the model is told where it gets nothing."""
+"""The arguments that a tool gets, and what the model reads if it gets none."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from counted_work import steps_of
-from scheduled_tools import Gated, Watched, call, made, outcome, scheduler
+from scheduled_tools import Gated, Watched, call, make_tool, outcome, scheduler
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.protocols.openai_chat.blocks import read_call
 from toolglot.runtime.scheduler import outcomes
-from toolglot.runtime.scheduler.outcomes import nearest
+from toolglot.runtime.scheduler.outcomes import nearest_names
 from toolglot.runtime.tools.toolbox import Tool, ToolContext
 
 SCHEMA = {
@@ -34,8 +34,8 @@ async def echo(arguments: dict[str, Any], context: ToolContext) -> object:
     return arguments
 
 
-CHECKED = made(echo, parameters=SCHEMA)
-FREE_TEXT = made(echo, type="custom")
+CHECKED = make_tool(echo, parameters=SCHEMA)
+FREE_TEXT = make_tool(echo, type="custom")
 
 
 def result_of(tool: Tool, *, raw: str | None = None, arguments: Any = None, type: str = "function") -> ToolResult:
@@ -88,7 +88,7 @@ def test_a_place_too_deep_to_be_told_whole_is_told_without_its_value() -> None:
     for _ in range(30):
         schema = {"type": "object", "properties": {"inside_of_it": schema}}
         value = {"inside_of_it": value}
-    text = result_of(made(echo, parameters=schema), arguments=value).text
+    text = result_of(make_tool(echo, parameters=schema), arguments=value).text
     assert 'not of type "integer"' in text
     assert "got" not in text
 
@@ -110,19 +110,19 @@ def test_nulls_that_strict_mode_brings_are_taken_out_recorded_and_told() -> None
 
 
 def test_law_11_a_double_encoding_is_unwrapped_recorded_and_told() -> None:
-    for asked in (
+    for requested in (
         ToolCall("c1", "tool", None, raw_input='"{\\"n\\": 3}"'),
         read_call({"id": "c1", "type": "function", "function": {"name": "tool", "arguments": '"{\\"n\\": 3}"'}}),
     ):
-        assert isinstance(asked, ToolCall)
-        result = outcome(CHECKED, of=asked)
+        assert isinstance(requested, ToolCall)
+        result = outcome(CHECKED, of=requested)
         assert result.executed_arguments == {"n": 3}
         assert result.text.startswith("[The tool was given other arguments")
         assert result.text.endswith('{"n":3}')
 
 
 def test_arguments_that_are_written_oddly_but_plainly_are_not_told() -> None:
-    result = outcome(made(echo), of=ToolCall("c1", "tool", {}, raw_input="null"))
+    result = outcome(make_tool(echo), of=ToolCall("c1", "tool", {}, raw_input="null"))
     assert (result.content, result.executed_arguments) == ("{}", None)
 
 
@@ -151,17 +151,17 @@ def test_a_call_that_was_cut_is_never_run(raw: str) -> None:
 
 
 def test_arguments_that_are_too_large_are_refused() -> None:
-    text = result_of(made(echo), arguments={"list": [[]] * 3_000_000}).text
+    text = result_of(make_tool(echo), arguments={"list": [[]] * 3_000_000}).text
     assert "max_nodes" in text
     branching = {"anyOf": [{"$ref": "#"}, {"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]}
     value: dict[str, Any] = {}
     for _ in range(40):
         value = {"a": value}
-    assert "was not run" in result_of(made(echo, parameters=branching), arguments=value).text
+    assert "was not run" in result_of(make_tool(echo, parameters=branching), arguments=value).text
 
 
 def test_a_tool_whose_schema_is_broken_is_not_run_and_says_so() -> None:
-    result = result_of(made(echo, parameters={"type": "no such type"}), arguments={})
+    result = result_of(make_tool(echo, parameters={"type": "no such type"}), arguments={})
     assert result.is_error
     assert "The schema of the tool 'tool' is broken" in result.text
 
@@ -170,7 +170,7 @@ def test_a_tool_that_takes_the_name_of_another_has_its_own_schema() -> None:
     async def main() -> None:
         running = scheduler(CHECKED)
         assert (await running.run([call("a", x=1)]))[0].is_error
-        running.tools.replace(made(echo))
+        running.tools.replace(make_tool(echo))
         assert not (await running.run([call("b", x=1)]))[0].is_error
 
     asyncio.run(main())
@@ -192,7 +192,7 @@ def test_a_free_text_tool_gets_its_text_as_one_argument(raw: str | None, argumen
 def test_a_free_text_tool_without_a_text_is_not_run(arguments: Any) -> None:
     result = result_of(FREE_TEXT, arguments=arguments, type="custom")
     assert result.is_error
-    assert "$.input: expected one text" in result.text
+    assert "$.input: expected one string" in result.text
 
 
 def test_free_text_for_a_tool_that_takes_an_object_is_refused() -> None:
@@ -212,7 +212,7 @@ def test_free_text_for_a_tool_that_takes_an_object_is_refused() -> None:
     ],
 )
 def test_an_unknown_tool_is_told_with_the_nearest_names(wrong: str, right: str) -> None:
-    tools = [made(echo, name) for name in ("read_file", "write_file", "server__run_query")]
+    tools = [make_tool(echo, name) for name in ("read_file", "write_file", "server__run_query")]
     result = outcome(*tools, of=call("c1", wrong))
     assert result.is_error
     assert result.text.startswith(f"There is no tool named '{wrong}'; nothing was run. Did you mean ")
@@ -225,7 +225,7 @@ def test_an_unknown_tool_like_no_other_is_told_with_the_names_that_there_are() -
     assert outcomes.unknown_tool(one, ["a", "b"]).text.endswith("The tools are: 'a', 'b'.")
     many = outcomes.unknown_tool(one, [f"tool{n}" for n in range(100)]).text
     assert many.endswith("'tool19', ….")
-    assert nearest("", ["a"]) == []
+    assert nearest_names("", ["a"]) == []
     assert "''" in outcomes.unknown_tool(call("c1", ""), ["a"]).text
 
 

@@ -18,12 +18,12 @@ from scheduled_tools import (
     Watched,
     call,
     calls,
-    made,
-    others,
-    returning,
+    make_tool,
+    other_tasks,
     scheduler,
     ticks,
-    told,
+    tool_returning,
+    was_reported,
 )
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.conversation.completion import status_of
@@ -37,7 +37,7 @@ REASON = "Enough."
 
 
 def is_never_started(result: ToolResult) -> bool:
-    return result.text == outcomes.never_started(ToolCall("", ""), REASON).text
+    return result.text == outcomes.not_started(ToolCall("", ""), REASON).text
 
 
 def test_what_runs_is_cancelled_and_what_waits_is_never_started() -> None:
@@ -45,7 +45,7 @@ def test_what_runs_is_cancelled_and_what_waits_is_never_started() -> None:
         gated, watch = Gated(), Watched()
         running = scheduler(gated.tool, limits=RunLimits(parallel=2, grace=GRACE), watch=watch)
         batch = asyncio.create_task(running.run(calls(4)))
-        await gated.begun.wait()
+        await gated.started.wait()
         await ticks()
         running.cancel(REASON)
         running.cancel("A second time.")
@@ -59,19 +59,23 @@ def test_what_runs_is_cancelled_and_what_waits_is_never_started() -> None:
         assert watch.states("c3") == ["validating", "scheduled", "cancelled"]
         assert gated.contexts[0].cancelled.is_set()
         assert running.abandoned == 0
-        assert not others()
+        assert not other_tasks()
 
     asyncio.run(main())
 
 
 def test_never_started_cancelled_and_unknown_are_three_different_results() -> None:
     one = call()
-    made = [outcomes.never_started(one), outcomes.cancelled(one), outcomes.outcome_unknown(one, outcomes.CANCELLED)]
-    assert [status_of(result) for result in made] == ["cancelled", "cancelled", "error"]
-    assert len({result.text for result in made}) == 3
-    assert "nothing was done" in made[0].text
-    assert "stays done" in made[1].text
-    assert "may have run" in made[2].text
+    results = [
+        outcomes.not_started(one),
+        outcomes.cancellation(one),
+        outcomes.unknown_outcome(one, outcomes.CANCELLED),
+    ]
+    assert [status_of(result) for result in results] == ["cancelled", "cancelled", "error"]
+    assert len({result.text for result in results}) == 3
+    assert "nothing was done" in results[0].text
+    assert "stays done" in results[1].text
+    assert "may have run" in results[2].text
 
 
 def test_what_a_tool_gives_while_it_is_cancelled_is_told() -> None:
@@ -89,7 +93,7 @@ def test_what_a_tool_gives_while_it_is_cancelled_is_told() -> None:
             finally:
                 raise ValueError("cleanup failed")
 
-        running = scheduler(made(partly, "partly"), made(badly, "badly"))
+        running = scheduler(make_tool(partly, "partly"), make_tool(badly, "badly"))
         batch = asyncio.create_task(running.run([call("a", "partly"), call("b", "badly")]))
         await ticks()
         running.cancel(REASON)
@@ -107,12 +111,12 @@ def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_session(side_
         gated = Gated(ignores_cancel=True, side_effects=side_effects)
         running = scheduler(gated.tool)
         batch = asyncio.create_task(running.run([call()]))
-        await gated.begun.wait()
+        await gated.started.wait()
         running.cancel(REASON)
         async with asyncio.timeout(120):
             (result,) = await batch
         assert ("outcome is unknown" in result.text) == side_effects
-        assert "did not stop when it was told to" in result.text
+        assert "did not stop when it was cancelled" in result.text
         assert status_of(result) == ("error" if side_effects else "cancelled")
         assert running.abandoned == 1
         assert await running.run([call("next", "nobody")])  # and the session goes on
@@ -128,7 +132,7 @@ def test_tools_that_were_cancelled_are_not_waited_for_when_nobody_wants_to_wait(
         running = scheduler(gated.tool, limits=RunLimits(grace=3600))
         running.stop_waiting()  # nothing runs
         batch = asyncio.create_task(running.run([call()]))
-        await gated.begun.wait()
+        await gated.started.wait()
         running.stop_waiting()  # nothing was cancelled
         await ticks()
         assert not batch.done()
@@ -139,9 +143,9 @@ def test_tools_that_were_cancelled_are_not_waited_for_when_nobody_wants_to_wait(
         running.stop_waiting()
         async with asyncio.timeout(60):
             (result,) = await batch
-        assert "did not stop when it was told to" in result.text
+        assert "did not stop when it was cancelled" in result.text
         assert running.abandoned == 1
-        assert "ignored its cancellation and was left" in running.entries[-1].reason
+        assert "ignored its cancellation and was abandoned" in running.entries[-1].reason
         gated.gate.set()
         await ticks()
 
@@ -153,7 +157,7 @@ def test_a_cancel_from_another_thread_reaches_the_batch() -> None:
         gated = Gated()
         running = scheduler(gated.tool)
         batch = asyncio.create_task(running.run([call()]))
-        await gated.begun.wait()
+        await gated.started.wait()
         threading.Thread(target=running.cancel, args=(REASON,)).start()
         (result,) = await batch
         assert "stopped while it ran" in result.text
@@ -162,7 +166,7 @@ def test_a_cancel_from_another_thread_reaches_the_batch() -> None:
 
 
 def test_a_cancel_when_nothing_runs_changes_nothing() -> None:
-    running = scheduler(returning("fine"))
+    running = scheduler(tool_returning("fine"))
     running.cancel()
 
     async def main() -> None:
@@ -170,7 +174,7 @@ def test_a_cancel_when_nothing_runs_changes_nothing() -> None:
         assert [result.content for result in await running.run([call("a")])] == ["fine"]
         running.cancel()
         assert [result.content for result in await running.run([call("b")])] == ["fine"]
-        assert [result.call_id for result in await running.settled()] == ["b"]
+        assert [result.call_id for result in await running.last_results()] == ["b"]
 
     asyncio.run(main())
     running.cancel("The loop is closed by now.")
@@ -181,7 +185,7 @@ def test_batches_that_wait_are_cancelled_with_the_one_that_runs() -> None:
         gated = Gated()
         running = scheduler(gated.tool)
         batches = [asyncio.create_task(running.run([call(f"c{n}")])) for n in range(3)]
-        await gated.begun.wait()
+        await gated.started.wait()
         running.cancel(REASON)
         results = [(await batch)[0] for batch in batches]
         assert [is_never_started(result) for result in results] == [False, True, True]
@@ -196,14 +200,14 @@ def test_a_batch_whose_waiting_task_is_cancelled_in_line_never_starts_and_the_ot
         gated = Gated()
         running = scheduler(gated.tool)
         batches = [asyncio.create_task(running.run([call(f"c{n}")])) for n in range(3)]
-        await gated.begun.wait()
+        await gated.started.wait()
         batches[1].cancel()
         with pytest.raises(asyncio.CancelledError):
             await batches[1]
         gated.gate.set()
         assert [result.content for result in (*await batches[0], *await batches[2])] == ["done", "done"]
         assert gated.order == ["c0", "c2"]
-        known = running.known("c1")
+        known = running.known_result("c1")
         assert known is not None
         assert "never started" in known.text
 
@@ -215,12 +219,12 @@ def test_the_cancellation_of_the_waiting_task_cancels_the_batch_and_goes_on_when
         gated = Gated()
         running = scheduler(gated.tool, limits=RunLimits(parallel=1, grace=GRACE))
         batch = asyncio.create_task(running.run(calls(2)))
-        await gated.begun.wait()
+        await gated.started.wait()
         batch.cancel()
         with pytest.raises(asyncio.CancelledError):
             await batch
-        assert not others()
-        results = await running.settled()
+        assert not other_tasks()
+        results = await running.last_results()
         assert [result.call_id for result in results] == ["c0", "c1"]
         assert ["stopped while it ran" in result.text for result in results] == [True, False]
 
@@ -234,12 +238,12 @@ def test_a_cancel_scope_around_the_waiting_task_does_the_same() -> None:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(running.run, [call()])
-                await gated.begun.wait()
+                await gated.started.wait()
                 scope.cancel()
         assert scope.cancelled_caught
         with anyio.CancelScope() as scope:
             scope.cancel()
-            results = await running.settled()  # also where everything is cancelled
+            results = await running.last_results()  # also where everything is cancelled
         assert "stopped while it ran" in results[0].text
 
     asyncio.run(main())
@@ -250,13 +254,13 @@ def test_a_second_cancellation_leaves_the_batch_to_settle_alone() -> None:
         gated = Gated(ignores_cancel=True)
         running = scheduler(gated.tool)
         batch = asyncio.create_task(running.run([call()]))
-        await gated.begun.wait()
+        await gated.started.wait()
         batch.cancel()
         await ticks()
         batch.cancel()
         with pytest.raises(asyncio.CancelledError):
             await batch
-        (result,) = await running.settled()
+        (result,) = await running.last_results()
         assert "outcome is unknown" in result.text
         gated.gate.set()
         await ticks()
@@ -319,11 +323,11 @@ def test_a_cancel_while_somebody_is_asked_starts_nothing(waiting: Callable[[], A
         assert gated.runs == 0
         assert watch.states("c0") == ["validating", "awaiting_approval", "cancelled"]
         is_left = waiting is _ignore_one_cancellation
-        assert told(running, ["a question for approval ignored its cancellation"]) == is_left
-        assert len(others()) == is_left
+        assert was_reported(running, ["an approval callback ignored its cancellation"]) == is_left
+        assert len(other_tasks()) == is_left
         assert running.abandoned == 0  # those are tools
         await running.close()
-        assert not others()
+        assert not other_tasks()
 
     asyncio.run(main())
 
@@ -366,7 +370,7 @@ def test_a_cancel_while_a_result_is_recorded_keeps_the_result() -> None:
     async def main() -> None:
         journal, gate = Recorded(), asyncio.Event()
         journal.at_end = gate.wait
-        running = scheduler(returning("done"), journal=journal, limits=RunLimits(grace=60))
+        running = scheduler(tool_returning("done"), journal=journal, limits=RunLimits(grace=60))
         batch = asyncio.create_task(running.run([call()]))
         await ticks()
         running.cancel(REASON)
@@ -384,15 +388,15 @@ def test_a_journal_that_hangs_does_not_hold_up_a_cancel() -> None:
     async def main() -> None:
         journal = Recorded()
         journal.at_end = _ignore_one_cancellation
-        running = scheduler(returning("done"), journal=journal)
+        running = scheduler(tool_returning("done"), journal=journal)
         batch = asyncio.create_task(running.run([call()]))
         await ticks()
         running.cancel(REASON)
         (result,) = await batch
         assert result.content == "done"
-        assert told(running, ["a result could not be recorded", "took too long"])
+        assert was_reported(running, ["a result could not be recorded", "took too long"])
         await running.close()
-        assert not others()
+        assert not other_tasks()
 
     asyncio.run(main())
 
@@ -408,7 +412,7 @@ def test_a_cancel_between_two_tries_ends_the_trying() -> None:
             tried.set()
             raise ConnectionError("reset")
 
-        running = scheduler(made(run, idempotent=True), limits=RunLimits(retry_wait=1000, grace=GRACE))
+        running = scheduler(make_tool(run, idempotent=True), limits=RunLimits(retry_wait=1000, grace=GRACE))
         batch = asyncio.create_task(running.run([call()]))
         await tried.wait()
         await ticks()
@@ -429,7 +433,7 @@ def test_a_closed_scheduler_starts_nothing() -> None:
         gated = Gated()
         running = scheduler(gated.tool)
         batch = asyncio.create_task(running.run([call("a")]))
-        await gated.begun.wait()
+        await gated.started.wait()
         await running.close()
         assert "The session was closed." in (await batch)[0].text
         (result,) = await running.run([call("b")])
@@ -448,11 +452,11 @@ def test_closing_lets_go_of_threads_that_do_not_return() -> None:
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
             return await in_thread(release.wait)
 
-        running = scheduler(made(run), limits=RunLimits(timeout=0.001, grace=GRACE))
+        running = scheduler(make_tool(run), limits=RunLimits(timeout=0.001, grace=GRACE))
         await running.run([call()])
-        assert len(others()) == 1
+        assert len(other_tasks()) == 1
         await running.close()
-        assert not others()
+        assert not other_tasks()
 
     try:
         asyncio.run(main())
@@ -465,24 +469,24 @@ def test_when_the_event_loop_is_closed_every_call_still_has_its_result() -> None
     kept: list[tuple[Scheduler, Watched]] = []
 
     async def main() -> None:
-        begun = asyncio.Event()
+        started = asyncio.Event()
 
         async def stuck(arguments: dict[str, Any], context: ToolContext) -> object:
-            begun.set()
+            started.set()
             return await in_thread(release.wait)
 
         watch = Watched()
-        running = scheduler(made(stuck, "stuck"), returning("x"), limits=RunLimits(parallel=1), watch=watch)
+        running = scheduler(make_tool(stuck, "stuck"), tool_returning("x"), limits=RunLimits(parallel=1), watch=watch)
         kept.append((running, watch))
         asyncio.get_running_loop().create_task(running.run([call("a", "stuck"), call("b")])).add_done_callback(str)
-        await begun.wait()
+        await started.wait()
 
     try:
         asyncio.run(main())  # does not hang, though a thread never returns
     finally:
         release.set()
     ((running, watch),) = kept
-    known = [running.known("a"), running.known("b")]
+    known = [running.known_result("a"), running.known_result("b")]
     assert [result is not None and status_of(result) for result in known] == ["error", "cancelled"]
     assert watch.states("a")[-1] == "error"
     assert watch.states("b")[-1] == "cancelled"
@@ -494,13 +498,13 @@ def test_a_single_call_that_the_end_of_the_loop_interrupts_has_its_result_too() 
     async def main() -> None:
         gate, journal = asyncio.Event(), Recorded()
         journal.at_end = gate.wait
-        running = scheduler(returning("done"), journal=journal, limits=LIMITS)
+        running = scheduler(tool_returning("done"), journal=journal, limits=LIMITS)
         kept.append(running)
         asyncio.get_running_loop().create_task(running.run([call()])).add_done_callback(str)
         await ticks()
 
     asyncio.run(main())
-    known = kept[0].known("c1")
+    known = kept[0].known_result("c1")
     assert known is not None
     assert known.content == "done"
 

@@ -1,4 +1,4 @@
-"""Tools whose values and exceptions do harm when they are looked at, that never stop talking, that never begin."""
+"""Hostile tools: values and exceptions that do harm when they are read, endless progress, tools that never begin."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from scheduled_tools import (
     Gated,
     Watched,
     call,
-    made,
+    make_tool,
     outcome,
-    raising,
-    returning,
     scheduler,
     ticks,
-    told,
+    tool_raising,
+    tool_returning,
+    was_reported,
 )
 from toolglot.conversation import Media, Opaque, Text, ToolCall
-from toolglot.runtime.scheduler.progress import CHARACTERS, IN_A_ROW, Progress
+from toolglot.runtime.scheduler.progress import BURST, MAX_CHARACTERS, ProgressThrottle
 from toolglot.runtime.scheduler.scheduler import RunLimits
-from toolglot.runtime.tools.output import MOST_PARTS, NOT_FINITE
-from toolglot.runtime.tools.output import given as given_by
+from toolglot.runtime.tools.output import MOST_PARTS, NOT_FINITE, read_output
 from toolglot.runtime.tools.threads import in_thread
 from toolglot.runtime.tools.toolbox import Output, Tool, ToolContext, ToolError
 
@@ -60,7 +59,7 @@ class _Bool:
 def test_whatever_a_value_raises_while_it_is_read_costs_one_result(error: BaseException) -> None:
     async def main() -> None:
         for value in harmful(error):
-            running = scheduler(returning(value, "bad"), returning("fine", "good"))
+            running = scheduler(tool_returning(value, "bad"), tool_returning("fine", "good"))
             bad, good = await running.run([call("a", "bad"), call("b", "good")])
             assert bad.is_error
             assert "The tool ran, and returned a " in bad.text
@@ -80,16 +79,16 @@ def test_an_exception_that_raises_when_it_is_read_is_told_by_its_type(error: Bas
     group = type("Group", (ExceptionGroup,), {"exceptions": property(fail)})
     raised = {"Untold": untold(), "Wrong": wrong("x"), "Asked": asked(), "Group": group("g", [ValueError()])}
     for name, problem in raised.items():
-        assert outcome(raising(problem)).content == name
+        assert outcome(tool_raising(problem)).content == name
     mixed = ExceptionGroup("g", [untold(), ValueError("two")])
-    assert outcome(raising(mixed)).content == "Untold; ValueError: two"
+    assert outcome(tool_raising(mixed)).content == "Untold; ValueError: two"
 
 
 def test_groups_of_groups_are_opened_only_so_far() -> None:
     problem: Exception = ValueError("in the middle")
     for _ in range(5_000):
         problem = ExceptionGroup("around", [problem])
-    assert outcome(raising(problem)).text.startswith("ExceptionGroup: around")
+    assert outcome(tool_raising(problem)).text.startswith("ExceptionGroup: around")
 
 
 @pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
@@ -98,7 +97,7 @@ def test_resources_that_raise_anything_refuse_the_call(error: BaseException) -> 
         yield "one"
         raise error
 
-    result = outcome(returning("x", resources=uses))
+    result = outcome(tool_returning("x", resources=uses))
     assert result.is_error
     assert "was not run" in result.text
 
@@ -107,8 +106,8 @@ def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> Non
     async def approve(asked: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Any:
         return harmful(SystemExit("out"))[0]
 
-    result = outcome(returning("x", approval=True), approve=approve)
-    assert "answered with a Asked, which is no decision" in result.text
+    result = outcome(tool_returning("x", approval=True), approve=approve)
+    assert "returned a Asked, which is not a decision" in result.text
 
 
 def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
@@ -141,10 +140,10 @@ class Row:
 )
 def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, content: object) -> None:
     async def main() -> None:
-        running = scheduler(returning(value))
+        running = scheduler(tool_returning(value))
         (result,) = await running.run([call()])
         assert (result.content, result.is_error) == (content, False)
-        assert told(running, ["changed"])
+        assert was_reported(running, ["changed"])
         assert running.entries[0].call_ids == ("c1",)
 
     asyncio.run(main())
@@ -152,12 +151,14 @@ def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, conte
 
 def test_numbers_that_are_not_finite_are_told() -> None:
     async def main() -> None:
-        running = scheduler(returning({"a": math.nan, "b": [None, -math.inf]}), returning({"a": None}, "plain"))
+        running = scheduler(
+            tool_returning({"a": math.nan, "b": [None, -math.inf]}), tool_returning({"a": None}, "plain")
+        )
         result, plain = await running.run([call(), call("c2", "plain")])
         assert result.content == '{"a":null,"b":[null,null]}\n' + NOT_FINITE
         assert plain.content == '{"a":null}'
         assert [entry.call_ids for entry in running.entries] == [("c1",)]
-        assert told(running, ["not finite became null"])
+        assert was_reported(running, ["not finite became null"])
 
     asyncio.run(main())
 
@@ -166,13 +167,13 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
     circle: list[Any] = [Text("in it")]
     circle += [circle, circle]
     for part in (object(), {"a": object()}, Text(7), Media("film"), ["\ud800", [[]] * 3_000_000]):  # type: ignore[arg-type]
-        result = outcome(returning(["before", part, Text("after")]))
+        result = outcome(tool_returning(["before", part, Text("after")]))
         assert result.is_error
         assert result.text.startswith("before")
         assert "cannot be shown" in result.text
         assert result.text.endswith("after")
-    assert outcome(returning(circle)).is_error
-    assert outcome(returning([Text("x")] * (MOST_PARTS + 1))).is_error
+    assert outcome(tool_returning(circle)).is_error
+    assert outcome(tool_returning([Text("x")] * (MOST_PARTS + 1))).is_error
 
 
 # --- media that nobody can read -------------------------------------------------------------------------
@@ -195,13 +196,13 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
 )
 def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:
     async def main() -> None:
-        running = scheduler(returning([Text("look: "), media]))
+        running = scheduler(tool_returning([Text("look: "), media]))
         (result,) = await running.run([call()])
         assert not result.is_error
         assert isinstance(result.content, tuple)
         assert all(isinstance(part, Text) for part in result.content)
         assert said in result.text
-        assert told(running, ["a medium of the output is not shown"])
+        assert was_reported(running, ["a medium of the output is not shown"])
 
     asyncio.run(main())
 
@@ -219,11 +220,11 @@ def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Me
     ],
 )
 def test_a_medium_that_can_be_read_is_shown(media: Media, shown: Media) -> None:
-    assert outcome(returning(media)).content == (shown,)
+    assert outcome(tool_returning(media)).content == (shown,)
 
 
 def test_what_was_changed_in_an_opaque_part_is_told() -> None:
-    assert given_by(Opaque("mine", {"a": math.nan})).notes[0].startswith("a part of the output was changed")
+    assert read_output(Opaque("mine", {"a": math.nan})).notes[0].startswith("a part of the output was changed")
 
 
 # --- progress -------------------------------------------------------------------------------------------
@@ -249,11 +250,11 @@ def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_
                 talk(context)
 
         watch = Watched()
-        await scheduler(made(run), watch=watch).run([call()])
+        await scheduler(make_tool(run), watch=watch).run([call()])
         said = [change.progress for change in watch.changes if change.progress]
-        assert 1 <= len(said) < 10 * IN_A_ROW
+        assert 1 <= len(said) < 10 * BURST
         assert said[-1].startswith("19999 ")
-        assert all(len(text) <= CHARACTERS for text in said)
+        assert all(len(text) <= MAX_CHARACTERS for text in said)
         assert watch.changes[-1].state == "success"
 
     asyncio.run(main())
@@ -269,19 +270,19 @@ def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last
             if text == "last":
                 came.set()
 
-        progress = Progress(asyncio.get_running_loop(), hear)
-        for number in range(IN_A_ROW + 5):
-            progress.say(number)
-        assert heard == [str(number) for number in range(IN_A_ROW)]
-        progress.say("last")
+        progress = ProgressThrottle(asyncio.get_running_loop(), hear)
+        for number in range(BURST + 5):
+            progress.report(number)
+        assert heard == [str(number) for number in range(BURST)]
+        progress.report("last")
         await asyncio.wait_for(came.wait(), 120)
-        assert len(heard) == IN_A_ROW + 1
-        progress.say("said")
+        assert len(heard) == BURST + 1
+        progress.report("said")
         progress.end()
         progress.end()
-        progress.say("too late")
+        progress.report("too late")
         await ticks()
-        assert heard[IN_A_ROW:] == ["last", "said"]
+        assert heard[BURST:] == ["last", "said"]
 
     asyncio.run(main())
 
@@ -289,11 +290,11 @@ def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last
 def test_what_a_thread_says_at_the_end_is_told_before_the_end_and_half_characters_are_mended() -> None:
     async def main() -> None:
         heard: list[str] = []
-        progress = Progress(asyncio.get_running_loop(), heard.append)
+        progress = ProgressThrottle(asyncio.get_running_loop(), heard.append)
 
         def talk() -> None:
-            progress.say("one")
-            progress.say("two \ud83d")
+            progress.report("one")
+            progress.report("two \ud83d")
 
         thread = threading.Thread(target=talk)
         thread.start()
@@ -318,23 +319,23 @@ def waiting_for(what: str) -> Callable[[dict[str, Any], ToolContext], Any]:
 
 
 def test_a_tool_that_ran_out_of_time_before_it_began_was_never_started() -> None:
-    result = outcome(made(waiting_for("The server was still starting"), timeout=0.01))
+    result = outcome(make_tool(waiting_for("The server was still starting"), timeout=0.01))
     assert result.text.startswith("The server was still starting after 0.01 seconds. The tool was never started")
     assert result.status == "error"
 
 
 def test_a_tool_that_is_cancelled_before_it_began_was_never_started() -> None:
     async def main() -> None:
-        begun = asyncio.Event()
+        started = asyncio.Event()
         wait = waiting_for("The server was still starting")
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> None:
-            begun.set()
+            started.set()
             await wait(arguments, context)
 
-        running = scheduler(made(run))
+        running = scheduler(make_tool(run))
         waiting = asyncio.create_task(running.run([call()]))
-        await begun.wait()
+        await started.wait()
         running.cancel("Enough.")
         (result,) = await waiting
         assert result.status == "cancelled"
@@ -348,7 +349,7 @@ def test_a_tool_that_ignores_its_end_may_have_run_whatever_it_says() -> None:
         stuck = Gated(ignores_cancel=True, timeout=0.01)
         running = scheduler(stuck.tool, limits=RunLimits(grace=GRACE))
         waiting = asyncio.create_task(running.run([call()]))
-        await stuck.begun.wait()
+        await stuck.started.wait()
         stuck.contexts[0].waits_for = "It was still starting"
         (result,) = await waiting
         assert "outcome is unknown" in result.text

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduled_tools import Recorded, Watched, made, others, ticks
+from scheduled_tools import Recorded, Watched, make_tool, other_tasks, ticks
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Decision, Deny, Edit
 from toolglot.runtime.scheduler.call_states import FINAL, final_state
@@ -88,7 +88,7 @@ class World:
 
     def _tool(self, number: int) -> Tool:
         plan = self.plan[number]
-        made_tool = made(
+        made_tool = make_tool(
             self._run,
             f"t{number}",
             parameters={"properties": {"key": {"type": "integer"}}},
@@ -173,7 +173,7 @@ async def play(world: World, sizes: list[int], script: list[Step]) -> list[ToolR
     found: list[ToolResult] = []
     for batch, task in zip(batches, waiting, strict=True):
         if task.cancelled():
-            results = [known for call in batch if (known := scheduler.known(call.id)) is not None]
+            results = [known for call in batch if (known := scheduler.known_result(call.id)) is not None]
         else:
             results = list(task.result())
         mine = [call.id for call in batch if world.plan[int(call.id[1:])].kind != "open"]
@@ -198,12 +198,12 @@ def test_every_call_comes_to_one_end_in_order_within_the_limits(
         results = await play(world, sizes, script)
         scheduler = world.scheduler
         assert world.faults == []
-        assert len(others()) <= scheduler.abandoned, "a task is left that nobody abandoned"
+        assert len(other_tasks()) <= scheduler.abandoned, "a task is left that nobody abandoned"
         assert scheduler.running == 0
         for gate in world.gates:
             gate.set()
         await ticks()
-        assert not others()
+        assert not other_tasks()
         assert len({result.call_id for result in results}) == len(results)
         for result in results:
             check_story(world, result)
@@ -212,7 +212,7 @@ def test_every_call_comes_to_one_end_in_order_within_the_limits(
 
 
 def check_story(world: World, result: ToolResult) -> None:
-    """What was told of one call is one story, and its result says what happened."""
+    """The changes of one call are consistent, and its result says what happened."""
     number = int(result.call_id[1:])
     states = world.watch.states(result.call_id)
     assert [state in FINAL for state in states] == [False] * (len(states) - 1) + [True]

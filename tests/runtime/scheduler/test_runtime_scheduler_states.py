@@ -27,12 +27,12 @@ RESULTS: dict[State, ToolResult] = {
 
 
 class Lifecycle(RuleBasedStateMachine):
-    """Whatever is tried: only the table's changes happen, each is told, and an illegal one changes nothing."""
+    """Whatever is tried: only the table's changes happen, each is reported, and an illegal one changes nothing."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[CallChange] = []
-        self.state = CallState(CALL, self.told.append)
+        self.changes: list[CallChange] = []
+        self.state = CallState(CALL, self.changes.append)
         self.path: list[State] = ["validating"]
 
     @rule(wanted=st.sampled_from(sorted(CHANGES.keys() - FINAL)))
@@ -50,11 +50,13 @@ class Lifecycle(RuleBasedStateMachine):
 
     @rule(text=st.text(min_size=1, max_size=3))
     def say(self, text: str) -> None:
-        heard = len(self.told)
-        self.state.say(text)
-        assert len(self.told) == heard + (self.path[-1] == "executing")
+        heard = len(self.changes)
+        self.state.report_progress(text)
+        assert len(self.changes) == heard + (self.path[-1] == "executing")
         if self.path[-1] == "executing":
-            assert self.told.pop() == CallChange(CALL, "executing", progress=text, attempt=self.path.count("executing"))
+            assert self.changes.pop() == CallChange(
+                CALL, "executing", progress=text, attempt=self.path.count("executing")
+            )
 
     def _try(self, wanted: State, change: object) -> None:
         assert callable(change)
@@ -68,12 +70,12 @@ class Lifecycle(RuleBasedStateMachine):
 
     @invariant()
     def what_was_told_is_what_happened(self) -> None:
-        assert [change.state for change in self.told] == self.path
+        assert [change.state for change in self.changes] == self.path
         assert self.state.state == self.path[-1]
         assert self.state.is_final == (self.path[-1] in FINAL)
         assert self.state.result == RESULTS.get(self.path[-1])
-        assert [change.result is not None for change in self.told] == [state in FINAL for state in self.path]
-        assert self.told[-1].attempt == max(1, self.path.count("executing"))
+        assert [change.result is not None for change in self.changes] == [state in FINAL for state in self.path]
+        assert self.changes[-1].attempt == max(1, self.path.count("executing"))
 
 
 TestLifecycle = pytest.mark.law(Lifecycle.TestCase)

@@ -71,9 +71,9 @@ class Traps(MemoryLog):
         self.trap = trap
         self.commits = 0
 
-    async def say(self, turn: Turn) -> Turn:
+    async def add_turn(self, turn: Turn) -> Turn:
         await self.trap.at("before asking")
-        return await super().say(turn)
+        return await super().add_turn(turn)
 
     async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
         await self.trap.at("next commit" if self.commits else "before commit")
@@ -88,16 +88,16 @@ class Traps(MemoryLog):
         await self.trap.at("after publish")
         return turn
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
-        await super().land(reason, known)
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        await super().end_turn(reason, known)
         await self.trap.at("landing")
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
-        await super().started(call, arguments)
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+        await super().record_start(call, arguments)
         await self.trap.at("recording a start")
 
-    async def finished(self, result: ToolResult) -> None:
-        await super().finished(result)
+    async def record_result(self, result: ToolResult) -> None:
+        await super().record_result(result)
         await self.trap.at("recording an end")
 
 
@@ -274,7 +274,7 @@ def check(step: str, count: int, mode: str, way: str, first: str, target: str, r
         runs, ran, is_reached = await cancelled(stage, step, count, mode, way, first, rounds=rounds)
         assert len(ran) == len(set(ran)), "nothing runs twice"
         for found in runs.history.ledger:
-            known = runs.scheduler.known(found.id)
+            known = runs.scheduler.known_result(found.id)
             assert known is not None, "every call has its result from the scheduler"
             assert found.result is not None
             assert known.text == found.result.text

@@ -59,9 +59,9 @@ class Watched:
     def history(self) -> History:
         return self._log.history
 
-    async def say(self, turn: Turn) -> Turn:
+    async def add_turn(self, turn: Turn) -> Turn:
         self.writes.append(f"say {turn.role}")
-        return await self._log.say(turn)
+        return await self._log.add_turn(turn)
 
     async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
         self.writes.append("commit")
@@ -71,9 +71,9 @@ class Watched:
         self.writes.append(f"publish {len(results)}")
         return await self._log.publish(results)
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
         self.writes.append("land")
-        await self._log.land(reason, known)
+        await self._log.end_turn(reason, known)
 
     async def change(
         self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
@@ -81,13 +81,13 @@ class Watched:
         self.writes.append("change")
         return await self._log.change(change, usage=usage, cost=cost)
 
-    async def switched(self, model: str) -> None:
+    async def record_model(self, model: str) -> None:
         self.writes.append(f"switched {model}")
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
         self.writes.append(f"started {call.name} {arguments}")
 
-    async def finished(self, result: ToolResult) -> None:
+    async def record_result(self, result: ToolResult) -> None:
         self.writes.append(f"finished {result.name}")
 
     async def close(self) -> None:
@@ -148,7 +148,7 @@ def test_R_004_18_one_scheduler_lives_as_long_as_its_session(mode: Mode) -> None
             assert runs.scheduler is scheduler
             assert len(runs.history.ledger) == 4
             for interaction in runs.history.ledger:
-                assert scheduler.known(interaction.id) is not None, "the same one ran all calls"
+                assert scheduler.known_result(interaction.id) is not None, "the same one ran all calls"
             assert (runs is session) == (scheduler is session.scheduler), "a subagent has one of its own"
 
     play(scene, TWO_CALLS)
@@ -254,7 +254,7 @@ def test_R_004_18_cancellation_goes_through_the_scheduler(mode: Mode) -> None:
             assert answer.stop == "cancelled"
             by_call = {found.name: found for found in runs.history.ledger}
             assert by_call["first"].status == "cancelled"
-            assert runs.scheduler.known(by_call["first"].id) is not None
+            assert runs.scheduler.known_result(by_call["first"].id) is not None
             assert "Enough." in (by_call["first"].result or ToolResult("")).text
             assert [write for write in log.writes if write.startswith("publish")] == ["publish 2"]
             assert runs.history.ledger.pending == ()

@@ -849,10 +849,10 @@ class BrokenLog(MemoryLog):
             raise OSError("the disk is full")
         return await super().commit(attempt, usage=usage, cost=cost)
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
         if "land" in self.broken:
             raise OSError("the disk is gone")
-        await super().land(reason, known)
+        await super().end_turn(reason, known)
 
 
 @pytest.mark.parametrize(

@@ -312,10 +312,10 @@ def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_agai
         async def publish(self, results: Any) -> Turn | None:  # noqa: ARG002
             raise LimitError("there is no room")
 
-        async def land(self, reason: str = "", known: Any = ()) -> None:
+        async def end_turn(self, reason: str = "", known: Any = ()) -> None:
             if known:
                 raise LimitError("there is no room")
-            await super().land(reason)
+            await super().end_turn(reason)
 
     @tool
     async def pay(to: str) -> str:

@@ -42,7 +42,7 @@ def _ids(results: Sequence[ToolResult], places: set[int]) -> tuple[str, ...]:
 
 
 def _short(result: ToolResult) -> ToolResult:
-    short = output_budget.within(result, SHORT)
+    short = output_budget.fit_result(result, SHORT)
     if short.result is None:
         return short
     return replace(short, result=None, shortened_from=completion_key(result))

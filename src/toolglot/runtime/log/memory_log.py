@@ -39,7 +39,7 @@ class Log(Protocol):
     @property
     def history(self) -> History: ...
 
-    async def say(self, turn: Turn) -> Turn:
+    async def add_turn(self, turn: Turn) -> Turn:
         """Write what was said; the turn as it is kept."""
         ...
 
@@ -52,7 +52,7 @@ class Log(Protocol):
         """Write results of calls as one turn, in this order; None where there are none."""
         ...
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
         """End the turn in flight, if there is one. Calls that have no result get the one that is known of them; the
         others are cancelled for good."""
         ...
@@ -63,15 +63,15 @@ class Log(Protocol):
         """Do what replaces turns: compress, shorten, rewind, prune. What stays is written anew, and what was spent."""
         ...
 
-    async def switched(self, model: str) -> None:
+    async def record_model(self, model: str) -> None:
         """From now on this model is asked."""
         ...
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
         """A tool with side effects is about to start."""
         ...
 
-    async def finished(self, result: ToolResult) -> None:
+    async def record_result(self, result: ToolResult) -> None:
         """A tool with side effects ended."""
         ...
 
@@ -96,7 +96,7 @@ class MemoryLog:
         self.id: str = id or new_id()
         self.history: History = history if history is not None else History(Conversation())
 
-    async def say(self, turn: Turn) -> Turn:
+    async def add_turn(self, turn: Turn) -> Turn:
         return self.history.append(turn)
 
     async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:  # noqa: ARG002 - not kept
@@ -105,8 +105,8 @@ class MemoryLog:
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
         return self.history.record(*results) if results else None
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
-        land(self.history, reason, known)
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+        end_turn(self.history, reason, known)
 
     async def change(
         self,
@@ -117,13 +117,13 @@ class MemoryLog:
     ) -> T:
         return change(self.history)
 
-    async def switched(self, model: str) -> None:
+    async def record_model(self, model: str) -> None:
         """Nobody asks for it later."""
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
         """Nothing outlives this process."""
 
-    async def finished(self, result: ToolResult) -> None:
+    async def record_result(self, result: ToolResult) -> None:
         """Nothing outlives this process."""
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ def new_id() -> str:
     return f"ses_{secrets.token_hex(12)}"
 
 
-def land(history: History, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+def end_turn(history: History, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
     """End the turn in flight of a history, if there is one."""
     flight = history.in_flight
     if flight is None:

@@ -2,7 +2,7 @@
 
     log = await SessionLog.create(store, model="openai/gpt-5")
     log = await SessionLog.open(store, id)                      # one process at a time
-    await log.say(Turn("user", (Text("hello"),)))               # committed when it returns
+    await log.add_turn(Turn("user", (Text("hello"),)))               # committed when it returns
     await log.close()
 
 Every write to the history goes through `change`: it is done, what it did is written as entries, and it is undone
@@ -67,7 +67,7 @@ from toolglot.runtime.log.info import (
     remove_info,
     title_of,
 )
-from toolglot.runtime.log.memory_log import land
+from toolglot.runtime.log.memory_log import end_turn
 from toolglot.runtime.log.replay import DEFAULT_LOG_LIMITS, Bound, LogLimits, LogRows, Standing, put_back
 from toolglot.runtime.log.writer import LogWriter
 from toolglot.runtime.scheduler import outcomes
@@ -294,7 +294,7 @@ class SessionLog:
 
     # --- writing --------------------------------------------------------------------------------
 
-    async def say(self, turn: Turn, *, key: str | None = None) -> Turn:
+    async def add_turn(self, turn: Turn, *, key: str | None = None) -> Turn:
         """Write what was said; the turn as it is kept."""
         return await self.change(lambda history: history.append(turn, key=key))
 
@@ -307,14 +307,14 @@ class SessionLog:
         """Write results of calls as one turn, in this order; None where there are none."""
         return await self.change(lambda history: history.record(*results)) if results else None
 
-    async def land(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
+    async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
         """End the turn in flight, if there is one. Calls that have no result get what is known of them, here or in the
         log: what the tool gave, or that it was started. The others are cancelled for good."""
         given = {result.call_id for result in known}
         runs = self._ahead().runs
         found = [found for found in self._history.ledger.pending if found.id in runs and found.id not in given]
         logged = [_outcome(call, runs.get(call.id), reason or CRASHED) for call in found]
-        await self.change(lambda history: land(history, reason, (*known, *logged)))
+        await self.change(lambda history: end_turn(history, reason, (*known, *logged)))
 
     async def change(
         self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
@@ -342,16 +342,16 @@ class SessionLog:
                 raise
         return outcome
 
-    async def switched(self, model: str) -> None:
+    async def record_model(self, model: str) -> None:
         """From now on this model is asked."""
         if model != self._standing.model:
             await self._note(Switched(model=model))
 
-    async def started(self, call: ToolCall, arguments: dict[str, Any]) -> None:
+    async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
         """A tool is about to start: it is in the log when this returns."""
         await self._note(RunStarted(call_id=call.id, arguments=None if arguments == call.arguments else arguments))
 
-    async def finished(self, result: ToolResult) -> None:
+    async def record_result(self, result: ToolResult) -> None:
         """A tool ended: a crash does not lose what it gave from now on."""
         await self._note(RunFinished(result=result))
 
@@ -551,8 +551,8 @@ def _outcome(found: Interaction, run: Run | None, reason: str) -> ToolResult:
     if isinstance(run, RunFinished):
         return run.result
     if run is not None:
-        unknown = outcomes.outcome_unknown(found.call, reason)
-        return unknown if run.arguments is None else outcomes.with_executed(unknown, run.arguments)
+        unknown = outcomes.unknown_outcome(found.call, reason)
+        return unknown if run.arguments is None else outcomes.with_executed_arguments(unknown, run.arguments)
     text = f"{reason} {UNTOLD}"
     return ToolResult(found.id, text, is_error=True, name=found.name, status="cancelled")
 

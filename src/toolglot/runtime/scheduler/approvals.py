@@ -1,7 +1,7 @@
-"""Whether a call may run: what is asked, what can be answered, and what counts as an answer.
+"""Whether a call may run: the decisions of an approval callback, and how its answer is read.
 
-Law: only a decision that says so lets a call run. A callback that raises, or that answers something else, denies.
-What is approved is what runs: the callback gets arguments of its own, and edited ones are validated like any others.
+Law: only a decision that allows it lets a call run. A callback that raises, or returns anything else, denies. What is
+approved is what runs: the callback gets its own copy of the arguments, and edited arguments are validated as usual.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from toolglot.runtime.tools.values import Tool
 
 
 class Allow(Struct, frozen=True, tag="allow"):
-    """Run it."""
+    """Run the call."""
 
 
 class AllowAlways(Struct, frozen=True, tag="allow_always"):
-    """Run it, and do not ask again for this tool in this session."""
+    """Run the call, and do not ask again for this tool in this session."""
 
 
 class Deny(Struct, frozen=True, tag="deny"):
-    """Do not run it; the model is told why."""
+    """Do not run the call. The model gets the reason."""
 
     reason: str = ""
 
 
 class Edit(Struct, frozen=True, tag="edit"):
-    """Run it with these arguments; the model is told of them."""
+    """Run the call with these arguments. The model is told about them."""
 
     arguments: dict[str, Any]
 
@@ -39,21 +39,21 @@ class Edit(Struct, frozen=True, tag="edit"):
 Decision = Allow | AllowAlways | Deny | Edit
 
 Approve = Callable[[ToolCall, Tool, dict[str, Any]], Awaitable[Decision]]
-"""Asks somebody: the call as the model wrote it, its tool, and the arguments that the tool would get."""
+"""Decides about a call. Gets the call as the model wrote it, its tool, and the arguments that the tool would get."""
 
-NOBODY: Final = Deny("It needs an approval, and nobody is there to give one.")
+NO_APPROVER: Final = Deny("It needs an approval, and nobody is there to give one.")
 
 
-def decision_of(answer: object) -> Decision:
-    """What a callback answered, if it is a decision; otherwise it is no leave to run."""
-    kind = type(answer)  # not its class: what is no decision may do anything when it is asked
-    if issubclass(kind, Deny) and not issubclass(type(answer.reason), str):  # type: ignore[attr-defined]
+def read_decision(value: object) -> Decision:
+    """The decision that a callback returned. Any other value denies."""
+    kind = type(value)  # not its class attribute: what is not a decision may do anything when it is accessed
+    if issubclass(kind, Deny) and not issubclass(type(value.reason), str):  # type: ignore[attr-defined]
         return Deny()
     if issubclass(kind, Allow | AllowAlways | Deny | Edit):
-        return answer  # type: ignore[return-value]
-    return Deny(f"The question for approval was answered with a {type_name(answer)}, which is no decision.")
+        return value  # type: ignore[return-value]
+    return Deny(f"The approval callback returned a {type_name(value)}, which is not a decision.")
 
 
-def failed(error: BaseException) -> Deny:
-    """What stands for the answer of a callback that raised."""
-    return Deny(f"The question for approval failed ({type_name(error)}).")
+def denial_after(error: BaseException) -> Deny:
+    """The decision when the callback raised."""
+    return Deny(f"The approval callback failed ({type_name(error)}).")

@@ -1,13 +1,13 @@
-"""The states of a tool call while a scheduler has it, and the one object that may change them.
+"""The states of a tool call inside a scheduler, and the one class that may change them.
 
     validating ──▶ awaiting_approval ──▶ scheduled ──▶ executing ──▶ success | error | cancelled
         ▲                 │                                │ ▲
         └── edited ───────┘                    tried again └─┘
 
-Each state may also lead to `error` or `cancelled` at once; a call that needs no approval skips it.
+Each state may also lead directly to `error` or `cancelled`; a call that needs no approval skips that state.
 
-Law: a final state is final. A change that the table does not have is a fault of toolglot's own, raises
-`IllegalChangeError` and changes nothing. The final state follows from the result and from nothing else.
+Law: a final state is final. A change that is not in the table is a bug in toolglot: it raises `IllegalChangeError`
+and changes nothing. The final state follows from the result alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolglot.conversation.completion import status_of
 from toolglot.errors import ToolglotError
 
 State = Literal["validating", "awaiting_approval", "scheduled", "executing", "success", "error", "cancelled"]
-"""Where a call is. The last three are final."""
+"""The state of a call. The last three are final."""
 
 FINAL: Final[frozenset[State]] = frozenset(("success", "error", "cancelled"))
 
@@ -35,23 +35,23 @@ CHANGES: Final[dict[State, frozenset[State]]] = {
     "error": frozenset(),
     "cancelled": frozenset(),
 }
-"""What each state may become. `executing` follows itself when a call is tried again."""
+"""The states that may follow each state. `executing` follows itself when a call is retried."""
 
 
 class CallChange(Struct, frozen=True):
-    """What a scheduler tells of a call: its new state, or that a tool which runs has something to say."""
+    """What a scheduler reports about a call: its new state, or the progress of a running tool."""
 
     call: ToolCall
     state: State
     result: ToolResult | None = None
-    """There iff the state is final."""
+    """Set if and only if the state is final."""
     progress: str = ""
-    """What the tool says of how far it is. Shown live, never part of a history."""
+    """The progress that the tool reports. Shown live, never part of a history."""
     attempt: int = 1
 
 
 class IllegalChangeError(ToolglotError, AssertionError):
-    """A call was to go from one state to another that does not follow it."""
+    """A call was to enter a state that cannot follow its current one."""
 
     def __init__(self, call_id: str, state: State, wanted: State) -> None:
         super().__init__(f"call {call_id[:80]!r} is {state} and cannot become {wanted}")
@@ -60,47 +60,47 @@ class IllegalChangeError(ToolglotError, AssertionError):
 
 
 class CallState:
-    """One call's state. `tell` hears of every change, in the order in which they happen."""
+    """The state of one call. `notify` is called with every change, in order."""
 
-    __slots__ = ("_tell", "attempt", "call", "result", "state")
+    __slots__ = ("_notify", "attempt", "call", "result", "state")
 
-    def __init__(self, call: ToolCall, tell: Callable[[CallChange], None] | None = None) -> None:
+    def __init__(self, call: ToolCall, notify: Callable[[CallChange], None] | None = None) -> None:
         self.call: ToolCall = call
         self.state: State = "validating"
         self.attempt: int = 1
         self.result: ToolResult | None = None
-        self._tell = tell
-        if tell is not None:
-            tell(CallChange(call, "validating"))
+        self._notify = notify
+        if notify is not None:
+            notify(CallChange(call, "validating"))
 
     @property
     def is_final(self) -> bool:
         return self.result is not None
 
     def become(self, state: State) -> None:
-        """Go on to a state that is not final; `executing` once more is the next attempt."""
+        """Enter a state that is not final. `executing` again is the next attempt."""
         if state in FINAL or state not in CHANGES[self.state]:
             raise IllegalChangeError(self.call.id, self.state, state)
         if state == "executing" and self.state == "executing":
             self.attempt += 1
         self.state = state
-        if self._tell is not None:
-            self._tell(CallChange(self.call, state, attempt=self.attempt))
+        if self._notify is not None:
+            self._notify(CallChange(self.call, state, attempt=self.attempt))
 
     def end(self, result: ToolResult) -> None:
-        """Come to the final state that a result says."""
+        """Enter the final state that a result stands for."""
         state = final_state(result)
         if state not in CHANGES[self.state]:
             raise IllegalChangeError(self.call.id, self.state, state)
         self.state = state
         self.result = result
-        if self._tell is not None:
-            self._tell(CallChange(self.call, state, result, attempt=self.attempt))
+        if self._notify is not None:
+            self._notify(CallChange(self.call, state, result, attempt=self.attempt))
 
-    def say(self, progress: str) -> None:
-        """Pass on what the tool says while it runs; what it says before or after that goes nowhere."""
-        if self.state == "executing" and self._tell is not None:
-            self._tell(CallChange(self.call, "executing", progress=progress, attempt=self.attempt))
+    def report_progress(self, progress: str) -> None:
+        """Pass on the progress of a running tool. Progress before or after that is ignored."""
+        if self.state == "executing" and self._notify is not None:
+            self._notify(CallChange(self.call, "executing", progress=progress, attempt=self.attempt))
 
 
 def final_state(result: ToolResult) -> State:

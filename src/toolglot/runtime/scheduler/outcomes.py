@@ -1,18 +1,19 @@
-"""What a model is told of a call: the result of every way in which one can end.
+"""The result that a model gets for each way in which a call can end.
 
-Law: "never started", "cancelled" and "may have run, outcome unknown" are three different things and are told in
-three different ways. A result says what is known, in plain words, and what to do about it where something can be done.
-Whatever it quotes is bounded, and no traceback is part of it.
+Law: "never started", "cancelled" and "may have run, outcome unknown" are three different things, and each has its own
+text. A result says what is known, in plain words, and what can be done about it. Whatever it quotes is bounded, and it
+never contains a traceback.
 
     success           the tool's own output
-    error             the tool raised
-    refused           it was not run, because of what the model wrote: arguments, name, too many calls
-    denied            it was not run, because somebody did not allow it
-    never_started     it was not run, because of something that is not the model's
-    cancelled         it was stopped while it ran, and it ended
-    timed_out         it ran out of time, and it ended
-    not_ready         it ran out of time before it began
-    outcome_unknown   it was started, and nobody knows how far it came
+    error             the tool reports a failure
+    exception         the tool raised
+    refusal           not run, because of what the model wrote: arguments, name, too many calls
+    denial            not run, because it was not approved
+    not_started       not run, for a reason that is not the model's
+    cancellation      stopped while it ran, and it ended
+    timeout           stopped after its time limit, and it ended
+    not_ready         its time limit passed before it could begin
+    unknown_outcome   started, and nobody knows how far it got
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from toolglot.runtime.tools.values import Content, ToolError
 
 REASON_CHARACTERS: Final = 2_000
 ARGUMENTS_CHARACTERS: Final = 2_000
-"""How much of the arguments that a tool really got is told."""
+"""How many characters of the executed arguments a result shows."""
 LISTED_PROBLEMS: Final = 10
 LISTED_NAMES: Final = 20
 COMPARED_NAMES: Final = 500
@@ -44,27 +45,27 @@ CANCELLED: Final = "Cancelled by the user."
 
 
 def success(call: ToolCall, content: Content, *, result: Any = None) -> ToolResult:
-    """What the tool gave back."""
+    """The tool returned."""
     return ToolResult(call.id, content, name=call.name, status="complete", result=result)
 
 
 def error(call: ToolCall, content: Content, *, result: Any = None) -> ToolResult:
-    """The tool ran and says, or shows, that it did not work."""
+    """The tool ran and failed."""
     return ToolResult(call.id, content, is_error=True, name=call.name, status="error", result=result)
 
 
-def raised(call: ToolCall, problem: BaseException) -> ToolResult:
+def exception(call: ToolCall, problem: BaseException) -> ToolResult:
     """The tool raised."""
-    return error(call, described(problem))
+    return error(call, describe_error(problem))
 
 
-def refused(call: ToolCall, problem: str) -> ToolResult:
+def refusal(call: ToolCall, problem: str) -> ToolResult:
     """The call cannot be run as the model wrote it."""
-    return error(call, f"{_bounded(problem)} The tool was not run.")
+    return error(call, f"{_bound(problem)} The tool was not run.")
 
 
 def invalid_arguments(call: ToolCall, problems: Sequence[str], *, edited: bool = False) -> ToolResult:
-    """The arguments are not what the tool takes: every problem with its place, what was expected and what was there."""
+    """The arguments do not match the schema: each problem with its path, what was expected and what was found."""
     whose = "The arguments that the user put in their place do" if edited else "The arguments do"
     lines = [f"{whose} not fit the tool {quote(call.name)}. The tool was not run."]
     lines += [f"- {problem}" for problem in problems[:LISTED_PROBLEMS]]
@@ -75,15 +76,15 @@ def invalid_arguments(call: ToolCall, problems: Sequence[str], *, edited: bool =
     return error(call, "\n".join(lines))
 
 
-def truncated(call: ToolCall) -> ToolResult:
-    """The call was cut off: it is never run, and never completed by a guess."""
+def truncated_call(call: ToolCall) -> ToolResult:
+    """The call was cut off: it never runs, and its arguments are never guessed."""
     return error(call, f"{CUT_CALL} Write it again, with shorter arguments.")
 
 
 def unknown_tool(call: ToolCall, names: Sequence[str]) -> ToolResult:
-    """No tool has this name; the nearest ones do."""
+    """No tool has this name. Suggests the nearest names."""
     text = f"There is no tool named {quote(call.name)}; nothing was run."
-    near = nearest(call.name, names)
+    near = nearest_names(call.name, names)
     if near:
         return error(call, f"{text} Did you mean {' or '.join(map(quote, near))}?")
     if not names:
@@ -92,57 +93,55 @@ def unknown_tool(call: ToolCall, names: Sequence[str]) -> ToolResult:
     return error(call, f"{text} The tools are: {', '.join(map(quote, names[:LISTED_NAMES]))}{more}.")
 
 
-def denied(call: ToolCall, reason: str = "") -> ToolResult:
-    """Somebody was asked and did not allow it."""
-    why = f" Reason: {_bounded(reason)}" if reason.strip() else ""
+def denial(call: ToolCall, reason: str = "") -> ToolResult:
+    """The call was not approved."""
+    why = f" Reason: {_bound(reason)}" if reason.strip() else ""
     return error(call, f"This call was not allowed, and the tool was not run.{why}")
 
 
-def never_started(call: ToolCall, reason: str = CANCELLED) -> ToolResult:
-    """It was not run, for a reason that is not the model's."""
-    text = f"{_bounded(reason)} The tool was never started: nothing was done.".lstrip()
+def not_started(call: ToolCall, reason: str = CANCELLED) -> ToolResult:
+    """The tool did not run, for a reason that is not the model's."""
+    text = f"{_bound(reason)} The tool was never started: nothing was done.".lstrip()
     return ToolResult(call.id, text, is_error=True, name=call.name, status="cancelled")
 
 
-def cancelled(call: ToolCall, reason: str = CANCELLED, output: Content = None) -> ToolResult:
-    """It was stopped while it ran; `output` is what it gave before it ended."""
-    text = f"{_bounded(reason)} The tool was stopped while it ran; what it had done until then stays done.".lstrip()
+def cancellation(call: ToolCall, reason: str = CANCELLED, output: Content = None) -> ToolResult:
+    """The tool was stopped while it ran. `output` is what it returned before it ended."""
+    text = f"{_bound(reason)} The tool was stopped while it ran; what it had done until then stays done.".lstrip()
     return ToolResult(call.id, _with_output(text, output), is_error=True, name=call.name, status="cancelled")
 
 
-def timed_out(call: ToolCall, seconds: float, output: Content = None) -> ToolResult:
-    """It ran out of time and has stopped; `output` is what it gave before it ended."""
+def timeout(call: ToolCall, seconds: float, output: Content = None) -> ToolResult:
+    """The tool ran out of time and has stopped. `output` is what it returned before it ended."""
     return error(call, _with_output(f"The tool did not end within {seconds:g} seconds and was stopped.", output))
 
 
 def not_ready(call: ToolCall, seconds: float, reason: str) -> ToolResult:
-    """It ran out of time before it began: what it needs was not there yet."""
-    late = f"{_bounded(reason)} after {seconds:g} seconds."
+    """The tool ran out of time before it began: what it needs was not ready yet."""
+    late = f"{_bound(reason)} after {seconds:g} seconds."
     return error(call, f"{late} The tool was never started: nothing was done. Call it again a little later.")
 
 
-def outcome_unknown(call: ToolCall, reason: str = "") -> ToolResult:
-    """It was started, and nobody knows how far it came."""
-    started = (
-        f"{_bounded(reason)} The tool was started and may have run, in part or to its end: its outcome is unknown."
-    )
+def unknown_outcome(call: ToolCall, reason: str = "") -> ToolResult:
+    """The tool was started, and nobody knows how far it got."""
+    started = f"{_bound(reason)} The tool was started and may have run, in part or to its end: its outcome is unknown."
     return error(call, f"{started.lstrip()} Find out what it did before you call it again.")
 
 
-def with_executed(result: ToolResult, arguments: dict[str, Any]) -> ToolResult:
-    """The result, with the arguments that the tool really got: recorded, and told at its head (law 11)."""
+def with_executed_arguments(result: ToolResult, arguments: dict[str, Any]) -> ToolResult:
+    """The result with the arguments that the tool really got: recorded, and shown at its start (law 11)."""
     written = shorten(mend_text(msgspec.json.encode(arguments).decode()), ARGUMENTS_CHARACTERS)
     note = f"[The tool was given other arguments than this call shows: {written}]\n"
     content: Content = (Text(note), *result.content) if isinstance(result.content, tuple) else note + result.text
     return replace(result, content=content, executed_arguments=arguments)
 
 
-def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """The names that one was probably meant to be, best first; case, dashes and prefixes of servers count little."""
+def nearest_names(name: str, names: Sequence[str]) -> list[str]:
+    """The names that were probably meant, best first. Case, dashes and server prefixes hardly count."""
     plain: dict[str, str] = {}
     for known in names[:COMPARED_NAMES]:
-        plain.setdefault(_plain(known), known)
-    wanted = _plain(name)
+        plain.setdefault(_normalize(known), known)
+    wanted = _normalize(name)
     if not wanted:
         return []
     alike = [known for key, known in plain.items() if key.endswith(wanted) or (key and wanted.endswith(key))]
@@ -150,34 +149,34 @@ def nearest(name: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*near, *alike)))[:3]
 
 
-def described(problem: BaseException) -> str:
-    """An exception in one line: its type and what it says. One that holds others tells the first of them too."""
+def describe_error(problem: BaseException) -> str:
+    """An exception in one line: its type and message. An exception group shows its first members."""
     try:
-        return _described(problem, SHOWN_CAUSES)
-    except BaseException:  # noqa: BLE001 - an exception of a tool's own may not even be able to say what it is
+        return _describe(problem, SHOWN_CAUSES)
+    except BaseException:  # noqa: BLE001 - a tool's own exception may raise when it is formatted
         return type_name(problem)
 
 
-def _described(problem: BaseException, depth: int) -> str:
+def _describe(problem: BaseException, depth: int) -> str:
     if isinstance(problem, ToolError):
-        return _bounded(_text(problem.message)) or "The tool did not work."
+        return _bound(_plain_text(problem.message)) or "The tool did not work."
     if isinstance(problem, BaseExceptionGroup) and depth:
-        inner = "; ".join(_one_of(held, depth) for held in problem.exceptions[:SHOWN_CAUSES])
+        inner = "; ".join(_describe_member(held, depth) for held in problem.exceptions[:SHOWN_CAUSES])
         more = "; …" if len(problem.exceptions) > SHOWN_CAUSES else ""
-        return _bounded(inner + more)
-    said = _bounded(_text(problem))
+        return _bound(inner + more)
+    message = _bound(_plain_text(problem))
     name = type_name(problem)
-    return f"{name}: {said}" if said else name
+    return f"{name}: {message}" if message else name
 
 
-def _one_of(problem: BaseException, depth: int) -> str:
+def _describe_member(problem: BaseException, depth: int) -> str:
     try:
-        return _described(problem, depth - 1)
-    except BaseException:  # noqa: BLE001 - as above; the others can say it
+        return _describe(problem, depth - 1)
+    except BaseException:  # noqa: BLE001 - as above; the others can be shown
         return type_name(problem)
 
 
-def _text(value: object) -> str:
+def _plain_text(value: object) -> str:
     return str.__str__(str(value))
 
 
@@ -188,9 +187,9 @@ def _with_output(text: str, output: Content) -> Content:
     return head + output if isinstance(output, str) else (Text(head), *output)
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return "".join(char for char in name[-COMPARED_CHARACTERS:].lower() if char.isalnum())
 
 
-def _bounded(text: str) -> str:
+def _bound(text: str) -> str:
     return shorten(mend_text(text), REASON_CHARACTERS).strip()

@@ -1,11 +1,11 @@
-"""How much of what the tools of one turn said is given to the model.
+"""How much tool output of one turn is sent to the model.
 
-One budget for the whole turn, in characters, shared fairly: everybody gets the same, and what short results leave is
-the long ones'. Text is cut in its middle, with a note of how much is gone; an image or a document cannot be cut, so
-it is left out, with a note, where it does not fit.
+The whole turn has one budget in characters. Each result gets the same share, and what short results leave unused goes
+to the long ones. Text is cut in the middle, with a note of how much is missing. An image or a document cannot be cut:
+if it does not fit, a note replaces it.
 
-Law: a result that fits is untouched. The order of results changes nothing. Each text that is cut may be longer than
-its share by no more than the note in it.
+Law: a result that fits is unchanged. The order of results does not matter. A text that was cut exceeds its share by at
+most the length of the note.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from toolglot.conversation.completion import completion_key
 from toolglot.history.compression import shorten
 
 MEDIA_CHARACTERS: Final = 6_000
-"""What an image, a document or a sound counts: about what a model pays for an image, as text. Its bytes say nothing
-of that."""
+"""What an image, a document or a sound counts: roughly the tokens of an image, as characters of text. The number of
+bytes says nothing about that."""
 
 Part = Text | Media | Opaque
 
 
 def share(sizes: Sequence[int], budget: int) -> list[int]:
-    """How much each may have of a budget: the same for all, but no more than its size."""
+    """Divide a budget: the same for all, but nobody gets more than its size."""
     if sum(sizes) <= budget:
         return list(sizes)
     allowed = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     left = budget
-    for count, place in enumerate(order):
-        allowed[place] = min(sizes[place], left // (len(order) - count))
-        left -= allowed[place]
+    for count, index in enumerate(order):
+        allowed[index] = min(sizes[index], left // (len(order) - count))
+        left -= allowed[index]
     return allowed
 
 
 def size(result: ToolResult) -> int:
-    """What a result counts."""
+    """What a result counts towards the budget."""
     if not isinstance(result.content, tuple):
         return len(result.content or "")
     return sum(map(_part_size, result.content))
 
 
-def fitted(results: Sequence[ToolResult], budget: int) -> list[ToolResult]:
+def fit_results(results: Sequence[ToolResult], budget: int) -> list[ToolResult]:
     """The results of one turn, within its budget."""
     sizes = [size(result) for result in results]
     if sum(sizes) <= budget:
         return list(results)
-    return [within(result, allowed) for result, allowed in zip(results, share(sizes, budget), strict=True)]
+    return [fit_result(result, allowed) for result, allowed in zip(results, share(sizes, budget), strict=True)]
 
 
-def within(result: ToolResult, allowed: int) -> ToolResult:
-    """The result with no more than it is allowed."""
+def fit_result(result: ToolResult, allowed: int) -> ToolResult:
+    """The result, shortened to what it is allowed."""
     if size(result) <= allowed:
         return result
     if isinstance(result.content, tuple):
         shares = share([_part_size(part) for part in result.content], allowed)
-        content: str | tuple[Part, ...] = tuple(map(_part_within, result.content, shares))
+        content: str | tuple[Part, ...] = tuple(map(_fit_part, result.content, shares))
     else:
         content = shorten(result.content or "", allowed)
     if content == result.content:
@@ -75,7 +75,7 @@ def _part_size(part: Part) -> int:
     return MEDIA_CHARACTERS if isinstance(part, Media) else len(msgspec.json.encode(part.value))
 
 
-def _part_within(part: Part, allowed: int) -> Part:
+def _fit_part(part: Part, allowed: int) -> Part:
     if _part_size(part) <= allowed:
         return part
     if isinstance(part, Text):

@@ -1,10 +1,9 @@
-"""What a running tool says of how far it is, on its way to whoever watches.
+"""Progress messages of a running tool, limited in rate.
 
-A few texts in a row are passed on as they come; a tool that goes on talking is heard some times a second, and only the
-last of what it said meanwhile is passed on.
+A short burst is passed on as it comes. After that only the latest message is passed on, a few times a second.
 
-Law: however much a tool says, from whichever thread, what waits is bounded, and so is what is passed on in a second.
-The last text before the tool ends is always passed on, and nothing after it.
+Law: however many messages a tool reports, from whichever thread, the queue and the rate are bounded. The last message
+before the tool ends is always passed on, and none after it.
 """
 
 from __future__ import annotations
@@ -17,67 +16,67 @@ from typing import Final
 
 from toolglot.jsontext import mend_text
 
-CHARACTERS: Final = 2_000
-"""Of one text."""
-IN_A_ROW: Final = 20
-A_SECOND: Final = 5.0
+MAX_CHARACTERS: Final = 2_000
+"""The length of one message."""
+BURST: Final = 20
+PER_SECOND: Final = 5.0
 
 
-class Progress:
-    """The words of one attempt. `tell` hears them, in the thread of the event loop."""
+class ProgressThrottle:
+    """The progress of one attempt. `notify` is called in the thread of the event loop."""
 
-    __slots__ = ("_credit", "_is_due", "_is_over", "_loop", "_since", "_tell", "_timer", "_waiting")
+    __slots__ = ("_allowance", "_is_due", "_is_ended", "_loop", "_notify", "_queue", "_since", "_timer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, tell: Callable[[str], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, notify: Callable[[str], None]) -> None:
         self._loop = loop
-        self._tell = tell
-        self._waiting: deque[str] = deque(maxlen=IN_A_ROW)
-        self._credit = float(IN_A_ROW)
+        self._notify = notify
+        self._queue: deque[str] = deque(maxlen=BURST)
+        self._allowance = float(BURST)
         self._since = loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._is_due = False
-        """The event loop will look at what waits by itself."""
-        self._is_over = False
+        """The event loop will flush the queue by itself."""
+        self._is_ended = False
 
-    def say(self, text: object) -> None:
-        """Pass a text on, now or soon. Any thread may call it."""
-        if self._is_over:
+    def report(self, text: object) -> None:
+        """Pass a message on, now or soon. Any thread may call it."""
+        if self._is_ended:
             return
-        self._waiting.append(mend_text(str.__str__(text if isinstance(text, str) else str(text))[:CHARACTERS]))
+        self._queue.append(mend_text(str.__str__(text if isinstance(text, str) else str(text))[:MAX_CHARACTERS]))
         if self._is_due:
             return
         if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - the one that does not raise where there is none
-            self._pass_on()
+            self._flush()
             return
         self._is_due = True
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody hears it
-            self._loop.call_soon_threadsafe(self._pass_on)
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is listening
+            self._loop.call_soon_threadsafe(self._flush)
 
     def end(self) -> None:
-        """The tool is over, or nobody waits for it any more."""
-        self._is_over = True
+        """Send the last message: the tool has ended, or nobody waits for it any more."""
+        self._is_ended = True
         if self._timer is not None:
             self._timer.cancel()
-        self._spend()
-        if self._waiting:
-            self._tell(self._waiting[-1])
-            self._waiting.clear()
+        self._send_allowed()
+        if self._queue:
+            self._notify(self._queue[-1])
+            self._queue.clear()
 
-    def _pass_on(self) -> None:
+    def _flush(self) -> None:
         self._is_due = False
-        self._spend()
-        if self._waiting and not self._is_over:
+        self._send_allowed()
+        if self._queue and not self._is_ended:
             self._is_due = True
-            self._timer = self._loop.call_later((1 - self._credit) / A_SECOND, self._pass_on)
+            self._timer = self._loop.call_later((1 - self._allowance) / PER_SECOND, self._flush)
 
-    def _spend(self) -> None:
+    def _send_allowed(self) -> None:
         now = self._loop.time()
-        self._credit = min(self._credit + (now - self._since) * A_SECOND, float(IN_A_ROW))
+        self._allowance = min(self._allowance + (now - self._since) * PER_SECOND, float(BURST))
         self._since = now
-        if self._timer is not None:  # it had too much to say: what it said last is the news
+        if self._timer is not None:  # over the rate: only the latest message counts
             self._timer = None
-            while len(self._waiting) > 1:
-                self._waiting.popleft()
-        while self._waiting and self._credit >= 1:
-            self._credit -= 1
-            self._tell(self._waiting.popleft())
+            while len(self._queue) > 1:
+                self._queue.popleft()
+        while self._queue and self._allowance >= 1:
+            self._allowance -= 1
+            self._notify(self._queue.popleft())

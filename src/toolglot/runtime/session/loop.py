@@ -161,7 +161,7 @@ class Loop:
         self.scheduler.forget(self.history.ledger)  # what was taken back since
         self._open = None
         for turn in said:
-            await self._written(self.log.say(turn))
+            await self._written(self.log.add_turn(turn))
         if results:
             self._tell_kept(await self._written(self.log.publish(results)))
             if answer := self._still_open(flight, None):
@@ -327,7 +327,7 @@ class Loop:
     async def land(self, reason: str = "") -> None:
         """End the turn in flight, if there is one. Calls without a result get the one that their tools gave; the others
         were never started, or are the caller's and are cancelled."""
-        await self._fitting(await self._known(reason), lambda results: self.log.land(reason, results))
+        await self._fitting(await self._known(reason), lambda results: self.log.end_turn(reason, results))
 
     async def settle(self) -> None:
         """Put in order what a log that failed has left: write the results that it did not take. A turn with calls that
@@ -347,10 +347,9 @@ class Loop:
         left = [found.call for found in bound.pending if found.id not in self._given_out] if bound is not None else ()
         if not left:
             return []
-        given = {result.call_id: result for result in await self.scheduler.settled()}
-        return [
-            given.get(call.id) or self.scheduler.known(call.id) or outcomes.never_started(call, reason) for call in left
-        ]
+        last = {result.call_id: result for result in await self.scheduler.last_results()}
+        known = self.scheduler.known_result
+        return [last.get(call.id) or known(call.id) or outcomes.not_started(call, reason) for call in left]
 
     def _answer(
         self,
@@ -393,7 +392,7 @@ class Loop:
     async def _ask(self, flight: SessionRun) -> ModelReply | Failure:
         """The answer of the first that gives one."""
         if self._logged_model != self.model:
-            await self._written(self.log.switched(self.model))
+            await self._written(self.log.record_model(self.model))
             self._logged_model = self.model
         failure = Failure("server", "nobody was asked")
         before, chosen = "", self.chosen

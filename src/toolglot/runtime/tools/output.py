@@ -50,7 +50,7 @@ class ToolOutcome(NamedTuple):
         return made(call, self.content, result=self.result)
 
 
-def given(value: object) -> ToolOutcome:
+def read_output(value: object) -> ToolOutcome:
     """What a tool returned, as content."""
     if type(value) is str:
         return ToolOutcome(mend_text(value))
@@ -76,7 +76,7 @@ def _given(value: object) -> ToolOutcome:
     if _holds_parts(value):
         gathered = _Gathered()
         gathered.add(value, is_outermost=True)
-        return gathered.given()
+        return gathered.read_output()
     return _of_value(value)
 
 
@@ -86,7 +86,7 @@ def _holds_parts(value: object) -> bool:
 
 
 def _unshown(value: object, problem: BaseException) -> ToolOutcome:
-    text = f"The tool ran, and returned a {type_name(value)} that cannot be shown ({outcomes.described(problem)})."
+    text = f"The tool ran, and returned a {type_name(value)} that cannot be shown ({outcomes.describe_error(problem)})."
     return ToolOutcome(text, is_error=True)
 
 
@@ -139,7 +139,7 @@ class _Gathered:
         self.notes += inner.notes
         self.is_error = self.is_error or inner.is_error
 
-    def given(self) -> ToolOutcome:
+    def read_output(self) -> ToolOutcome:
         whole = _of_parts(tuple(self.parts))
         return whole._replace(is_error=whole.is_error or self.is_error, notes=(*self.notes, *whole.notes)[:MOST_NOTES])
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from toolglot.runtime.scheduler.leaving import Raised
+from toolglot.runtime.scheduler.abandonable import Raised
 
 
 async def in_thread(function: Callable[..., object], *args: Any) -> object:
