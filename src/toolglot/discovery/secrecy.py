@@ -8,18 +8,15 @@ control characters or is longer than is of use.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from toolglot.protocols.errors.masking import MASK, mask
+from toolglot.masking import MASK, KnownSecrets, is_secret_name, mask
 
 SHORTEST: Final = 8
 """Characters from which on a secret is looked for: a shorter one is none, and would be found in every word."""
-_SECRET_NAMES: Final = re.compile(r"auth|key|token|secret|cookie|passw|session|signature", re.IGNORECASE)
 LONGEST_TEXT: Final = 20_000
 _DEEPEST: Final = 40
 _MOST: Final = 20_000
@@ -39,7 +36,7 @@ def one_line(text: str, longest: int = 200) -> str:
 
 def secret_values(headers: Mapping[str, str]) -> list[str]:
     """Values of headers whose names say that they are secret, with and without a scheme before them."""
-    values = [value for name, value in headers.items() if _SECRET_NAMES.search(name)]
+    values = [value for name, value in headers.items() if is_secret_name(name)]
     return [part for value in values for part in (value, value.rpartition(" ")[2])]
 
 
@@ -47,18 +44,13 @@ class Secrets:
     """The secrets of one discovery: the key, and whatever was given in headers."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found = {form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}
-        self._forms = sorted(found, key=lambda form: (-len(form), form))
+        self._known = KnownSecrets(secrets, min_length=SHORTEST, encoded=True)
 
     def in_bytes(self, data: bytes) -> bytes:
-        for form in self._forms:
-            data = data.replace(form.encode(errors="surrogatepass"), MASK.encode())
-        return data
+        return self._known.mask_bytes(data)
 
     def in_text(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, MASK)
-        return mask(text)
+        return mask(self._known.mask(text))
 
     def cleaned(self, value: Any) -> Any:
         """A JSON value without secrets and control characters. What is too deep or too many is left out."""
@@ -76,13 +68,6 @@ class Secrets:
             return [self._cleaned(item, depth - 1, left) for item in value[: max(left[0], 0)]]
         kept = list(value.items())[: max(left[0], 0)]
         return {visible(self.in_text(str(name)), 200): self._cleaned(item, depth - 1, left) for name, item in kept}
-
-
-def _forms(secret: str) -> list[str]:
-    """A secret as it is, and as it stands in JSON, in an address and in base64."""
-    raw = secret.encode(errors="surrogatepass")
-    plain = base64.b64encode(raw).decode().rstrip("=")
-    return [secret, json.dumps(secret)[1:-1], quote(secret, safe="", errors="replace"), plain, secret[::-1]]
 
 
 def shown_url(url: str) -> str:

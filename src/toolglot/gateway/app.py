@@ -26,6 +26,7 @@ from toolglot.gateway.accounting.client_keys import KeyRing, saved_keys
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.config.checks import is_loopback
+from toolglot.gateway.config.own_secrets import own_secrets
 from toolglot.gateway.config.reloading import ConfigWatch, running_with, watched_file
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.endpoints.generate import ModelRequest
@@ -51,7 +52,6 @@ from toolglot.gateway.http.requests import (
 from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_answer, refuse_pages
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
-from toolglot.gateway.observability.own_keys import OwnKeys
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.observability.tracing import Tracing, open_tracing
@@ -122,8 +122,8 @@ class Gateway:
         self._store_watch = StoreWatch(None)
         self._services: Services | None = None
         self._information: InformationEndpoints | None = None
-        self._own_keys = OwnKeys(config)
-        self.request_log.hide = self._own_keys.hidden
+        self._secrets = own_secrets(config)
+        self.request_log.mask_secrets = self._secrets.mask
         self._pass_through: PassThrough | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """What goes on beside the requests."""
@@ -200,7 +200,7 @@ class Gateway:
             Vault(self._store, seconds=seconds),
             StoredResponses(self._store, seconds=seconds),
             GatewayMiddleware(steps),
-            OwnKeys(config),
+            own_secrets(config),
             ring,
             Meter(
                 self._store,
@@ -216,11 +216,11 @@ class Gateway:
     def _serve_by(self, services: Services) -> None:
         """From now on; requests that have begun go on as they began."""
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
-        self._own_keys = services.own_keys
-        self.request_log.hide = self._own_keys.hidden
+        self._secrets = services.secrets
+        self.request_log.mask_secrets = self._secrets.mask
         self._information = InformationEndpoints(services, self.request_log, self.worker_links)
         self._pass_through = PassThrough(
-            services.upstreams, services.own_keys, is_shared=lambda: services.ring.is_shared
+            services.upstreams, services.secrets, is_shared=lambda: services.ring.is_shared
         )
 
     async def reload(self, config: Config) -> None:
@@ -466,7 +466,7 @@ class Gateway:
             message = f"the upstream {record.route.upstream!r} does not accept the gateway's key: {failure.message}"
             failure = replace(failure, message=message, extra=None)
         said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
-        record.response.fail(self._own_keys.hidden(said))
+        record.response.fail(self._secrets.mask(said))
         is_told = failure is STOPPING or len(record.calls.failures) >= record.calls.count
         is_own = isinstance(error, GatewayRefusal)
         if isinstance(error, ProviderError) and not is_told and not is_own:  # what was passed on
@@ -492,8 +492,8 @@ class Gateway:
         if is_upstreams or not 400 <= status <= 599:
             status = 502
         record.response.begin(status)
-        given = {name: self._own_keys.hidden(value) for name, value in converted.headers.items()}
-        data = self._own_keys.hidden_bytes(converted.data)
+        given = {name: self._secrets.mask(value) for name, value in converted.headers.items()}
+        data = self._secrets.mask_bytes(converted.data)
         own = error.headers if isinstance(error, GatewayRefusal) else {}
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and record.route.upstream:
             own = record.upstream_headers(record.route.model)

@@ -7,7 +7,6 @@ from msgspec import Struct
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.observability.own_keys import OwnKeys
 from toolglot.gateway.routing.load_balancing import Rotation
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.router import Router
@@ -16,6 +15,7 @@ from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
+from toolglot.masking import KnownSecrets
 
 
 class Services(Struct, frozen=True):
@@ -32,7 +32,8 @@ class Services(Struct, frozen=True):
     vault: Vault
     responses: StoredResponses
     chain: GatewayMiddleware
-    own_keys: OwnKeys
+    secrets: KnownSecrets
+    """The gateway's own keys."""
     ring: KeyRing
     meter: Meter
     store_watch: StoreWatch

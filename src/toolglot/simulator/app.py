@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
+from toolglot.masking import MASK, SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
-from toolglot.protocols.errors.masking import mask
 from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.providers import PROVIDERS
 from toolglot.simulator.replies.faults import Order, read_fault, whole
@@ -32,7 +32,6 @@ MOST_RECORDED_BYTES: Final = 64 * 1024 * 1024
 MOST_FAULTS: Final = 10_000
 LONGEST_UPLOAD: Final = 60.0
 """Seconds that a request may take to arrive."""
-_SECRET: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"})
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -162,7 +161,7 @@ class Simulator:
 
     def _record(self, request: SimulatedRequest, outcome: SimulatedOutcome) -> Recorded:
         size = len(request.body or b"")
-        headers = {name: "***" if name in _SECRET else mask(value) for name, value in request.headers.items()}
+        headers = {name: MASK if name in SECRET_HEADERS else mask(value) for name, value in request.headers.items()}
         recorded = Recorded(
             method=request.method,
             path=request.path,

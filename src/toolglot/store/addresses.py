@@ -15,15 +15,13 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from toolglot.errors import InputError
+from toolglot.masking import KnownSecrets, is_secret_parameter
 
 UNHEARD_SECONDS: Final = 15
-HIDDEN: Final = "***"
 HINTS: Final = {
     "postgres": "write postgres://USER:PASSWORD@HOST:5432/DATABASE, with %XX for / @ : ? # % in the password",
     "redis": "write redis://USER:PASSWORD@HOST:6379/0, with %XX for / @ : ? # % in the password",
 }
-SECRET: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
-"""Names of parameters that may hold one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,7 @@ class StoreAddress:
 
     def hide(self, text: str) -> str:
         """The text without the password, should a driver quote it."""
-        for secret in self.secrets:
-            text = text.replace(secret, HIDDEN)
-        return text
+        return KnownSecrets(self.secrets, min_length=1).mask(text)
 
 
 def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[str]) -> StoreAddress:
@@ -65,10 +61,10 @@ def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[s
 
 
 def _secrets(parts: SplitResult, asked: list[tuple[str, str]]) -> tuple[str, ...]:
-    """As they are written, and as they are meant; the longest first, for one may be a part of another."""
+    """As they are written, and as they are meant."""
     written = parts.password or ""
-    found = {written, unquote(written), *(value for key, value in asked if SECRET.search(key))}
-    return tuple(sorted(found - {""}, key=lambda text: (-len(text), text)))
+    found = {written, unquote(written), *(value for key, value in asked if is_secret_parameter(key))}
+    return tuple(sorted(found - {""}))
 
 
 def unheard_options() -> dict[int, int]:

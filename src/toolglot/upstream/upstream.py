@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from toolglot.conversation import Issuer
 from toolglot.errors import InputError
+from toolglot.masking import SECRET_HEADERS, KnownSecrets
 from toolglot.profiles import Profile
 from toolglot.protocols.base import Auth
-from toolglot.protocols.errors.masking import MASK
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
@@ -29,12 +29,9 @@ from toolglot.upstream.transport import DEFAULT_LIMITS, FixedHeaders, HttpReques
 T = TypeVar("T")
 
 AGENT: Final = "toolglot"
-SHORTEST_SECRET: Final = 12
-"""What is shorter may be a word."""
 MOST_KNOWN: Final = 256
-_OWN: Final = frozenset(
+_OWN: Final = SECRET_HEADERS.union(
     {
-        *("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization", "cookie"),
         *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
         *("expect", "proxy-connection", "accept-encoding"),
     }
@@ -153,15 +150,12 @@ class Upstream:
             now=self.clock(),
         )
 
-    def hidden(self, text: str) -> str:
-        """A text without this upstream's own secrets: a provider may repeat one that looks like none."""
+    def mask_secrets(self, text: str) -> str:
+        """Mask this upstream's own secrets: a provider may repeat one that looks like none."""
         own = [self.key, *self.headers.values()]
         if self.aws is not None:
             own += [self.aws.secret_key, self.aws.session_token]
-        for secret in sorted(own, key=len, reverse=True):
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, MASK)
-        return text
+        return KnownSecrets(own).mask(text)
 
     def home(self, model: str = "", target: str = "") -> Issuer:
         """Who makes what this upstream answers: opaque things go back there only."""

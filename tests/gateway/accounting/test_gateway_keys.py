@@ -45,8 +45,8 @@ from toolglot.gateway.accounting.prices import ConfiguredPrices, PriceSettings
 from toolglot.gateway.accounting.usage import Amounts, grouped, read_usage
 from toolglot.gateway.config.key_table import digest
 from toolglot.gateway.observability.request_record import RequestRecord
+from toolglot.masking import mask
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.protocols.errors.masking import mask
 from toolglot.store import SqliteStore, Store, StoreError
 
 NOW = 1_794_700_830.0

@@ -17,9 +17,9 @@ from toolglot import simulator
 from toolglot.conversation import Conversation, Options, Reasoning, Sampling, Text, ToolChoice, ToolSpec, Turn
 from toolglot.gateway import Gateway, running
 from toolglot.gateway.config.file import ConfigText
+from toolglot.gateway.config.own_secrets import own_secrets
 from toolglot.gateway.config.route_table import Effort, RequestSettings, RouteSettings
 from toolglot.gateway.config.settings import Config, ConfigError, parse_config, read_config
-from toolglot.gateway.observability.own_keys import OwnKeys
 from toolglot.gateway.routing.route_changes import changed
 from toolglot.gateway.routing.router import Route, Router
 from toolglot.gateway.routing.upstreams import Upstreams
@@ -184,8 +184,8 @@ def test_the_efforts_are_those_that_the_renderer_knows() -> None:
 
 
 def test_a_secret_in_a_header_of_a_route_is_taken_out_of_what_is_told() -> None:
-    keys = OwnKeys(config('x = { to = "openai/a", headers = { x-team-key = "env:TEAM_TOKEN" } }'))
-    assert "team" not in keys.hidden("it said a-token-of-the-team")
+    secrets = own_secrets(config('x = { to = "openai/a", headers = { x-team-key = "env:TEAM_TOKEN" } }'))
+    assert "team" not in secrets.mask("it said a-token-of-the-team")
 
 
 def test_an_upstream_is_as_the_route_wants_it_with_the_same_breaker() -> None:

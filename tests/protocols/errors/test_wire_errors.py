@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from counted_work import is_linear, no_hang
 from strategies import json_objects, json_values, texts
 from toolglot import Failure, FailureKind, InputError, LimitError
+from toolglot.masking import mask
 from toolglot.protocols.bedrock import errors as bedrock
 from toolglot.protocols.errors import bodies as error_bodies
 from toolglot.protocols.errors import failures, retry_after
 from toolglot.protocols.errors.kinds import CODES, KINDS, PHRASES, VAGUE_CODES, kind_of
-from toolglot.protocols.errors.masking import mask
 from wire_laws import same_json
 
 PROTOCOLS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_servers.serving import PATIENCE, ask, hostile, until
 from toolglot.runtime.mcp import http as mcp_http
-from toolglot.runtime.mcp.limits import Masking, McpLimits, McpServerError, reason_of
+from toolglot.runtime.mcp.limits import McpLimits, McpServerError, reason_of, server_secrets
 from toolglot.runtime.mcp.servers import McpServer
 from toolglot.runtime.mcp.stdio import LineSplitter
 from toolglot.runtime.tools.toolbox import ToolError
@@ -230,8 +230,8 @@ def test_a_line_that_is_too_long_is_refused(chunks: list[bytes]) -> None:
 
 
 def test_secrets_are_masked_also_their_parts_and_short_values_are_none() -> None:
-    masking = Masking(["Bearer abcdefgh", "1", ""])
-    assert masking.mask("1: Bearer abcdefgh, then abcdefgh") == "1: ***, then ***"
+    secrets = server_secrets(["Bearer abcdefgh", "1", ""])
+    assert secrets.mask("1: Bearer abcdefgh, then abcdefgh") == "1: ***, then ***"
 
 
 @pytest.mark.parametrize(

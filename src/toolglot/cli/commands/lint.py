@@ -17,9 +17,9 @@ from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.cli.targets import Target
 from toolglot.errors import InputError
+from toolglot.masking import mask
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import get
-from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.request_detection import examine
 from toolglot.referee import Violation
 

@@ -22,7 +22,7 @@ from toolglot.cli.files.documents import pretty
 from toolglot.cli.options import add_all, add_profiles, add_quiet
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 MOST_REASONS: Final = 200
 """Different reasons of a kind that are kept; more are only counted."""

@@ -20,9 +20,9 @@ from toolglot.cli.screen.terminal import Terminal
 from toolglot.cli.targets import Target
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError, RefusedError, quote
+from toolglot.masking import mask
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import get
-from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
 

@@ -12,8 +12,8 @@ from urllib.parse import quote as url_quote
 
 from toolglot import __version__
 from toolglot.cli.files.rule_index import all_named, description_of
+from toolglot.masking import mask
 from toolglot.profiles import Fact, Overrides, Rule
-from toolglot.protocols.errors.masking import mask
 
 if TYPE_CHECKING:
     from toolglot.cli.commands.lint import FoundViolation

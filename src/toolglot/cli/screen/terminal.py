@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TextIO
 
 from toolglot.errors import InputError
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 COLOR_CHOICES: Final = ("auto", "always", "never")
 

@@ -36,8 +36,8 @@ from toolglot.gateway.http.requests import refusal
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.routing.model_names import matches, spellings
 from toolglot.gateway.state.bounded_store import STORE_SECONDS
+from toolglot.masking import mask
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.protocols.errors.masking import mask
 from toolglot.store import Store, StoreError
 
 USAGE: Final = "usage"

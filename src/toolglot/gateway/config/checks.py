@@ -27,10 +27,6 @@ _TRANSPORTS_OWN: Final = frozenset(
         *("transfer-encoding", "upgrade", "accept-encoding"),
     }
 )
-SECRET_HEADERS: Final = frozenset(
-    {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"}
-)
-"""Their values are keys, so they come from the environment."""
 
 
 class ValueMistake(Struct, frozen=True):

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 
 from toolglot.errors import InputError, UnknownNameError, closest_names, quote
 from toolglot.gateway.config.foreign import recognise
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 MAX_BYTES: Final = 256 * 1024
 LONGEST_LINE: Final = 4000

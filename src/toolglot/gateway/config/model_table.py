@@ -31,7 +31,7 @@ from toolglot.gateway.routing.model_names import (
     simulated_model,
     simulated_provider,
 )
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 MOST_ENTRIES: Final = 1000
 LONGEST_NAME: Final = 200

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn
 
 from toolglot.errors import quote
-from toolglot.protocols.errors.masking import MASK, mask
+from toolglot.masking import MASK, mask
 
 ENV: Final = "env:"
 """Before the name of an environment variable."""

@@ -12,11 +12,11 @@ from msgspec import Meta
 
 from toolglot import profiles
 from toolglot.errors import InputError, UnknownNameError
-from toolglot.gateway.config.checks import SECRET_HEADERS, wrong_header
+from toolglot.gateway.config.checks import wrong_header
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.secret import ENV, Secret, is_sendable, is_variable, shown_variable, variable
+from toolglot.masking import SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
-from toolglot.protocols.errors.masking import mask
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400, title="a number of seconds above 0")]
 

@@ -425,7 +425,7 @@ class ModelRequest:
                 size += len(piece)
                 if data:
                     waiting.clear()
-                    yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+                    yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
                 if translator.is_over:
                     break
                 if size > most:
@@ -442,7 +442,7 @@ class ModelRequest:
         else:
             data = await self._fed_apart(translator, None) if waiting.is_much else translator.finish()
         if data:
-            yield data if translator.failure is None else self._services.own_keys.hidden_bytes(data)
+            yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
 
     def _broken(self, translator: StreamTranslator, error: ProviderError) -> bytes:
         """The end of a stream that broke off. What the gateway itself refuses is raised while that is possible."""
@@ -491,7 +491,7 @@ class ModelRequest:
             if translator.failure is not STOPPING:
                 self._record.calls.fail(self._record.route.upstream, translator.failure.kind)
             error = f"{translator.failure.kind}: {translator.failure.message}"
-            self._record.response.fail(self._services.own_keys.hidden(error))
+            self._record.response.fail(self._services.secrets.mask(error))
 
     def _note_reply(self, out: ConvertedRequest, original: Reply, reply: Reply) -> bool:
         """Record what came. Returns whether the vault may have to keep something of it."""
@@ -581,10 +581,10 @@ class ModelRequest:
             headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
         named = given.get("request-id") or given.get("x-request-id") or self._record.id
         headers[get(out.source.protocol).client_request_id_header] = named
-        hidden, all_of_it = self._services.own_keys.hidden, "\n".join(headers.values())
-        if hidden(all_of_it) == all_of_it:
+        mask, joined = self._services.secrets.mask, "\n".join(headers.values())
+        if mask(joined) == joined:
             return headers
-        return {name: hidden(value) for name, value in headers.items()}
+        return {name: mask(value) for name, value in headers.items()}
 
 
 async def _all_of(answer: HttpResponse, most: int) -> bytes:

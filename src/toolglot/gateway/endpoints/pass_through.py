@@ -18,9 +18,9 @@ from urllib.parse import unquote, unquote_plus
 from toolglot import profiles
 from toolglot.gateway.endpoints.table import spoken_at
 from toolglot.gateway.http.requests import ClientRequest, refusal
-from toolglot.gateway.observability.own_keys import OwnKeys
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
 from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.masking import KnownSecrets
 from toolglot.upstream import HttpResponse, Upstream
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
@@ -51,9 +51,9 @@ class PassThrough:
     is_shared: several clients use the same upstreams, and know nothing of each other.
     """
 
-    def __init__(self, upstreams: Upstreams, own_keys: OwnKeys, *, is_shared: Callable[[], bool]) -> None:
+    def __init__(self, upstreams: Upstreams, secrets: KnownSecrets, *, is_shared: Callable[[], bool]) -> None:
         self._upstreams = upstreams
-        self._own_keys = own_keys
+        self._secrets = secrets
         self._is_shared = is_shared
 
     async def run(self, request: ClientRequest, record: RequestRecord, max_bytes: int) -> None:
@@ -68,8 +68,8 @@ class PassThrough:
         answer = await upstream.send(path, body, headers=headers, method=request.method)
         try:
             pieces = await self._pieces(answer)
-            hidden = self._own_keys.hidden
-            kept = {name: hidden(answer.headers[name]) for name in _KEPT if name in answer.headers}
+            mask = self._secrets.mask
+            kept = {name: mask(answer.headers[name]) for name in _KEPT if name in answer.headers}
             kept |= {"x-toolglot-request": record.id, "x-toolglot-upstream": upstream.name}
             status = answer.status if 200 <= answer.status <= 599 else 502
             record.response.begin(status)
@@ -85,7 +85,7 @@ class PassThrough:
         """The body as it is handed on."""
         if answer.status < 400:
             return answer.pieces()
-        return _one_piece(self._own_keys.hidden_bytes(await answer.whole(MOST_ERROR)))
+        return _one_piece(self._secrets.mask_bytes(await answer.whole(MOST_ERROR)))
 
     def _one(self, source: str, request: ClientRequest) -> Upstream:
         """The upstream that has an address of this protocol."""

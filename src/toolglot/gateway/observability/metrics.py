@@ -28,8 +28,8 @@ from toolglot.errors import InputError
 from toolglot.gateway.http.body_budget import BodyBudget
 from toolglot.gateway.observability.report_counts import entry_counts
 from toolglot.gateway.observability.request_record import RequestRecord
+from toolglot.masking import mask
 from toolglot.profiles import Overrides
-from toolglot.protocols.errors.masking import mask
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MOST_SERIES: Final = 2_000

@@ -13,7 +13,7 @@ import msgspec
 from toolglot.conversation.report import GRAVITIES, Entry, Gravity, count_gravities, describe_counts, order_by_gravity
 from toolglot.gateway.observability.report_counts import MANY, SHOWN, entry_counts
 from toolglot.gateway.observability.request_record import RequestRecord
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 MAX_HEADER: Final = 400
 MAX_LINE: Final = 600

@@ -17,7 +17,7 @@ import msgspec
 
 from toolglot.gateway.observability.record_text import log_line, summarize
 from toolglot.gateway.observability.request_record import RequestRecord
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 """Of all bodies and reports that are remembered."""
@@ -45,7 +45,7 @@ class RequestLog:
         self.worker = 0
         """The number of this process, if several write to one log."""
         self.listeners: list[Callable[[RequestRecord], None]] = []
-        self.hide: Callable[[str], str] = str
+        self.mask_secrets: Callable[[str], str] = str
         """Masks the keys that the gateway itself knows."""
 
     def end(self, record: RequestRecord) -> None:
@@ -120,5 +120,5 @@ class RequestLog:
             self._writing = None
         if lines:
             stream = self._stream if self._stream is not None else sys.stderr
-            stream.write(self.hide("\n".join(lines)) + "\n")
+            stream.write(self.mask_secrets("\n".join(lines)) + "\n")
             stream.flush()

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from toolglot import __version__
 from toolglot.errors import how_to_install
 from toolglot.gateway.observability.request_record import RequestRecord
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 from toolglot.upstream import Upstream
 
 SCOPE: Final = "toolglot.gateway"

@@ -51,7 +51,7 @@ from toolglot.gateway.routing.model_names import (
     unmarked,
     words_of,
 )
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS, Provider
 

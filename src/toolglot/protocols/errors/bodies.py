@@ -19,7 +19,7 @@ from msgspec import Struct
 from toolglot.errors import InputError
 from toolglot.jsontext import clone, mend_text, parse
 from toolglot.limits import Limits
-from toolglot.protocols.errors.masking import mask
+from toolglot.masking import mask
 from toolglot.protocols.errors.retry_after import from_fields
 from toolglot.protocols.fields.reading import Fields
 

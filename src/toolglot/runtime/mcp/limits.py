@@ -11,9 +11,10 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.errors import InputError, ToolglotError, cut
+from toolglot.masking import KnownSecrets
 
-SHORTEST_SECRET: Final = 4
-"""Shorter values are no secrets: masking every `1` of a message would leave nothing of it."""
+MIN_SECRET: Final = 4
+"""Characters of a secret. Shorter values are none: masking every `1` of a message would leave nothing of it."""
 
 
 class McpServerError(ToolglotError):
@@ -49,18 +50,11 @@ class McpLimits(Struct, frozen=True, kw_only=True):
                 raise InputError("expected a number, more than 0", path=name)
 
 
-class Masking:
-    """Takes secrets out of what is told."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        found = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        found |= {word for secret in found for word in secret.split() if len(word) > SHORTEST_SECRET}
-        self._secrets = sorted(found, key=lambda secret: (-len(secret), secret))
-
-    def mask(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+def server_secrets(values: Iterable[str]) -> KnownSecrets:
+    """The values of a server's environment and headers, and their words."""
+    secrets = {value for value in values if len(value) >= MIN_SECRET}
+    words = {word for secret in secrets for word in secret.split() if len(word) > MIN_SECRET}
+    return KnownSecrets(secrets | words, min_length=MIN_SECRET)
 
 
 def reason_of(error: BaseException) -> str:

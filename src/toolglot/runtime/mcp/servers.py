@@ -25,7 +25,7 @@ import msgspec
 from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, cut, quote
 from toolglot.runtime.mcp.connection import Handshake, McpConnection, Transport
-from toolglot.runtime.mcp.limits import Masking, McpLimits, McpServerError
+from toolglot.runtime.mcp.limits import McpLimits, McpServerError, server_secrets
 from toolglot.runtime.mcp.naming import Joined, Names, clashing
 from toolglot.runtime.mcp.results import output_of
 from toolglot.runtime.mcp.stdio import Ending, McpCommand, command_of, stdio_transport
@@ -81,7 +81,7 @@ class McpServer:
         self.problems: tuple[str, ...] = ()
         """What was left out or went wrong, in words."""
         self._transport = transport
-        self._masking = Masking(secrets)
+        self._secrets = server_secrets(secrets)
         self._timeout = timeout
         self._names: Names = names
         self._approval = approval
@@ -143,7 +143,7 @@ class McpServer:
     @property
     def errors(self) -> str:
         """The last of what a process wrote to its standard error."""
-        return self._masking.mask(self._connection.ending.errors) if self._connection is not None else ""
+        return self._secrets.mask(self._connection.ending.errors) if self._connection is not None else ""
 
     def original(self, name: str) -> str | None:
         """What the server itself calls a tool of `tools`."""
@@ -224,7 +224,7 @@ class McpServer:
     def _failed(self, error: McpServerError) -> McpServerError:
         tail = self.errors.strip().rpartition("\n")[2][:200]
         beside = f"; its last words: {tail}" if tail else ""
-        return McpServerError(f"the MCP server {self.name!r} failed: {self._masking.mask(error.message)}{beside}")
+        return McpServerError(f"the MCP server {self.name!r} failed: {self._secrets.mask(error.message)}{beside}")
 
     # --- tools --------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class McpServer:
             self._note(f"the tool {name[:80]!r} is left out: its name is taken")
 
     def _note(self, problem: str) -> None:
-        told = dict.fromkeys((*self.problems, cut(self._masking.mask(problem))))
+        told = dict.fromkeys((*self.problems, cut(self._secrets.mask(problem))))
         self.problems = tuple(told)[-MOST_PROBLEMS:]
 
     def _tool_of(self, definition: Listed) -> Tool:
@@ -299,7 +299,7 @@ class McpServer:
             message = f"the MCP server {self.name!r} failed: {error.message}"
         except TimeoutError:
             message = f"the MCP server {self.name!r} did not answer within {self._timeout:g} s, and was told to stop"
-        raise ToolError(cut(self._masking.mask(message)))
+        raise ToolError(cut(self._secrets.mask(message)))
 
 
 class McpServers:

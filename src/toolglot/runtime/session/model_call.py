@@ -123,9 +123,9 @@ async def ask(
 
 def _told(failure: Failure, prepared: Prepared) -> Failure:
     """Why there is no answer, without the keys that a provider may repeat."""
-    hidden = prepared.choice.upstream.hidden
+    mask = prepared.choice.upstream.mask_secrets
     return replace(
-        failure, message=hidden(failure.message), code=hidden(failure.code), param=hidden(failure.param), extra=None
+        failure, message=mask(failure.message), code=mask(failure.code), param=mask(failure.param), extra=None
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
+from toolglot.masking import mask
 from toolglot.protocols.base import codec
-from toolglot.protocols.errors.masking import mask
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
 from toolglot.simulator.providers import SimulatedProvider
