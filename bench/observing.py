@@ -22,8 +22,8 @@ from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import parse_config
 from toolglot.gateway.observability.request_log import LogForm, RequestLog
 from toolglot.gateway.observability.tracing import Tracing
-from toolglot.gateway.routing.router import Route
 from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
+from toolglot.upstream.routing.routes import Route
 
 ROUNDS: Final = 401
 CALLS: Final = 8

@@ -27,7 +27,7 @@ from toolglot.dialects import known
 from toolglot.gateway.accounting.prices import PriceSettings
 from toolglot.gateway.config import file as config_file
 from toolglot.gateway.config.key_table import KeySettings
-from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.route_table import RouteTable
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.gateway.config.upstream_table import UpstreamTable
 from toolglot.gateway.observability.metrics import FAMILIES
@@ -35,6 +35,7 @@ from toolglot.profiles import loader
 from toolglot.profiles.loader import Fact, ProfileFile, Rule
 from toolglot.profiles.rules import Rules
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.settings import RequestSettings
 
 DOCS = Path(__file__).parents[1] / "docs"
 BAR = r"\|"

@@ -12,11 +12,13 @@ from cli_run import Cli, command
 from toolglot import Policy
 from toolglot.gateway.config.example import example_config
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.route_table import RouteTable
 from toolglot.gateway.config.settings import Config, GatewaySettings, parse_config, read_config
 from toolglot.gateway.config.upstream_table import UpstreamTable
-from toolglot.gateway.routing.router import NoRouteError, Router
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.routing.no_route import NoRouteError
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.settings import RequestSettings
 
 BARE = {"HOME": "/h"}
 KEYS = {

@@ -17,10 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Options, ToolSpec
-from toolglot.gateway.config.route_table import RequestSettings, RouteSettings
-from toolglot.gateway.routing.route_changes import changed
-from toolglot.gateway.routing.router import Route
 from toolglot.policy import Policy
+from toolglot.upstream.routing.request_settings import apply_settings
+from toolglot.upstream.routing.routes import Route
+from toolglot.upstream.settings import RequestSettings, RouteSettings
 
 
 class AsSet(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def applied(route: Route, *, base: Policy, tools: Sequence[ToolSpec] = ()) -> As
         if wanted.tool_choice == "required":
             left_out.append(f"{kind}.tool_choice = 'required', with which no answer would ever end")
     plain = replace(settings, system="", default=_endable(settings.default), force=_endable(settings.force))
-    asked, _ = changed(Conversation(tools=tuple(tools)), plain)
+    asked, _ = apply_settings(Conversation(tools=tuple(tools)), plain)
     return AsSet(
         system=settings.system,
         options=asked.options,

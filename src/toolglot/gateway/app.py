@@ -55,9 +55,7 @@ from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.observability.tracing import Tracing, open_tracing
-from toolglot.gateway.routing.load_balancing import Rotation
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError, load_steps
-from toolglot.gateway.routing.router import NoRouteError, Router
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.bounded_store import BoundedStore
@@ -69,6 +67,9 @@ from toolglot.middleware import ToolMiddleware
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError, is_address, open_store, shown
 from toolglot.translate.requests import error_for
+from toolglot.upstream.routing.load_balancing import Rotation
+from toolglot.upstream.routing.no_route import NoRouteError
+from toolglot.upstream.routing.router import Router
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 EXHAUSTED: Final = Failure(

@@ -7,15 +7,15 @@ from msgspec import Struct
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.routing.load_balancing import Rotation
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
-from toolglot.gateway.routing.router import Router
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.masking import KnownSecrets
+from toolglot.upstream.routing.load_balancing import Rotation
+from toolglot.upstream.routing.router import Router
 
 
 class Services(Struct, frozen=True):

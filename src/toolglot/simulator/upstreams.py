@@ -1,4 +1,4 @@
-"""The stand-ins as upstreams: for sessions and whoever else asks providers, without a server and without a key.
+"""Simulated providers as upstreams, for sessions, the gateway and the command line: no server and no key is needed.
 
 models = UpstreamModels(upstreams())
 async with Session(model="anthropic/claude-opus-5", models=models) as session: ...
@@ -12,13 +12,19 @@ from toolglot.simulator.app import Simulator
 from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.upstream import PROVIDERS as REAL
 from toolglot.upstream import AsgiTransport, Upstream
+from toolglot.upstream.routing.model_names import SimulatedNames
 
 PREFACE: Final = "[simulated by toolglot, not a real model] "
 """What a simulated model says first, where nobody scripted it."""
 _ROOT: Final = "http://simulator"
 _KEY: Final = "simulated-0123456789"
 _SIGNED: Final = "aws"
-"""A way of showing who one is that needs more than a key."""
+"""Authentication that needs more than a key."""
+_ALIASES: Final = {"azure": "openai", "openai_responses": "openai", "vertex": "gemini"}
+"""Providers that the simulator serves under the name of another."""
+
+SIMULATED_NAMES: Final = SimulatedNames({name: provider.models for name, provider in PROVIDERS.items()}, _ALIASES)
+"""The models that the simulator serves, for routing."""
 
 
 def marked_simulator() -> Simulator:
@@ -28,19 +34,31 @@ def marked_simulator() -> Simulator:
 
 
 def upstreams(simulator: Simulator | None = None) -> dict[str, Upstream]:
-    """All stand-ins, by the names of their providers. Without a simulator, one of their own that follows no script."""
-    transport = AsgiTransport(simulator if simulator is not None else Simulator())
-    return {
-        name: Upstream(
+    """All simulated providers as upstreams, by name. Without a simulator, they share a new one without a script."""
+    make = SimulatedUpstreams(simulator if simulator is not None else Simulator())
+    return {name: make(name) for name in PROVIDERS if name in REAL}
+
+
+class SimulatedUpstreams:
+    """Makes the upstreams of simulated providers. Replies are marked as simulated, unless a simulator is passed."""
+
+    def __init__(self, simulator: Simulator | None = None) -> None:
+        self._simulator = simulator
+        self._transport: AsgiTransport | None = None
+
+    def __call__(self, name: str) -> Upstream:
+        if self._transport is None or self._transport.is_closed:
+            self._simulator = self._simulator or marked_simulator()
+            self._transport = AsgiTransport(self._simulator)
+        provider = REAL.get(name)
+        auth = provider.auth if provider is not None else "bearer"
+        return Upstream(
             name=name,
-            target=REAL[name].target,
+            target=provider.target if provider is not None else name,
             url=url_of(_ROOT, name),
-            transport=transport,
-            auth="bearer" if REAL[name].auth == _SIGNED else REAL[name].auth,
+            transport=self._transport,
+            auth="bearer" if auth == _SIGNED else auth,
             key=_KEY,
-            also=REAL[name].also,
+            also=provider.also if provider is not None else (),
             is_simulated=True,
         )
-        for name in PROVIDERS
-        if name in REAL
-    }

@@ -33,10 +33,10 @@ class AsgiTransport:
         self._app = app
         self._grace = grace
         self._running: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+        self.is_closed = False
 
     async def send(self, ask: HttpRequest, limits: TimeLimits) -> AsgiResponse:
-        if self._is_closed:
+        if self.is_closed:
             raise InputError("this transport is closed", path="transport")
         answer = AsgiResponse(ask, limits, self._grace)
         task = asyncio.ensure_future(answer.run(self._app))
@@ -53,7 +53,7 @@ class AsgiTransport:
 
     async def close(self) -> None:
         """Ends what still runs."""
-        self._is_closed = True
+        self.is_closed = True
         running = list(self._running)
         for task in running:
             task.cancel()

@@ -14,9 +14,10 @@ from cli_run import Cli
 from toolglot.gateway.accounting.prices import PriceSettings
 from toolglot.gateway.config.file import ConfigError, ConfigText, checked
 from toolglot.gateway.config.key_table import KeySettings
-from toolglot.gateway.config.route_table import RequestSettings, RouteTable
+from toolglot.gateway.config.route_table import RouteTable
 from toolglot.gateway.config.settings import GatewaySettings, parse_config
 from toolglot.gateway.config.upstream_table import UpstreamTable
+from toolglot.upstream.settings import RequestSettings
 
 TABLES: tuple[type[Struct], ...] = (
     GatewaySettings,

@@ -23,10 +23,10 @@ from toolglot import InputError, Policy, profiles
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.config import file as config_file
 from toolglot.gateway.config.file import ConfigText, line_of, read_text
-from toolglot.gateway.config.secret import Secret
 from toolglot.gateway.config.settings import Config, ConfigError, discovered, parse_config, read_config
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.secret import Secret
 
 KEY = "sk-live-0123456789abcdef"
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "sk-ant-0123456789", "TEAM": "blue"}

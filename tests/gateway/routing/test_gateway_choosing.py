@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from toolglot import Conversation, Failure, Text, Turn
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import ConfigError, parse_config
-from toolglot.gateway.routing.circuit_breaker import Breaker
-from toolglot.gateway.routing.load_balancing import Rotation, conversation_key, ordered
-from toolglot.gateway.routing.router import Route, Router
+from toolglot.upstream.breaker import Breaker
+from toolglot.upstream.routing.load_balancing import Rotation, conversation_key, order_by_key
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.routing.routes import Route
 
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": "k1", "MISTRAL_API_KEY": "k2", "GROQ_API_KEY": "k3"}
 UPSTREAMS = "[upstreams.openai]\n[upstreams.mistral]\n[upstreams.groq]\n[models]\n"
@@ -29,17 +30,17 @@ def names(routes: list[Route]) -> list[str]:
 
 def test_a_list_is_a_chain_in_its_order() -> None:
     route = router('fast = ["groq/llama", "mistral/small", "openai/gpt-4.1"]').route("fast")
-    assert names(ordered(route, "any key")) == ["groq/llama", "mistral/small", "openai/gpt-4.1"]
-    assert all(not each.others for each in ordered(route, "any key"))
+    assert names(order_by_key(route, "any key")) == ["groq/llama", "mistral/small", "openai/gpt-4.1"]
+    assert all(not each.others for each in order_by_key(route, "any key"))
 
 
 def test_a_chain_may_keep_the_model_that_was_asked_for() -> None:
     route = router('"gpt-4*" = ["openai/*", "groq/*"]').route("gpt-4.1")
-    assert names(ordered(route, "")) == ["openai/gpt-4.1", "groq/gpt-4.1"]
+    assert names(order_by_key(route, "")) == ["openai/gpt-4.1", "groq/gpt-4.1"]
 
 
 def test_an_element_of_a_chain_may_be_another_name() -> None:
-    assert names(ordered(router('small = "mistral/small"\nx = ["openai/a", "small"]').route("x"), "")) == [
+    assert names(order_by_key(router('small = "mistral/small"\nx = ["openai/a", "small"]').route("x"), "")) == [
         "openai/a",
         "mistral/small",
     ]
@@ -72,7 +73,7 @@ def test_what_makes_no_sense_is_told_when_the_file_is_read(models: str, said: st
 
 def test_weights_say_how_many_conversations_each_gets() -> None:
     route = router('x = { to = ["openai/a", "groq/b"], weights = [3, 1] }').route("x")
-    counts = Counter(names(ordered(route, f"conversation {n}"))[0] for n in range(4000))
+    counts = Counter(names(order_by_key(route, f"conversation {n}"))[0] for n in range(4000))
     assert 2.6 < counts["openai/a"] / counts["groq/b"] < 3.4
 
 
@@ -80,20 +81,20 @@ def test_weights_say_how_many_conversations_each_gets() -> None:
 def test_a_conversation_stays_and_one_upstream_less_moves_only_its_own(key: str, weights: list[float]) -> None:
     routes = [Route(upstream_name=f"u{n}", model="m") for n in range(len(weights))]
     whole = Route(upstream_name="u0", model="m", others=tuple(routes[1:]), weights=tuple(weights))
-    first = names(ordered(whole, key))
-    assert first == names(ordered(whole, key))
+    first = names(order_by_key(whole, key))
+    assert first == names(order_by_key(whole, key))
     assert sorted(first) == sorted(names(routes))
     if len(routes) > 2:
         fewer = Route(upstream_name="u0", model="m", others=tuple(routes[1:-1]), weights=tuple(weights[:-1]))
-        assert names(ordered(fewer, key)) == [name for name in first if name != f"u{len(weights) - 1}/m"]
+        assert names(order_by_key(fewer, key)) == [name for name in first if name != f"u{len(weights) - 1}/m"]
 
 
 def test_each_request_goes_to_the_next_one_as_often_as_its_weight_says() -> None:
     route = router('x = { to = ["openai/a", "groq/b", "mistral/c"], weights = [2, 1, 1], each = "request" }').route("x")
     rotation = Rotation()
-    firsts = [names(rotation.ordered(route))[0] for _ in range(8)]
+    firsts = [names(rotation.order(route))[0] for _ in range(8)]
     assert firsts == ["openai/a", "groq/b", "mistral/c", "openai/a"] * 2
-    assert sorted(names(rotation.ordered(route))) == ["groq/b", "mistral/c", "openai/a"]
+    assert sorted(names(rotation.order(route))) == ["groq/b", "mistral/c", "openai/a"]
 
 
 def test_a_conversation_has_one_key_while_it_goes_on_and_another_for_another_client() -> None:
@@ -122,14 +123,14 @@ def test_a_breaker_opens_after_failures_in_a_row_and_lets_one_try_after_a_while(
     breaker.failed(DOWN)
     breaker.succeeded()
     breaker.failed(DOWN)
-    assert not breaker.why_not()
+    assert not breaker.refusal()
     breaker.failed(DOWN)
-    assert (breaker.state, breaker.why_not()) == ("open", "it failed too often just now")
+    assert (breaker.state, breaker.refusal()) == ("open", "it failed too often just now")
     assert breaker.wait == 10
     clock.now += 10
-    assert (breaker.state, breaker.why_not()) == ("half open", "")
+    assert (breaker.state, breaker.refusal()) == ("half open", "")
     breaker.begin()
-    assert breaker.why_not(), "one at a time"
+    assert breaker.refusal(), "one at a time"
     breaker.failed(DOWN)
     breaker.end()
     assert breaker.state == "open"
@@ -155,14 +156,14 @@ def test_a_try_that_nobody_waited_for_lets_another_one_try() -> None:
     breaker.begin()
     breaker.gave_up()
     breaker.end()
-    assert breaker.why_not() == ""
+    assert breaker.refusal() == ""
 
 
 def test_only_so_many_are_asked_at_once() -> None:
-    breaker = Breaker(failures=1, seconds=1, most=2)
+    breaker = Breaker(failures=1, seconds=1, max_concurrent=2)
     breaker.begin()
-    assert breaker.why_not() == ""
+    assert breaker.refusal() == ""
     breaker.begin()
-    assert "2 requests" in breaker.why_not()
+    assert "2 requests" in breaker.refusal()
     breaker.end()
-    assert breaker.why_not() == ""
+    assert breaker.refusal() == ""

@@ -18,15 +18,16 @@ from toolglot.conversation import Conversation, Options, Reasoning, Sampling, Te
 from toolglot.gateway import Gateway, running
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.own_secrets import own_secrets
-from toolglot.gateway.config.route_table import Effort, RequestSettings, RouteSettings
 from toolglot.gateway.config.settings import Config, ConfigError, parse_config, read_config
-from toolglot.gateway.routing.route_changes import changed
-from toolglot.gateway.routing.router import Route, Router
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.policy import Policy
 from toolglot.render.options import EFFORTS
 from toolglot.simulator.serving import Server
 from toolglot.translate.requests import read_request
+from toolglot.upstream.routing.request_settings import apply_settings
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.routing.routes import Route
+from toolglot.upstream.settings import Effort, RequestSettings, RouteSettings
 from waiting import wait_until
 
 KEY = "sk-live-0123456789abcdef"
@@ -192,12 +193,12 @@ def test_an_upstream_is_as_the_route_wants_it_with_the_same_breaker() -> None:
     own_table = '{ to = "openai/a", target = "mistral", retries = 2, idle_seconds = 7, headers = { a = "1" } }'
     found = config(f'x = {own_table}\ny = {{ to = "openai/a", system = "S" }}')
     upstreams, router = Upstreams(found), Router(found)
-    usual = upstreams.of(Route(upstream_name="openai", model="a"))
-    own, other = upstreams.of(router.route("x")), upstreams.of(router.route("y"))
+    usual = upstreams.find(Route(upstream_name="openai", model="a"))
+    own, other = upstreams.find(router.route("x")), upstreams.find(router.route("y"))
     assert (own.target, own.also, own.retries, own.limits.idle, own.headers) == ("mistral", (), 2, 7, {"a": "1"})
     assert own.limits.first_byte == usual.limits.first_byte
     assert other == usual
-    assert upstreams.of(router.route("x")) is own
+    assert upstreams.find(router.route("x")) is own
     assert upstreams.breaker(own) is upstreams.breaker(usual)
 
 
@@ -212,7 +213,7 @@ def with_options(**options: Any) -> Conversation:
 
 
 def told(conversation: Conversation, **tables: Any) -> tuple[Conversation, list[str]]:
-    after, entries = changed(conversation, RouteSettings(name="x", **tables))
+    after, entries = apply_settings(conversation, RouteSettings(name="x", **tables))
     assert all(entry.fault == "policy" and "[models] 'x'" in entry.reason for entry in entries)
     return after, [f"{entry.action} {entry.path}: {entry.reason.partition(' has ')[2]}" for entry in entries]
 
@@ -274,7 +275,7 @@ def test_who_only_speaks_of_parallel_calls_has_made_no_choice() -> None:
 
 def test_the_system_prompt_comes_before_the_clients_own() -> None:
     asked = msgspec.structs.replace(ASKED, turns=(Turn("system", (Text("Mine."),)), *ASKED.turns))
-    after, entries = changed(asked, RouteSettings(name="x", system="Ours."))
+    after, entries = apply_settings(asked, RouteSettings(name="x", system="Ours."))
     assert [turn.text for turn in after.turns] == ["Ours.", "Mine.", "Hello"]
     assert [str(entry) for entry in entries] == [
         "added at $.system: [models] 'x' puts a system prompt of 5 characters before the client's own"
@@ -306,7 +307,7 @@ def test_what_is_forced_holds_every_change_is_told_and_none_gives_back_what_came
 ) -> None:
     asked = ASKED if has_tools else msgspec.structs.replace(ASKED, tools=())
     settings = RouteSettings(name="x", default=default, force=force, system=system)
-    after, entries = changed(asked, settings)
+    after, entries = apply_settings(asked, settings)
     assert (after is asked) == (not entries)
     for name in ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed"):
         wanted = next((value for table in (force, default) if (value := getattr(table, name)) is not None), None)
@@ -316,7 +317,7 @@ def test_what_is_forced_holds_every_change_is_told_and_none_gives_back_what_came
     if system:
         assert after.turns[0].text == system
     forced = msgspec.structs.replace(settings, default=RequestSettings(), system="")
-    again, more = changed(after, forced)
+    again, more = apply_settings(after, forced)
     assert (again, more) == (after, [])
 
 

@@ -10,9 +10,11 @@ from counted_work import no_hang, steps_of
 from toolglot import InputError
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import Config, discovered, parse_config
-from toolglot.gateway.routing.router import Listed, NoRouteError, Route, Router, listed
 from toolglot.simulator import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.routing.no_route import NoRouteError
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.routing.routes import Listed, Route
 
 ENV = {"HOME": "/h"} | {provider.key_env[0]: "key" for provider in PROVIDERS.values()}
 
@@ -340,7 +342,7 @@ def test_many_names_are_cut_in_the_message_and_cost_little() -> None:
 
 
 def test_listings_show_names_and_models_but_no_patterns() -> None:
-    found = listed(config())
+    found = Router(config()).listed()
     assert found[0] == Listed("my-alias", "anthropic", "claude-sonnet-5")
     assert [entry.name for entry in found] == [
         *("my-alias", "other", "chain", "opus", "sonnet", "gpt-4o-mini", "marked[1m]"),
@@ -351,9 +353,9 @@ def test_listings_show_names_and_models_but_no_patterns() -> None:
 
 
 def test_listings_show_the_simulated_models_where_nothing_is_configured_or_it_is_set() -> None:
-    assert not any(entry.simulated for entry in listed(discovered(ONE_KEY)))
-    assert any(entry.simulated for entry in listed(config(f"[gateway]\nsimulate = true\n{FILE}")))
-    found = listed(discovered({"HOME": "/h"}))
+    assert not any(entry.simulated for entry in Router(discovered(ONE_KEY)).listed())
+    assert any(entry.simulated for entry in Router(config(f"[gateway]\nsimulate = true\n{FILE}")).listed())
+    found = Router(discovered({"HOME": "/h"})).listed()
     assert Listed("simulated/anthropic/claude-opus-5", "anthropic", "claude-opus-5", True) in found
     assert all(entry.simulated for entry in found)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from toolglot import profiles
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.routing.model_names import SIMULATED, is_pattern
-from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
+from toolglot.simulator.upstreams import SIMULATED_NAMES
 from toolglot.upstream.providers import PROVIDERS, Provider
+from toolglot.upstream.routing.model_names import SIMULATED, is_pattern
 
 
 def with_default_model(name: str, config: Config) -> str:
@@ -33,8 +33,7 @@ def with_default_model(name: str, config: Config) -> str:
 
 def known_default(provider: str) -> str:
     """A well known model of a provider; empty: none."""
-    known = SIMULATED_PROVIDERS.get(provider)
-    return known.models[0] if known is not None and known.models else ""
+    return SIMULATED_NAMES.default_model(provider)
 
 
 def _default_model(upstream: str, word: str, config: Config) -> str:

@@ -14,13 +14,16 @@ from typing import Final
 
 from toolglot.cli.session.provider_default import known_default, with_default_model
 from toolglot.errors import InputError
-from toolglot.gateway.config.route_table import RouteSettings
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.routing.model_names import SIMULATED
-from toolglot.gateway.routing.router import NoRouteError, Route, Router
-from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.runtime.session.models import ModelChoice
 from toolglot.simulator import Simulator
+from toolglot.simulator.upstreams import SimulatedUpstreams
+from toolglot.upstream.pool import UpstreamPool
+from toolglot.upstream.routing.model_names import SIMULATED
+from toolglot.upstream.routing.no_route import NoRouteError
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.routing.routes import Route
+from toolglot.upstream.settings import RouteSettings
 
 MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"
 _SIMULATED_MODEL: Final = f"{SIMULATED}/anthropic/claude-opus-5"
@@ -36,7 +39,7 @@ class ConfiguredModels:
         self._config = config
         self._only_by_name = only_by_name
         self._router = Router(config)
-        self._upstreams = Upstreams(config, simulator=simulator)
+        self._upstreams = UpstreamPool(config.upstreams, SimulatedUpstreams(simulator))
         self._found: dict[str, ModelChoice] = {}
         self._routes: dict[str, Route] = {}
         """The ways of the names that were found."""
@@ -110,7 +113,7 @@ class ConfiguredModels:
         mark = f"{SIMULATED}/" if route.simulated else ""
         # What an entry of [models] sets besides is found again by its own name only.
         name = asked if route.settings is not None and asked else f"{mark}{route.upstream_name}/{route.model}"
-        choice = ModelChoice(name, route.model, self._upstreams.of(route))
+        choice = ModelChoice(name, route.model, self._upstreams.find(route))
         self._found[name] = choice
         self._routes[name] = route if name == asked else _plain(route)
         return choice

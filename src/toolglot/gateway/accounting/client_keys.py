@@ -32,8 +32,8 @@ from msgspec.structs import replace
 from toolglot.errors import InputError, quote
 from toolglot.gateway.config.key_table import LONGEST_NAME, STORED_KEYS, KeySettings, digest
 from toolglot.gateway.http.requests import refusal
-from toolglot.gateway.routing.model_names import matches, spellings
 from toolglot.store import Row, Store, StoreError
+from toolglot.upstream.routing.model_names import matches, spellings
 
 KIND: Final = "keys"
 GATEWAYS_OWN: Final = ""

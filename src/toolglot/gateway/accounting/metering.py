@@ -34,11 +34,11 @@ from toolglot.gateway.accounting.client_keys import BUDGETS, ClientKey, KeyRing,
 from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.http.requests import refusal
 from toolglot.gateway.observability.request_record import RequestRecord
-from toolglot.gateway.routing.model_names import matches, spellings
 from toolglot.gateway.state.bounded_store import STORE_SECONDS
 from toolglot.masking import mask
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError
+from toolglot.upstream.routing.model_names import matches, spellings
 
 USAGE: Final = "usage"
 SPENT: Final = "spent"

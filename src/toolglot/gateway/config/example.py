@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from toolglot.gateway.config.upstream_table import UpstreamSettings, discovered_upstreams
+from toolglot.gateway.config.upstream_table import discovered_upstreams
 from toolglot.upstream.providers import PROVIDERS, Provider
+from toolglot.upstream.settings import UpstreamSettings
 
 _HEAD: Final = """\
 # toolglot.toml: what `toolglot serve` is told. All of it is described in docs/gateway-config.md.

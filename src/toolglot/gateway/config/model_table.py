@@ -14,24 +14,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Literal, get_args
-
-from msgspec import Struct
+from typing import Any, Final, get_args
 
 from toolglot.errors import closest_names, quote
 from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown
-from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, CheckedTable, RouteReader, RouteSettings
-from toolglot.gateway.routing.model_names import (
-    ASKED,
+from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, CheckedTable, RouteReader
+from toolglot.masking import mask
+from toolglot.simulator.upstreams import SIMULATED_NAMES
+from toolglot.upstream.routing.model_names import (
+    REQUESTED,
     SIMULATED,
     Destination,
     is_pattern,
     is_tier,
     prefixed,
-    simulated_model,
-    simulated_provider,
 )
-from toolglot.masking import mask
+from toolglot.upstream.routing.routes import Each, EntryKind, ModelEntry
 
 MOST_ENTRIES: Final = 1000
 LONGEST_NAME: Final = 200
@@ -40,30 +38,6 @@ _SPREAD: Final = ("weights", "each")
 _TABLE: Final = ("to", *_SPREAD, *ROUTE_SETTINGS)
 _TARGET: Final = ("to", *ROUTE_SETTINGS)
 MOST_WEIGHT: Final = 1_000_000
-
-Each = Literal["conversation", "request"]
-EntryKind = Literal["name", "tier", "pattern", "rest"]
-"""`tier`: the name itself, and every name that has it as a word. `rest`: `*`, whatever nothing else serves."""
-
-
-class ModelEntry(Struct, frozen=True):
-    """A line of `[models]`."""
-
-    name: str
-    """As it is written there."""
-    kind: EntryKind
-    destinations: tuple[Destination, ...]
-    """The first that answers; at least one."""
-    weights: tuple[float, ...] = ()
-    """How conversations are spread over the destinations; none: they are asked in their order."""
-    each: Each = "conversation"
-    """What is spread: whole conversations, or every request for itself."""
-    settings: tuple[RouteSettings | None, ...] = ()
-    """What holds on the way to each of the destinations; none: nothing but what holds anyway."""
-
-    @property
-    def destination(self) -> Destination:
-        return self.destinations[0]
 
 
 def read_models(
@@ -82,7 +56,7 @@ def read_models(
 
 
 def kind_of(name: str) -> EntryKind:
-    if name == ASKED:
+    if name == REQUESTED:
         return "rest"
     if is_pattern(name):
         return "pattern"
@@ -209,10 +183,10 @@ class _Reader:
     def _end(self, name: str, target: str) -> Destination:
         found = prefixed(target, self.upstreams)
         if found is None and self.simulate:
-            found = simulated_model(target)
+            found = SIMULATED_NAMES.model(target)
         if found is None:
             raise self._nowhere(name, target)
-        if found.model != ASKED and is_pattern(found.model):
+        if found.model != REQUESTED and is_pattern(found.model):
             hint = f'write one model, or "{found.upstream}/*" for the one that was asked for'
             raise self.text.error(f"{_shown(target)} is a pattern and not a model", "models", name, hint=hint)
         return found
@@ -229,7 +203,7 @@ class _Reader:
             close = closest_names(head, self.upstreams)
             guess = f"did you mean {close[0]}/…? " if close else ""
             hint = guess + self._hint()
-            if self.simulate and simulated_provider(head):
+            if self.simulate and SIMULATED_NAMES.provider(head):
                 hint += f'; a simulated model is written "{SIMULATED}/{target}"'
         return self.text.error(f"{_shown(target)} names no upstream", "models", name, hint=hint)
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from toolglot.gateway.config.model_table import ModelEntry
-from toolglot.gateway.config.secret import Secret
 from toolglot.gateway.config.settings import Config
-from toolglot.gateway.config.upstream_table import UpstreamSettings
 from toolglot.masking import KnownSecrets, header_secrets
+from toolglot.upstream.routing.routes import ModelEntry
+from toolglot.upstream.secret import Secret
+from toolglot.upstream.settings import UpstreamSettings
 
 
 def own_secrets(config: Config) -> KnownSecrets:

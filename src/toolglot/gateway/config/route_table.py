@@ -11,91 +11,29 @@
 A target's own table counts over that of its name, and the table of a name over that of another name that it leads to.
 
 Law: once it is read, everything in it has been checked: profiles exist, headers can be sent, policies are known.
-`routing/route_changes.py` is where the conversation is changed.
+`upstream/routing/request_settings.py` is where the conversation is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from toolglot.errors import InputError
 from toolglot.gateway.config.file import ConfigText, checked, unknown
-from toolglot.gateway.config.secret import Secret
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
+from toolglot.upstream.secret import Secret
+from toolglot.upstream.settings import RequestSettings, RetrySettings, RouteSettings
 
 T = TypeVar("T", bound=Struct)
 
 LONGEST_SYSTEM: Final = 100_000
 """Characters of a system prompt; a file is not much longer."""
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
-_Count = Annotated[Annotated[int, Meta(ge=1, le=10**9)] | None, Meta(title="a whole number from 1")]
-_Penalty = Annotated[Annotated[float, Meta(ge=-2, le=2)] | None, Meta(title="a number from -2 to 2")]
-
-
-class RequestSettings(Struct, frozen=True, kw_only=True):
-    """`default` and `force` of a name of `[models]`: what a request asks of the model."""
-
-    max_tokens: Annotated[_Count, Meta(description="The maximum length of a reply.")] = None
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=2)] | None,
-        Meta(title="a number from 0 to 2", description="The sampling temperature."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(title="a number from 0 to 1", description="Nucleus sampling: the probability mass to choose from."),
-    ] = None
-    top_k: Annotated[_Count, Meta(description="The number of tokens to choose from.")] = None
-    stop: Annotated[
-        Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=1000)], ...], Meta(max_length=16)] | None,
-        Meta(title="a list of strings", description="Stop sequences."),
-    ] = None
-    seed: Annotated[
-        Annotated[int, Meta(ge=0, le=2**63 - 1)] | None,
-        Meta(
-            title="a whole number from 0", description="The seed for repeatable sampling, if the provider supports one."
-        ),
-    ] = None
-    presence_penalty: Annotated[_Penalty, Meta(description="The penalty for tokens that already occur.")] = None
-    frequency_penalty: Annotated[_Penalty, Meta(description="The penalty for tokens that occur often.")] = None
-    reasoning_mode: Annotated[
-        Literal["off", "on", "adaptive", "between_tools"] | None,
-        Meta(
-            title='one of "off", "on", "adaptive", "between_tools"',
-            description="Whether the model thinks before it replies.",
-        ),
-    ] = None
-    reasoning_effort: Annotated[
-        Effort | None,
-        Meta(
-            title='one of "none", "minimal", "low", "medium", "high", "xhigh", "max"',
-            description="How much the model thinks.",
-        ),
-    ] = None
-    reasoning_budget_tokens: Annotated[
-        _Count, Meta(description="The same in tokens, if the provider supports that.")
-    ] = None
-    tool_choice: Annotated[
-        Literal["auto", "none", "required"] | None,
-        Meta(
-            title='one of "auto", "none", "required"',
-            description="Whether the model may, must not or must call a tool, in requests that have tools.",
-        ),
-    ] = None
-    parallel_tool_calls: Annotated[
-        bool | None,
-        Meta(
-            title="true or false",
-            description="Whether the model may call several tools at once, in requests that have tools.",
-        ),
-    ] = None
 
 
 class RouteTable(Struct, frozen=True, kw_only=True):
@@ -148,31 +86,6 @@ class RouteTable(Struct, frozen=True, kw_only=True):
 
 ROUTE_SETTINGS: Final = RouteTable.__struct_fields__
 _PATIENCE: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seconds", "idle_seconds")
-
-
-class RetrySettings(Struct, frozen=True):
-    """How often and how long an upstream is asked; None: as it is set for the upstream."""
-
-    retries: int | None = None
-    retry_seconds: float | None = None
-    connect_seconds: float | None = None
-    first_byte_seconds: float | None = None
-    idle_seconds: float | None = None
-
-
-class RouteSettings(Struct, frozen=True, kw_only=True):
-    """What holds on one way from a name to an upstream."""
-
-    name: str
-    """The entry of `[models]` that a client asked for, for the report."""
-    system: str = ""
-    default: RequestSettings = RequestSettings()
-    force: RequestSettings = RequestSettings()
-    policy: Policy | None = None
-    """None: that of the gateway."""
-    target: str = ""
-    headers: dict[str, Secret] = {}
-    patience: RetrySettings = RetrySettings()
 
 
 class CheckedTable(Struct, frozen=True, kw_only=True):

@@ -38,18 +38,22 @@ from toolglot.gateway.config.file import (
     unknown,
 )
 from toolglot.gateway.config.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
-from toolglot.gateway.config.model_table import ModelEntry, read_models
+from toolglot.gateway.config.model_table import read_models
 from toolglot.gateway.config.route_table import RouteReader, read_policy
 from toolglot.gateway.config.secret import ENV, shown_variable, variable
-from toolglot.gateway.config.upstream_table import UpstreamSettings, discovered_upstreams, has_key, read_upstream
+from toolglot.gateway.config.upstream_table import discovered_upstreams, has_key, read_upstream
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
+from toolglot.simulator.upstreams import SIMULATED_NAMES
 from toolglot.store.addresses import is_address
 from toolglot.upstream.providers import PROVIDERS
+from toolglot.upstream.routing.model_names import SimulatedNames
+from toolglot.upstream.routing.routes import ModelEntry
+from toolglot.upstream.settings import CONFIG_FILE, UpstreamSettings
 
 __all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
 
-FILE: Final = "toolglot.toml"
+FILE: Final = CONFIG_FILE
 FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
 CLIENT_KEY_VARIABLE: Final = "TOOLGLOT_CLIENT_KEY"
 SECTIONS: Final = ("gateway", "policy", "upstreams", "models", "keys", "prices", "profiles")
@@ -287,6 +291,16 @@ class Config(Struct, frozen=True, kw_only=True):
     """Why a provider that has a key in the environment is not an upstream."""
     notes: tuple[str, ...] = ()
     """What is allowed and yet worth telling who starts the gateway."""
+
+    @property
+    def is_configurable(self) -> bool:
+        """Errors suggest what to write into the file."""
+        return True
+
+    @property
+    def simulated(self) -> SimulatedNames:
+        """The simulated models."""
+        return SIMULATED_NAMES
 
     @property
     def allows_simulated(self) -> bool:

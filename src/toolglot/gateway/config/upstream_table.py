@@ -17,13 +17,15 @@ from toolglot.errors import InputError, unknown_name
 from toolglot.gateway.config.checks import ValueMistake, wrong_proxy, wrong_url
 from toolglot.gateway.config.file import ConfigText, checked
 from toolglot.gateway.config.model_table import LONGEST_NAME
-from toolglot.gateway.config.secret import ENV, NONE, Secret, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
-from toolglot.gateway.routing.model_names import SIMULATED
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials, region_of
 from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, url_of
+from toolglot.upstream.routing.model_names import SIMULATED
+from toolglot.upstream.secret import NONE, Secret
+from toolglot.upstream.settings import UpstreamSettings
 
 OWN_TARGET: Final = "openai_compatible"
 """The profile of an upstream of which nothing is known but its address."""
@@ -148,37 +150,6 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             "`llama-*` is not listed.",
         ),
     ] = ()
-
-
-class UpstreamSettings(Struct, frozen=True, kw_only=True):
-    """An upstream as it was configured, or found."""
-
-    name: str
-    provider: str
-    """The provider that toolglot knows; empty: none."""
-    target: str
-    url: str
-    auth: Auth
-    key: Secret = NONE
-    key_env: str = ""
-    """The variable that the key is from."""
-    aws: AwsCredentials | None = None
-    """Who signs, where `auth` is `aws` and there is no key."""
-    headers: dict[str, Secret] = {}
-    """Names in small letters."""
-    proxy: Secret = NONE
-    connect_seconds: float = 10
-    first_byte_seconds: float = 600
-    idle_seconds: float = 300
-    keep_alive_seconds: float = 4
-    retries: int = 0
-    retry_seconds: float = 8
-    max_concurrent: int = 0
-    breaker_failures: int = 5
-    breaker_seconds: float = 20
-    models: tuple[str, ...] = ()
-    is_target_fixed: bool = False
-    """The profile was named, so that no other one of the same provider is used."""
 
 
 def read_upstream(

@@ -33,10 +33,7 @@ from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, 
 from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
-from toolglot.gateway.routing.load_balancing import conversation_key, ordered
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
-from toolglot.gateway.routing.model_names import SIMULATED
-from toolglot.gateway.routing.router import Route
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, in_step, moves_on
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
@@ -50,6 +47,9 @@ from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_
 from toolglot.translate.streams import StreamTranslator
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.protocol_choice import RESPONSES
+from toolglot.upstream.routing.load_balancing import conversation_key, order_by_key
+from toolglot.upstream.routing.model_names import SIMULATED
+from toolglot.upstream.routing.routes import Route
 
 AFTER_END: Final = 1.0
 MOST_AFTER_END: Final = 64 * 1024
@@ -213,9 +213,9 @@ class ModelRequest:
         if not route.others and not route.weights:
             routes = [route]
         elif route.others and route.each == "request":
-            routes = self._services.rotation.ordered(route)
+            routes = self._services.rotation.order(route)
         else:
-            routes = ordered(route, conversation_key(self._request.client, said) if route.weights else "")
+            routes = order_by_key(route, conversation_key(self._request.client, said) if route.weights else "")
         self._use(routes[0])
         return routes
 
@@ -223,7 +223,7 @@ class ModelRequest:
         """The upstream of a route, which is recorded as the one that is called."""
         if self._way is not None and self._way[0] is route:
             return self._way[1]
-        upstream = self._services.upstreams.of(route)
+        upstream = self._services.upstreams.find(route)
         self._way = (route, upstream)
         self._asking.settings = route.settings
         self._record.route = RecordedRoute(upstream.name, route.model, upstream.is_simulated)

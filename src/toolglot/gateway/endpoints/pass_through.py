@@ -94,7 +94,9 @@ class PassThrough:
             message = f"{request.path[:200]} is not passed on: what a provider keeps is not kept apart by client keys"
             raise refusal("not_found", message, 404)
         of_kind = [
-            upstream for upstream in self._upstreams.real() if profiles.get(upstream.target).protocol in _FAMILY[source]
+            upstream
+            for upstream in self._upstreams.configured()
+            if profiles.get(upstream.target).protocol in _FAMILY[source]
         ]
         named = [upstream for upstream in of_kind if upstream.target == source]
         chosen = named if len(named) == 1 else of_kind

@@ -33,7 +33,6 @@ from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config
-from toolglot.gateway.config.upstream_table import UpstreamSettings
 from toolglot.gateway.endpoints.model_lists import upstream_models
 from toolglot.gateway.routing.middleware_chain import load_steps
 from toolglot.gateway.routing.upstreams import Upstreams
@@ -41,6 +40,7 @@ from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError, is_address, open_store, shown
 from toolglot.store.schema import MIGRATIONS, check_database, version_of
 from toolglot.upstream import Upstream
+from toolglot.upstream.settings import UpstreamSettings
 
 PATIENCE: Final = 10.0
 """Seconds that an upstream has for all of it."""
@@ -301,7 +301,7 @@ async def of_upstreams(config: Config, tell: Callable[[str], None], patience: fl
         return found
 
     try:
-        found = await asyncio.gather(*map(one, upstreams.real()))
+        found = await asyncio.gather(*map(one, upstreams.configured()))
     finally:
         await upstreams.close()
     return [*found, *([_of_clock(min(skews, key=abs))] if skews else [])]

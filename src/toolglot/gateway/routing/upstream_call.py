@@ -17,14 +17,11 @@ from toolglot import profiles
 from toolglot.conversation import Conversation, Failure, Issuer
 from toolglot.conversation.report import Entry
 from toolglot.errors import RefusedError
-from toolglot.gateway.config.route_table import RouteSettings
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RequestRecord
-from toolglot.gateway.routing.circuit_breaker import Breaker
-from toolglot.gateway.routing.route_changes import changed
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.vault import without_opaque
 from toolglot.policy import Policy
@@ -34,8 +31,11 @@ from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
 from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream.breaker import Breaker
 from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_before
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
+from toolglot.upstream.routing.request_settings import apply_settings
+from toolglot.upstream.settings import RouteSettings
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class UpstreamCall:
             except StoreError as error:  # as if nothing had been kept: most requests are good without
                 self._record.response.store_failed(f"nothing was recalled: {error}")
         if self.settings is not None:
-            received.conversation, self._set = changed(received.conversation, self.settings)
+            received.conversation, self._set = apply_settings(received.conversation, self.settings)
             told += self._set
         return await self.apart(lambda: self._render(received, profile, home, told))
 
@@ -170,7 +170,7 @@ class UpstreamCall:
         self, out: ConvertedRequest, upstream: Upstream, breaker: Breaker
     ) -> tuple[HttpResponse, Failure] | tuple[None, Failure]:
         """One request: its answer, or why there is none."""
-        reason = breaker.why_not()
+        reason = breaker.refusal()
         if reason:
             wait = breaker.wait or 1.0
             return None, Failure("overloaded", f"{upstream.name} is not asked: {reason}", retry_after=wait)

@@ -1,11 +1,11 @@
-"""A circuit breaker, and a limit of how much is asked at once: so that who is down is not asked, and who is slow not
-drowned.
+"""A circuit breaker and a limit on concurrent requests: an upstream that is down is not called, and one that is slow is
+not overloaded.
 
     closed ──failures in a row──▶ open ──after a while──▶ half open ──a success──▶ closed
                                    ▲                          │
                                    └──────────a failure───────┘
 
-Law: one upstream's trouble is counted where it is an upstream's: a request that was refused for what it says is none.
+Law: only failures of the upstream count. A request that was refused because of its content is none.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from toolglot.conversation import Failure, FailureKind
 
 State = Literal["closed", "open", "half open"]
 
-TROUBLE: Final[frozenset[FailureKind]] = frozenset({"overloaded", "timeout", "unreachable", "server"})
-"""Failures that say that the upstream, and not the request, is in trouble. A rate limit is no trouble: it says when."""
+OUTAGES: Final[frozenset[FailureKind]] = frozenset({"overloaded", "timeout", "unreachable", "server"})
+"""Failures of the upstream, and not of the request. A rate limit is none: it says when to come back."""
 
 
 class Breaker:
@@ -30,13 +30,13 @@ class Breaker:
         *,
         failures: int,
         seconds: float,
-        most: int = 0,
+        max_concurrent: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit = failures
         self._seconds = seconds
-        self._most = most
-        """Requests at once; 0: any number."""
+        self._max_concurrent = max_concurrent
+        """0: any number."""
         self._clock = clock
         self._failures = 0
         self._opened: float | None = None
@@ -51,21 +51,21 @@ class Breaker:
 
     @property
     def wait(self) -> float:
-        """Seconds until it may be asked again."""
+        """Seconds until it may be called again."""
         return max(0.0, self._seconds - (self._clock() - self._opened)) if self._opened is not None else 0.0
 
-    def why_not(self) -> str:
-        """Why it is not to be asked now; empty: it may be."""
+    def refusal(self) -> str:
+        """Why it must not be called now; empty: it may be called."""
         if self._opened is not None:
             state = self.state
             if state == "open" or (state == "half open" and self._is_probing):
                 return "it failed too often just now"
-        if self._most and self.running >= self._most:
+        if self._max_concurrent and self.running >= self._max_concurrent:
             return f"{self.running} requests to it are running (max_concurrent)"
         return ""
 
     def begin(self) -> None:
-        """It is asked."""
+        """A request is sent to it."""
         self.running += 1
         if self._opened is not None:
             self._is_probing = self._is_probing or self.state == "half open"
@@ -80,14 +80,14 @@ class Breaker:
         self._is_probing = False
 
     def failed(self, failure: Failure) -> None:
-        """It did not answer as it should."""
+        """A request to it failed."""
         was_probing, self._is_probing = self._is_probing, False
-        if failure.kind not in TROUBLE:
+        if failure.kind not in OUTAGES:
             return
         self._failures += 1
         if was_probing or self._failures >= self._limit:
             self._opened = self._clock()
 
     def gave_up(self) -> None:
-        """Nobody waits for its answer any more, so that nothing is known of it."""
+        """The request was cancelled, so that its outcome is unknown."""
         self._is_probing = False

@@ -5,55 +5,50 @@
     claude-opus-4-5[1m]               Claude Code's mark for a long context; no provider knows it
     opus                              a tier: any name with this word in it
 
-Case does not count when names are compared; what is sent is written as it was.
+Names are compared without regard to case, and sent as they were written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.profiles.name_patterns import matches, unmarked
-from toolglot.simulator.providers import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS, Provider
 
 __all__ = [
-    "ASKED",
-    "LONGEST",
+    "MAX_LENGTH",
+    "REQUESTED",
     "SIMULATED",
     "Destination",
+    "SimulatedNames",
     "is_named_like",
     "is_pattern",
     "is_tier",
     "matches",
     "prefixed",
     "provider_of",
-    "simulated_in_place_of",
-    "simulated_model",
-    "simulated_provider",
     "spellings",
     "unmarked",
     "words_of",
 ]
 
-LONGEST: Final = profiles.MAX_NAME
+MAX_LENGTH: Final = profiles.MAX_NAME
 SIMULATED: Final = "simulated"
-"""The prefix that asks for a simulated model, and so no name for an upstream."""
-ASKED: Final = "*"
-"""As the model of a target: the one that was asked for. As a name: everything else."""
+"""The prefix of simulated models, so that no upstream can have this name."""
+REQUESTED: Final = "*"
+"""As the model of a target: the one that the client named. As a name: every name that nothing else matches."""
 
 _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 _TIER: Final = re.compile(r"[a-z]+")
-_STANDS_FOR: Final = {"azure": "openai", "openai_responses": "openai", "vertex": "gemini"}
-"""Providers that the simulator serves under the name of another."""
 
 
 class Destination(Struct, frozen=True):
-    """Where a name leads."""
+    """The upstream and the model that a name stands for."""
 
     upstream: str
     """The name of an upstream; of a simulated one, its provider."""
@@ -86,27 +81,13 @@ def words_of(name: str) -> list[str]:
 
 
 def prefixed(name: str, upstreams: Collection[str]) -> Destination | None:
-    """Where a name leads whose first part is an upstream."""
+    """The destination of a name whose first part is an upstream."""
     head, _, model = name.partition("/")
     return Destination(head.lower(), model) if model and head.lower() in upstreams else None
 
 
-def simulated_model(name: str) -> Destination | None:
-    """The simulated model that a name asks for: `simulated/provider/model`."""
-    head, _, rest = name.partition("/")
-    provider, _, model = rest.partition("/")
-    return _simulated(provider, model) if head.lower() == SIMULATED else None
-
-
-def simulated_in_place_of(name: str) -> Destination | None:
-    """The simulated model for the name of a real one, where that is known: its provider has models of such names, or
-    stands before the slash."""
-    provider, model = provider_of(name)
-    return _simulated(provider.name, model) if provider is not None else None
-
-
 def provider_of(name: str) -> tuple[Provider | None, str]:
-    """The provider that a name belongs to, by its prefix or by its pattern; and the model's name there."""
+    """The provider that a name belongs to, by its prefix or by its patterns, and the model's name there."""
     head, is_pair, model = name.partition("/")
     if is_pair and (found := PROVIDERS.get(profiles.resolve(head))) is not None:
         return found, model
@@ -115,19 +96,47 @@ def provider_of(name: str) -> tuple[Provider | None, str]:
 
 
 def is_named_like(name: str, provider: Provider) -> bool:
-    """Whether a name without a prefix is one of a provider's models. A pattern that begins with `*` takes no slash:
-    what stands before it is a prefix that nobody knows."""
+    """Whether a name without a prefix is one of a provider's models. A pattern that begins with `*` matches no slash:
+    what precedes it would be an unknown prefix."""
     patterns = provider.models
     return matches(name, [each for each in patterns if each[0] != "*"] if "/" in name else patterns)
 
 
-def simulated_provider(name: str) -> str:
-    """The provider that the simulator serves for one; empty: none."""
-    resolved = profiles.resolve(name)
-    resolved = _STANDS_FOR.get(resolved, resolved)
-    return resolved if resolved in SIMULATED_PROVIDERS else ""
+# --- simulated models -------------------------------------------------------------------------------
 
 
-def _simulated(provider: str, model: str) -> Destination | None:
-    found = simulated_provider(provider)
-    return Destination(found, unmarked(model), simulated=True) if found and model else None
+class SimulatedNames:
+    """The names of simulated models.
+
+    models: by provider, what the simulator serves.
+    aliases: providers that the simulator serves under the name of another.
+    """
+
+    def __init__(self, models: Mapping[str, tuple[str, ...]], aliases: Mapping[str, str] | None = None) -> None:
+        self.models = models
+        self._aliases = aliases or {}
+
+    def model(self, name: str) -> Destination | None:
+        """The destination of `simulated/provider/model`."""
+        head, _, rest = name.partition("/")
+        provider, _, model = rest.partition("/")
+        return self._destination(provider, model) if head.lower() == SIMULATED else None
+
+    def in_place_of(self, name: str) -> Destination | None:
+        """The simulated model in place of a real one, if its provider is known by its prefix or its patterns."""
+        provider, model = provider_of(name)
+        return self._destination(provider.name, model) if provider is not None else None
+
+    def provider(self, name: str) -> str:
+        """The provider that the simulator serves for one; empty: none."""
+        resolved = profiles.resolve(name)
+        resolved = self._aliases.get(resolved, resolved)
+        return resolved if resolved in self.models else ""
+
+    def default_model(self, provider: str) -> str:
+        """A well known model of a provider; empty: none."""
+        return next(iter(self.models.get(provider, ())), "")
+
+    def _destination(self, provider: str, model: str) -> Destination | None:
+        found = self.provider(provider)
+        return Destination(found, unmarked(model), simulated=True) if found and model else None
