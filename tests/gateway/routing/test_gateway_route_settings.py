@@ -224,9 +224,9 @@ def test_a_default_holds_where_the_client_says_nothing() -> None:
     assert after.options.sampling == Sampling(max_tokens=100, temperature=1, stop=("END",))
     assert after.options.reasoning == Reasoning(effort="low")
     assert said == [
-        "added $.max_tokens: default.max_tokens = 100, of which the client says nothing",
-        "added $.stop: default.stop = 'END', of which the client says nothing",
-        "added $.reasoning_effort: default.reasoning_effort = 'low', of which the client says nothing",
+        "added $.max_tokens: default.max_tokens = 100, which the client does not set",
+        "added $.stop: default.stop = 'END', which the client does not set",
+        "added $.reasoning_effort: default.reasoning_effort = 'low', which the client does not set",
     ]
 
 
@@ -270,7 +270,7 @@ def test_who_only_speaks_of_parallel_calls_has_made_no_choice() -> None:
     asked = read_request({**body, "tools": [function]}, source="openai").conversation
     after, said = told(asked, default=RequestSettings(tool_choice="required", parallel_tool_calls=False))
     assert after.options.tool_choice == ToolChoice("required", parallel=True)
-    assert said == ["added $.tool_choice: default.tool_choice = 'required', of which the client says nothing"]
+    assert said == ["added $.tool_choice: default.tool_choice = 'required', which the client does not set"]
 
 
 def test_the_system_prompt_comes_before_the_clients_own() -> None:
@@ -278,7 +278,7 @@ def test_the_system_prompt_comes_before_the_clients_own() -> None:
     after, entries = apply_settings(asked, RouteSettings(name="x", system="Ours."))
     assert [turn.text for turn in after.turns] == ["Ours.", "Mine.", "Hello"]
     assert [str(entry) for entry in entries] == [
-        "added at $.system: [models] 'x' puts a system prompt of 5 characters before the client's own"
+        "added at $.system: [models] 'x' puts a system prompt of 5 characters before the client's"
     ]
 
 
