@@ -95,7 +95,7 @@ def target_section(file: ProfileFile) -> Iterator[str]:
     yield ""
     protocol = f"Protocol `{file.protocol}`. " if file.protocol else ""
     extends = f"Extends [{file.extends}](#{file.extends})." if file.extends else ""
-    spellings = [f"`{alias}`" for alias, target in sorted(profiles.ALIASES.items()) if target == file.name]
+    spellings = [f"`{alias}`" for alias, target in sorted(profiles.aliases().items()) if target == file.name]
     also = f"Also: {', '.join(spellings)}." if spellings else ""
     yield " ".join(part for part in (protocol.strip(), extends, also) if part)
     yield ""

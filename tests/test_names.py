@@ -32,7 +32,6 @@ from toolglot import (
 )
 from toolglot.cli.main import main
 from toolglot.gateway.config.settings import read_config
-from toolglot.profiles.aliases import ALIASES, TARGETS
 from toolglot.runtime.session.models import ProviderModels
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
@@ -131,7 +130,7 @@ def test_the_error_crosses_processes_and_quotes_little() -> None:
     assert len(str(again)) < 600
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS | set(ALIASES)))
+@pytest.mark.parametrize("name", sorted({*profiles.names(), *profiles.aliases()}))
 def test_every_name_and_alias_has_a_profile_in_any_case(name: str) -> None:
     spelled = name.upper().replace("_", "-")
     assert profiles.get(name) is profiles.get(spelled)

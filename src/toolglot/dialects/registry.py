@@ -16,7 +16,7 @@ from toolglot.dialects import known
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.writers.writing_forms import Writing
 from toolglot.errors import InputError, UnknownNameError, closest_names, quote, unknown_name
-from toolglot.profiles.aliases import plain
+from toolglot.profiles.target_names import normalize_name
 
 _OWN: dict[str, Dialect] = {}
 _TICK: Final = "`"
@@ -132,9 +132,9 @@ def get(name: str) -> Dialect:
     """The dialect of this name, in any case, with `-`, `.` and spaces read as `_`."""
     if not isinstance(name, str):
         raise InputError(f"expected the name of a dialect, got {quote(name)}", path="dialect")
-    found = _OWN.get(name) or _built_in().get(name) or _built_in().get(plain(name))
+    found = _OWN.get(name) or _built_in().get(name) or _built_in().get(normalize_name(name))
     if found is None:
-        found = next((own for known, own in _OWN.items() if plain(known) == plain(name)), None)
+        found = next((own for known, own in _OWN.items() if normalize_name(known) == normalize_name(name)), None)
     if found is None:
         raise _unknown(name)
     return found
@@ -154,7 +154,7 @@ def _unknown(name: str) -> UnknownNameError:
 
 def is_auto(name: object) -> bool:
     """Whether a name asks to find the dialect out."""
-    return name == _AUTO or (isinstance(name, str) and plain(name) == _AUTO)
+    return name == _AUTO or (isinstance(name, str) and normalize_name(name) == _AUTO)
 
 
 def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:

@@ -20,7 +20,6 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.errors import InputError, ProfileError, UnknownNameError, closest_names, quote, unknown_name
-from toolglot.profiles.aliases import ALIASES, ANY_HOST, plain, resolve
 from toolglot.profiles.capabilities import (
     CONSERVATIVE,
     MATRIX,
@@ -37,7 +36,6 @@ from toolglot.profiles.loader import (
     ProfileFile,
     Rule,
     allowed_values,
-    builtin_names,
     no_key,
     parse_overrides,
     read_builtin,
@@ -57,9 +55,9 @@ from toolglot.profiles.rules import (
     ToolRules,
     TurnRules,
 )
+from toolglot.profiles.target_names import ANY_HOST, aliases, normalize_name, profile_heads, resolve
 
 __all__ = [
-    "ALIASES",
     "ANY_HOST",
     "KEYS",
     "Capabilities",
@@ -67,6 +65,7 @@ __all__ = [
     "Overrides",
     "Profile",
     "Rule",
+    "aliases",
     "allowed_values",
     "find",
     "get",
@@ -105,8 +104,8 @@ class Overrides:
         """The name of the profile that is meant, whatever its case and with `-`, `.` and spaces read as `_`."""
         if name in self._profiles:
             return name
-        spelled = plain(name)
-        return next((known for known in self._profiles if plain(known) == spelled), None)
+        spelled = normalize_name(name)
+        return next((known for known in self._profiles if normalize_name(known) == spelled), None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,13 +198,9 @@ def _builtin(name: str) -> ProfileFile:
 
 
 @cache
-def _builtin_names() -> frozenset[str]:
-    return frozenset(builtin_names())
-
-
 def names() -> tuple[str, ...]:
     """Every target that comes with toolglot."""
-    return tuple(sorted(_builtin_names()))
+    return tuple(profile_heads())
 
 
 def find(name: str, *, overrides: Overrides | None = None, kind: str = "provider", path: str | None = None) -> str:
@@ -225,7 +220,7 @@ def find(name: str, *, overrides: Overrides | None = None, kind: str = "provider
     if own is not None:
         return own
     resolved = resolve(name)
-    if resolved in _builtin_names():
+    if resolved in profile_heads():
         return resolved
     own = overrides.find(resolved) if overrides is not None else None
     if own is not None:
@@ -238,8 +233,8 @@ def unknown(
 ) -> UnknownNameError:
     """The error for a name that no target has. `also` adds to its hint."""
     known = {*names(), *(overrides.names if overrides is not None else ())}
-    close = closest_names(plain(name), [*known, *ALIASES])
-    meant = tuple(dict.fromkeys(found if found in known else ALIASES[found] for found in close))
+    close = closest_names(normalize_name(name), [*known, *aliases()])
+    meant = tuple(dict.fromkeys(found if found in known else aliases()[found] for found in close))
     hint = f"known: {', '.join(sorted(known))}; for any other host, {ANY_HOST} or a profile of your own"
     return unknown_name(kind, name, known, suggestions=meant, path=path, hint=f"{hint}{also}")
 
@@ -257,12 +252,12 @@ def _chain(name: str, overrides: Overrides | None) -> list[ProfileFile]:
             )
         seen.append(current)
         own = overrides.get(current) if overrides else None
-        builtin = _builtin(current) if current in _builtin_names() else None
+        builtin = _builtin(current) if current in profile_heads() else None
         if own is None and builtin is None:
             raise ProfileError(
                 f"{quote(seen[-2])} extends {quote(current)}, which does not exist",
                 path=overrides.origin if overrides else current,
-                hint="allowed: " + ", ".join(sorted(_builtin_names())),
+                hint="allowed: " + ", ".join(names()),
             )
         chain += [file for file in (own, builtin) if file is not None]
         current = (own.extends if own else None) or (builtin.extends if builtin else None)

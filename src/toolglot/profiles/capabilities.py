@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.errors import InputError, quote
-from toolglot.profiles.aliases import resolve
+from toolglot.profiles.target_names import resolve
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):

@@ -29,15 +29,14 @@ import difflib
 import re
 import tomllib
 import types
-from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from toolglot.errors import ProfileError, quote
-from toolglot.profiles.aliases import TARGETS, resolve
 from toolglot.profiles.rules import Rules
+from toolglot.profiles.target_names import DATA, profile_heads, resolve
 
 Confidence = Literal["documented", "observed", "guess", "user", "default"]
 
@@ -45,7 +44,6 @@ PROTOCOLS: list[str] = ["anthropic", "openai_chat", "openai_responses", "gemini"
 """The wire protocols that a profile can name. `toolglot.protocols.base.register` adds one."""
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
-DATA = Path(__file__).with_name("data")
 
 
 class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,6 +123,8 @@ class _ModelTable(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class _ProfileTable(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A profile of a user's file."""
+
     title: str = ""
     protocol: str | None = None
     extends: str | None = None
@@ -132,6 +132,12 @@ class _ProfileTable(Struct, kw_only=True, forbid_unknown_fields=True):
     rules: dict[str, Any] = {}
     models: dict[str, _ModelTable] = {}
     facts: dict[str, _FactTable] = {}
+
+
+class _BuiltinTable(_ProfileTable, kw_only=True, forbid_unknown_fields=True):
+    """A file of `data/`. Its aliases are read by `target_names`."""
+
+    aliases: tuple[str, ...] = ()
 
 
 def _key_types() -> dict[str, Any]:
@@ -274,9 +280,11 @@ def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str, assume
     return rules
 
 
-def _profile(name: str, table: Any, *, origin: str, where: str, layer: str) -> ProfileFile:
+def _profile(
+    name: str, table: Any, *, origin: str, where: str, layer: str, kind: type[_ProfileTable] = _ProfileTable
+) -> ProfileFile:
     try:
-        raw = msgspec.convert(table, _ProfileTable)
+        raw = msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         raise ProfileError(f"{error}", path=f"{origin}: {where or name}", hint=_hint(error, _ProfileTable)) from None
     if raw.protocol is not None and raw.protocol not in PROTOCOLS:
@@ -333,22 +341,20 @@ def _toml(data: bytes, origin: str) -> dict[str, Any]:
         raise ProfileError(f"not TOML: {error}", path=origin, hint="see https://toml.io") from None
 
 
-def builtin_names() -> tuple[str, ...]:
-    """The files that come with toolglot, the shared bases included."""
-    return tuple(sorted(file.stem for file in DATA.glob("*.toml")))
-
-
 def read_builtin(name: str) -> ProfileFile:
+    """The profile of a target that comes with toolglot."""
     file = DATA / f"{name}.toml"
-    return _profile(name, _toml(file.read_bytes(), file.name), origin=file.name, where="", layer=name)
+    table = _toml(file.read_bytes(), file.name)
+    return _profile(name, table, origin=file.name, where="", layer=name, kind=_BuiltinTable)
 
 
 def parse_overrides(data: bytes, origin: str) -> dict[str, ProfileFile]:
     """The `[profiles.NAME]` tables of a user's file, by target."""
     document = _toml(data, origin)
     for key in document:
-        if resolve(key) in TARGETS or (key != "profiles" and difflib.get_close_matches(key, ["profiles"], cutoff=0.8)):
-            hint = f"write [profiles.{key}]" if resolve(key) in TARGETS else "write [profiles.NAME]"
+        is_target = resolve(key) in profile_heads()
+        if is_target or (key != "profiles" and difflib.get_close_matches(key, ["profiles"], cutoff=0.8)):
+            hint = f"write [profiles.{key}]" if is_target else "write [profiles.NAME]"
             raise ProfileError(f"{quote(key)} is not where a profile goes", path=origin, hint=hint)
     tables = document.get("profiles", {})
     if not isinstance(tables, dict):

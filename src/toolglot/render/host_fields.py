@@ -19,7 +19,6 @@ from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, Ser
 from toolglot.conversation.field_gravity import gravity_of_field, written_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
-from toolglot.profiles.aliases import TARGETS
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.options import UNKNOWN_FORMAT
 
@@ -205,7 +204,7 @@ def _home_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
     name = resolve(issuer.provider)
     if name in (ctx.profile.name, _UNKNOWN):
         return turn
-    known = profiles.get(name) if name in TARGETS else None
+    known = profiles.get(name) if name in profiles.names() else None
     if known is not None and known.protocol != protocol:
         return turn
     is_related = known is not None and _is_related(known, ctx.profile) and _GENERIC not in (name, ctx.profile.name)

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from toolglot.conversation import FailureKind
+from toolglot.profiles.target_names import ANY_HOST, profile_heads
 
 Kind = Literal["generate", "count", "models", "model", "tags", "version", "show"]
 
@@ -138,7 +139,7 @@ def _chat(name: str, *models: str, words: Words = _CHAT_WORDS, base: str = "/v1"
     return SimulatedProvider(name=name, routes=_CHAT, words=words, base=base, models=models, usage_at_end=True)
 
 
-PROVIDERS: Final[dict[str, SimulatedProvider]] = {
+_OWN_WORDS: Final = {
     provider.name: provider
     for provider in (
         SimulatedProvider(
@@ -232,12 +233,14 @@ PROVIDERS: Final[dict[str, SimulatedProvider]] = {
             needs_key=False,
             models=("qwen3", "llama3.1"),
         ),
-        *(
-            _chat(name)
-            for name in ("xai", "groq", "qwen", "glm", "minimax", "openrouter", "cerebras", "vllm", "llamacpp")
-        ),
     )
 }
+"""The providers with words, paths or models of their own."""
+
+PROVIDERS: Final[dict[str, SimulatedProvider]] = _OWN_WORDS | {
+    name: _chat(name) for name, head in profile_heads().items() if head.extends == ANY_HOST and name not in _OWN_WORDS
+}
+"""Those, and every other host of Chat Completions that has a profile."""
 
 _UNPREFIXED: Final = ("openai", "anthropic", "gemini", "bedrock", "cohere", "ollama")
 """Whose native paths work without a prefix; of those that clash, the first."""

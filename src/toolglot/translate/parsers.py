@@ -28,7 +28,7 @@ from toolglot.conversation.events import BlockEnded
 from toolglot.errors import InputError, JSONError, TruncatedJSONError, quote, unknown_name
 from toolglot.history.turn_keys import TurnKeys
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.profiles.aliases import plain
+from toolglot.profiles.target_names import normalize_name
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.fields.reading import Fields, each, held, held_or_none, inside, required
@@ -209,7 +209,7 @@ def _key(provider_id: object) -> str:
     if not isinstance(provider_id, str) or not provider_id.strip() or len(provider_id) > profiles.MAX_NAME:
         raise InputError(f"expected the name of a provider, got {quote(provider_id)}", path="provider_id")
     resolved = profiles.resolve(provider_id)
-    return resolved if resolved in profiles.names() else plain(resolved)
+    return resolved if resolved in profiles.names() else normalize_name(resolved)
 
 
 @functools.lru_cache(maxsize=256)

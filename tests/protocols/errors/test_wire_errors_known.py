@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counted_work import is_linear, no_hang
+from toolglot import profiles
 from toolglot.profiles import loader
 from toolglot.protocols.errors.bodies import error_in, parsed, read_error
 from toolglot.protocols.errors.known_messages import recognise
@@ -31,7 +32,7 @@ SAMPLES = (
 def told() -> dict[tuple[str, str], set[str]]:
     """Every text of every profile, with the rules and facts of that profile that it belongs to."""
     found: dict[tuple[str, str], set[str]] = {}
-    for name in loader.builtin_names():
+    for name in profiles.names():
         file = loader.read_builtin(name)
         tables = (file.rules, *(model.rules for model in file.models))
         # An unknown model is refused in the same words, whoever it belongs to: they are no sign of this rule.

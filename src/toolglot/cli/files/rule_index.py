@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolglot import profiles
 from toolglot.profiles import KEYS, Fact, Overrides, Rule
-from toolglot.profiles.loader import ProfileFile, builtin_names, read_builtin
+from toolglot.profiles.loader import ProfileFile, read_builtin
 from toolglot.profiles.rules import Rules
 
 
@@ -34,7 +35,7 @@ def default_of(key: str) -> Any:
 
 def all_named(overrides: Overrides | None = None) -> list[NamedRule]:
     """Rules and facts of all profiles, in the order of their files."""
-    files = [read_builtin(name) for name in builtin_names()]
+    files = [read_builtin(name) for name in profiles.names()]
     if overrides is not None:
         files += [file for file in map(overrides.get, overrides.names) if file is not None]
     return [named for file in files for named in _of_file(file)]

@@ -17,9 +17,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from toolglot import profiles
 from toolglot.profiles import loader
-from toolglot.profiles.aliases import resolve
 from toolglot.profiles.loader import ProfileFile
+from toolglot.profiles.target_names import resolve
 from toolglot.protocols.errors.bodies import error_in, parsed, read_error
 
 MESSAGE_CHARACTERS: Final = 8_000
@@ -92,7 +93,7 @@ def _follows(pieces: tuple[str, ...], text: str) -> bool:
 
 @cache
 def _files() -> dict[str, ProfileFile]:
-    return {name: loader.read_builtin(name) for name in loader.builtin_names()}
+    return {name: loader.read_builtin(name) for name in profiles.names()}
 
 
 @cache

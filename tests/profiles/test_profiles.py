@@ -20,14 +20,114 @@ from toolglot import (
     register_capabilities,
 )
 from toolglot.profiles import loader
-from toolglot.profiles.aliases import ALIASES, TARGETS, resolve
 from toolglot.profiles.rules import Rules
+from toolglot.profiles.target_names import MAX_LENGTH, aliases, normalize_name, profile_heads, resolve
 
 LISTED = (
     *("anthropic", "openai", "openai_responses", "azure", "gemini", "vertex", "mistral", "kimi", "deepseek"),
     *("xai", "qwen", "glm", "minimax", "bedrock", "cohere", "ollama", "vllm", "llamacpp", "groq", "cerebras"),
     *("openrouter", "openai_compatible"),
 )
+
+
+PUBLISHED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "anthropic_messages",
+            "claude",
+            "messages",
+        ),
+        "anthropic",
+    ),
+    **dict.fromkeys(("azure_openai",), "azure"),
+    **dict.fromkeys(
+        (
+            "amazon",
+            "aws",
+            "aws_bedrock",
+            "bedrock_converse",
+            "converse",
+        ),
+        "bedrock",
+    ),
+    **dict.fromkeys(("co_here",), "cohere"),
+    **dict.fromkeys(("deep_seek",), "deepseek"),
+    **dict.fromkeys(
+        (
+            "gemini_api",
+            "google",
+            "google_ai",
+            "google_genai",
+        ),
+        "gemini",
+    ),
+    **dict.fromkeys(
+        (
+            "z_ai",
+            "zai",
+            "zhipu",
+            "zhipuai",
+        ),
+        "glm",
+    ),
+    **dict.fromkeys(
+        (
+            "moonshot",
+            "moonshotai",
+        ),
+        "kimi",
+    ),
+    **dict.fromkeys(("llama_cpp",), "llamacpp"),
+    **dict.fromkeys(("mistralai",), "mistral"),
+    **dict.fromkeys(("ollama_chat",), "ollama"),
+    **dict.fromkeys(
+        (
+            "chat_completions",
+            "open_ai",
+            "openai_chat",
+            "openai_completions",
+        ),
+        "openai",
+    ),
+    **dict.fromkeys(
+        (
+            "fireworks",
+            "fireworks_ai",
+            "nvidia",
+            "nvidia_nim",
+            "openai_compat",
+            "together",
+            "together_ai",
+            "togetherai",
+        ),
+        "openai_compatible",
+    ),
+    **dict.fromkeys(
+        (
+            "openai_response",
+            "responses",
+        ),
+        "openai_responses",
+    ),
+    **dict.fromkeys(("open_router",), "openrouter"),
+    **dict.fromkeys(("dashscope",), "qwen"),
+    **dict.fromkeys(
+        (
+            "google_vertex",
+            "vertex_ai",
+            "vertexai",
+        ),
+        "vertex",
+    ),
+    **dict.fromkeys(
+        (
+            "grok",
+            "x_ai",
+        ),
+        "xai",
+    ),
+}
+"""Aliases that were published: ids hash what they resolve to, so they stay."""
 
 
 def override(text: str, origin: str = "my.toml") -> profiles.Overrides:
@@ -38,12 +138,12 @@ def override(text: str, origin: str = "my.toml") -> profiles.Overrides:
 
 
 def test_every_provider_of_the_list_is_here() -> None:
-    assert set(profiles.names()) == set(LISTED) == TARGETS
+    assert set(profiles.names()) == set(LISTED)
 
 
 def test_every_entry_has_an_id_of_its_own_a_source_and_a_confidence() -> None:
     seen: dict[str, str] = {}
-    for name in loader.builtin_names():
+    for name in profiles.names():
         file = loader.read_builtin(name)
         entries: list[Any] = [*file.rules.values(), *file.facts]
         entries += [rule for model in file.models for rule in model.rules.values()]
@@ -328,10 +428,32 @@ def test_a_model_has_a_name() -> None:
 
 
 def test_aliases_lead_to_targets_and_never_to_aliases() -> None:
-    for alias, target in ALIASES.items():
-        assert target in TARGETS
-        assert alias not in TARGETS
+    for alias, target in aliases().items():
+        assert target in profiles.names()
+        assert alias not in profiles.names()
         assert resolve(alias) == target == resolve(target)
+
+
+def test_an_alias_is_of_one_target_and_in_its_plain_spelling() -> None:
+    listed = [alias for head in profile_heads().values() for alias in head.aliases]
+    assert len(listed) == len(set(listed)) == len(aliases())
+    assert listed == [normalize_name(alias) for alias in listed]
+    assert all(len(name) <= MAX_LENGTH for name in (*listed, *profiles.names()))
+
+
+def test_aliases_that_were_published_stay() -> None:
+    assert {alias: aliases().get(alias) for alias in PUBLISHED} == PUBLISHED
+
+
+def test_the_head_of_a_file_says_what_the_whole_file_says() -> None:
+    for name, head in profile_heads().items():
+        file = loader.read_builtin(name)
+        assert (head.title, head.protocol, head.extends) == (file.title, file.protocol, file.extends)
+
+
+def test_a_users_profile_has_no_aliases() -> None:
+    with pytest.raises(ProfileError, match="unknown field `aliases`"):
+        override('[profiles.box]\naliases = ["crate"]\n')
 
 
 @pytest.mark.parametrize(
