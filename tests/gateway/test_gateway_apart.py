@@ -20,7 +20,7 @@ from gateway_fixture import Served, gateway
 from hostile_upstream import GOOD, hostile, once, whole
 from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save, saved_keys
 from toolglot.gateway.accounting.usage import Amounts, UsageRow, grouped, read_usage
-from toolglot.gateway.endpoints.table import _EXACT, _PATTERNS
+from toolglot.gateway.endpoints.table import known_paths
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore
@@ -74,9 +74,9 @@ def used(file: Path, requests: int) -> list[UsageRow]:
 
 def paths(response: str, item: str, request: str) -> list[tuple[str, str, Any]]:
     """Every address of the gateway with what A would ask there, and those that are passed on."""
-    named = [*_EXACT]
-    for pattern, endpoint in _PATTERNS:
-        text = pattern.pattern.replace("(?:beta|alpha)?", "beta").replace("(?:beta|alpha)", "beta")
+    named = []
+    for pattern, endpoint, _ in known_paths():
+        text = pattern.replace("(?:beta|alpha)?", "beta").replace("(?:beta|alpha)", "beta")
         text = text.replace("(?:v1/)?", "v1/").replace("(?:models/)?", "models/").replace("(?:tuned)?", "")
         name = request if endpoint.action == "request" else response
         named.append(text.replace("(?P<model>.+)", "gemini-2.5-pro").replace("(?P<name>[^/]+)", name))

@@ -33,7 +33,7 @@ from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
-from toolglot.gateway.endpoints.table import GatewayEndpoint, find, spoken_at
+from toolglot.gateway.endpoints.table import GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
@@ -341,7 +341,7 @@ class Gateway:
         source, action = (
             (endpoint.source, endpoint.action)
             if endpoint is not None
-            else (spoken_at(request.path, request.headers), "pass")
+            else (client_protocol(request.path, request.headers).provider, "pass")
         )
         record = RequestRecord(request.id, request.method, request.path, action=action, source=source)
         self.open += 1

@@ -180,6 +180,29 @@ class TokenCount(Struct, frozen=True, kw_only=True):
     """Where else servers of this protocol write the count."""
 
 
+class ListedModel(Struct, frozen=True):
+    """A model that a client of the gateway can ask for."""
+
+    name: str
+    """What the client sends."""
+    upstream: str
+    model: str
+    """What the upstream gets."""
+    simulated: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name for people: also where it leads."""
+        destination = f"{self.upstream}/{self.model}"
+        title = self.name if destination == self.name else f"{self.name} ({destination})"
+        return f"{title} [simulated]" if self.simulated else title
+
+
+def model_entry(model: ListedModel) -> Fields:
+    """A model in OpenAI's form, which most servers have. Nobody knows when a model was made."""
+    return {"id": model.name, "object": "model", "created": 0, "owned_by": model.upstream}
+
+
 class ModelList(Struct, frozen=True, kw_only=True):
     """How models are listed."""
 
@@ -190,6 +213,18 @@ class ModelList(Struct, frozen=True, kw_only=True):
     """What stands before the names in the list and is no part of them."""
     needs: tuple[str, str] | None = None
     """A field that lists what a model can do, and what it must list for a model to be one for chats."""
+    entry: Callable[[ListedModel], Fields] = model_entry
+    """One model as clients read it."""
+    list_field: str = "data"
+    """The field of a list that holds the models."""
+    list_extra: Mapping[str, Any] = {}
+    """What a list has besides."""
+    page: Callable[[list[ListedModel], Mapping[str, str]], Fields] | None = None
+    """Makes a page of the list, by the parameters of the query; None: the list has no pages."""
+    query: tuple[str, ...] = ()
+    """Those parameters."""
+    details: Callable[[ListedModel], Fields] | None = None
+    """Makes the reply to the action `show`."""
 
 
 ClientAction = Literal["generate", "count", "models", "model", "response", "input_items", "cancel", "show", "version"]
@@ -208,6 +243,12 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     """Whether a request that does not say so asks for a stream."""
     is_array: bool = False
     """Whether a stream is one JSON array, not events."""
+    required: Mapping[str, Any] = {}
+    """The fields that a body must have, with their JSON Schemas; for the OpenAPI document."""
+    optional: Mapping[str, Any] = {}
+    """Some of those that it can have."""
+    query: tuple[str, ...] = ()
+    """The parameters of the query."""
 
 
 class Protocol(Struct, frozen=True, kw_only=True):
@@ -252,6 +293,16 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """A header that only its clients send."""
     client_prefixes: tuple[str, ...] = ()
     """How paths begin that only its clients know."""
+    service_prefix: str = ""
+    """How the paths of its provider's other services begin, which the gateway passes on; empty: none are passed on."""
+    returned_headers: tuple[str, ...] = ("x-ratelimit-",)
+    """How the names of headers begin that a client gets from a provider of its own protocol."""
+    reply_id_prefix: str = ""
+    """How the ids of replies begin."""
+    error_schema: Mapping[str, Any] = {}
+    """The JSON Schema of an error, for the OpenAPI document."""
+    version: str = ""
+    """What the gateway replies to the action `version`."""
 
     # where things are in a request
     turns: str
@@ -276,11 +327,12 @@ class Protocol(Struct, frozen=True, kw_only=True):
 # --- the registry -----------------------------------------------------------------------------------
 
 _packages: dict[str, str] = {name: f"{__package__}.{name}" for name in PROTOCOLS}
+_names: tuple[str, ...] = tuple(_packages)
 
 
 def names() -> tuple[str, ...]:
-    """The names of all protocols, those of toolglot first."""
-    return tuple(_packages)
+    """The names of all protocols, those of toolglot first. The same tuple until one more is registered."""
+    return _names
 
 
 @cache
@@ -311,6 +363,7 @@ def register(package: str) -> Protocol:
 
     Its `endpoint.py` has the record as `PROTOCOL`. A name that another package has is refused.
     """
+    global _names  # noqa: PLW0603 - the registry is one for the process
     path = f"{package}.endpoint"
     try:
         record = getattr(importlib.import_module(path), "PROTOCOL", None)
@@ -330,4 +383,5 @@ def register(package: str) -> Protocol:
     if record.name not in PROTOCOLS:
         PROTOCOLS.append(record.name)
     _packages[record.name] = package
+    _names = tuple(_packages)
     return record

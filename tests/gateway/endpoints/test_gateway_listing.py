@@ -21,15 +21,13 @@ from gateway_client import ask
 from gateway_fixture import gateway
 from toolglot import profiles
 from toolglot.gateway.endpoints.model_lists import (
-    MOST_READ,
-    ListedModel,
-    listing,
-    one,
-    shown,
-    upstream_models,
-    usable,
-    version,
+    MAX_READ,
+    allowed_models,
+    decode_models,
+    encode_model,
+    encode_models,
 )
+from toolglot.protocols.base import ListedModel, get
 from toolglot.protocols.errors.failures import ProviderError
 
 ALIAS = ListedModel("opus", "openai", "gpt-5.5")
@@ -49,30 +47,30 @@ def names_of(body: dict[str, Any], key: str, field: str) -> list[str]:
 
 @pytest.mark.parametrize("source", ["openai", "openai_responses", "mistral", "openai_chat"])
 def test_openais_sdk_reads_the_list(source: str) -> None:
-    body = listing(source, MODELS, {})
+    body = encode_models(source, MODELS, {})
     page = OpenAIPage[Model].model_validate(body)
     assert [Model.model_validate(model) for model in body["data"]] == page.data
     assert [model.id for model in page.data] == NAMES
     assert page.data[0].owned_by == "openai"
-    assert one(source, OWN) == body["data"][1]
+    assert encode_model(source, OWN) == body["data"][1]
 
 
 def test_anthropics_sdk_reads_the_list() -> None:
-    body = listing("anthropic", MODELS, {})
+    body = encode_models("anthropic", MODELS, {})
     page = SyncPage[ModelInfo].model_validate(body)
     assert [model.id for model in page.data] == NAMES
     assert page.data[0].display_name == "opus (openai/gpt-5.5)"
     assert page.data[1].display_name == "anthropic/claude-opus-5"
     assert "[simulated]" in page.data[2].display_name
     assert (page.has_more, page.first_id, page.last_id) == (False, NAMES[0], NAMES[-1])
-    assert ModelInfo.model_validate(one("anthropic", ALIAS)) == page.data[0]
+    assert ModelInfo.model_validate(encode_model("anthropic", ALIAS)) == page.data[0]
 
 
 def test_googles_sdk_reads_the_list() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/models"):
-            return httpx.Response(200, json=listing("gemini", MODELS, dict(request.url.params)))
-        return httpx.Response(200, json=one("gemini", ALIAS))
+            return httpx.Response(200, json=encode_models("gemini", MODELS, dict(request.url.params)))
+        return httpx.Response(200, json=encode_model("gemini", ALIAS))
 
     with httpx.Client(transport=httpx.MockTransport(answer)) as http:
         client = genai.Client(api_key="k", vertexai=False, http_options=HttpOptions(httpx_client=http))
@@ -83,22 +81,24 @@ def test_googles_sdk_reads_the_list() -> None:
 
 
 def test_ollamas_sdk_reads_the_list_a_model_and_the_version() -> None:
-    read = ListResponse.model_validate(listing("ollama", MODELS, {}))
+    read = ListResponse.model_validate(encode_models("ollama", MODELS, {}))
     assert [model.model for model in read.models] == NAMES
-    details = ShowResponse.model_validate(shown(ALIAS))
+    record = get("ollama")
+    assert record.models.details is not None
+    details = ShowResponse.model_validate(record.models.details(ALIAS))
     assert "tools" in (details.capabilities or [])
     assert details.details is not None
     assert details.details.family == "openai"
-    assert version()["version"].count(".") == 2
+    assert record.version.count(".") == 2
 
 
 def test_the_other_shapes_are_read_by_the_reader_of_providers() -> None:
     for source in ("cohere", "bedrock", "openai", "anthropic", "gemini", "ollama"):
-        assert upstream_models(listing(source, MODELS, {}), profiles.get(source).protocol) == NAMES
+        assert decode_models(encode_models(source, MODELS, {}), profiles.get(source).protocol) == NAMES
 
 
 def test_a_name_is_listed_once_the_first_counts() -> None:
-    body = listing("openai", [ALIAS, OWN, ListedModel("opus", "anthropic", "claude-opus-5")], {})
+    body = encode_models("openai", [ALIAS, OWN, ListedModel("opus", "anthropic", "claude-opus-5")], {})
     assert [(model["id"], model["owned_by"]) for model in body["data"]] == [
         ("opus", "openai"),
         ("anthropic/claude-opus-5", "anthropic"),
@@ -106,9 +106,9 @@ def test_a_name_is_listed_once_the_first_counts() -> None:
 
 
 def test_no_models_are_an_empty_list() -> None:
-    assert listing("openai", [], {}) == {"object": "list", "data": []}
-    assert listing("anthropic", [], {}) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
-    assert listing("gemini", [], {}) == {"models": []}
+    assert encode_models("openai", [], {}) == {"object": "list", "data": []}
+    assert encode_models("anthropic", [], {}) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+    assert encode_models("gemini", [], {}) == {"models": []}
 
 
 # --- pages ------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_anthropics_pages_hold_every_model_once_in_both_directions(limit: int) -
     seen: list[str] = []
     query = {"limit": str(limit)}
     while True:
-        body = listing("anthropic", MANY, query)
+        body = encode_models("anthropic", MANY, query)
         seen += names_of(body, "data", "id")
         if not body["has_more"]:
             break
@@ -129,7 +129,7 @@ def test_anthropics_pages_hold_every_model_once_in_both_directions(limit: int) -
     back: list[str] = []
     query = {"limit": str(limit), "before_id": names[-1]}
     while True:
-        body = listing("anthropic", MANY, query)
+        body = encode_models("anthropic", MANY, query)
         back = names_of(body, "data", "id") + back
         if not body["has_more"]:
             break
@@ -138,7 +138,7 @@ def test_anthropics_pages_hold_every_model_once_in_both_directions(limit: int) -
 
 
 def test_anthropics_page_has_twenty_unless_told_otherwise() -> None:
-    body = listing("anthropic", MANY, {})
+    body = encode_models("anthropic", MANY, {})
     assert len(body["data"]) == 20
     assert body["has_more"]
 
@@ -148,7 +148,7 @@ def test_geminis_pages_hold_every_model_once(size: str) -> None:
     seen: list[str] = []
     query = {"pageSize": size}
     while True:
-        body = listing("gemini", MANY, query)
+        body = encode_models("gemini", MANY, query)
         seen += names_of(body, "models", "name")
         if "nextPageToken" not in body:
             break
@@ -172,7 +172,7 @@ def test_geminis_pages_hold_every_model_once(size: str) -> None:
 )
 def test_a_page_that_cannot_be_is_refused_with_the_name_of_what_is_wrong(source: str, query: dict[str, str]) -> None:
     with pytest.raises(ProviderError) as caught:
-        listing(source, MANY, query)
+        encode_models(source, MANY, query)
     assert caught.value.failure.kind == "bad_request"
     assert caught.value.failure.param == next(iter(query))
 
@@ -208,8 +208,8 @@ def test_a_page_that_cannot_be_is_refused_with_the_name_of_what_is_wrong(source:
     ],
 )
 def test_a_providers_own_list_is_read(protocol: str, body: Any, names: list[str]) -> None:
-    assert upstream_models(body, protocol) == names
-    assert upstream_models(json.dumps(body).encode(), protocol) == names
+    assert decode_models(body, protocol) == names
+    assert decode_models(json.dumps(body).encode(), protocol) == names
 
 
 @pytest.mark.parametrize(
@@ -217,13 +217,13 @@ def test_a_providers_own_list_is_read(protocol: str, body: Any, names: list[str]
     [b"", b"<html>", b"[" * 10_000, None, 7, "x", [], {}, {"data": None}, {"data": {"id": "x"}}, {"error": {}}],
 )
 def test_what_is_no_list_has_no_models(body: Any) -> None:
-    assert upstream_models(body, "openai_chat") == []
+    assert decode_models(body, "openai_chat") == []
 
 
 def test_a_providers_list_is_read_within_bounds_and_without_what_cannot_be_a_name() -> None:
     entries: list[Any] = [{"id": "a"}, {"id": "a"}, {"id": ""}, {"id": "x" * 600}, {"id": "b\n"}, {"id": 7}, 7, None]
-    assert upstream_models({"data": entries}, "openai_chat") == ["a"]
-    assert len(upstream_models([f"m{number}" for number in range(10_000)], "openai_chat")) == MOST_READ
+    assert decode_models({"data": entries}, "openai_chat") == ["a"]
+    assert len(decode_models([f"m{number}" for number in range(10_000)], "openai_chat")) == MAX_READ
 
 
 @pytest.mark.law
@@ -235,7 +235,7 @@ def test_a_providers_list_is_read_within_bounds_and_without_what_cannot_be_a_nam
     st.sampled_from(["openai_chat", "anthropic", "gemini", "ollama", "cohere", "bedrock", "openai_responses"]),
 )
 def test_law_whatever_a_provider_answers_the_names_are_names(body: Any, protocol: str) -> None:
-    names = upstream_models(body, protocol)
+    names = decode_models(body, protocol)
     assert all(name and name.isprintable() for name in names)
     assert len(set(names)) == len(names)
 
@@ -247,11 +247,11 @@ def test_a_model_is_listed_under_a_name_that_the_client_may_ask_for() -> None:
     def leads_to(name: str, upstream: str, model: str) -> bool:
         return (name, upstream, model) == ("claude-opus-5", "anthropic", "claude-opus-5")
 
-    found = usable(MODELS, lambda name: name in ("opus", "claude-opus-5", "gemini-3-pro"), leads_to)
+    found = allowed_models(MODELS, lambda name: name in ("opus", "claude-opus-5", "gemini-3-pro"), leads_to)
     assert found == [ALIAS, ListedModel("claude-opus-5", "anthropic", "claude-opus-5")]
-    assert usable(MODELS, lambda _: True, leads_to) == list(MODELS)
-    assert usable(MODELS, lambda _: False, leads_to) == []
-    assert usable(MODELS, lambda name: name == "claude-opus-5", lambda *_: False) == []
+    assert allowed_models(MODELS, lambda _: True, leads_to) == list(MODELS)
+    assert allowed_models(MODELS, lambda _: False, leads_to) == []
+    assert allowed_models(MODELS, lambda name: name == "claude-opus-5", lambda *_: False) == []
 
 
 LISTS = {

@@ -18,8 +18,9 @@ from schemathesis.specs.openapi import checks
 from gateway_client import ask
 from gateway_fixture import Served, gateway
 from toolglot.conversation import Failure
-from toolglot.gateway.endpoints.openapi import ERRORS, OPEN, document, document_bytes, templates
-from toolglot.gateway.endpoints.table import addresses, find
+from toolglot.gateway.endpoints.openapi import OPEN, document, document_bytes, templates
+from toolglot.gateway.endpoints.table import find, known_paths
+from toolglot.protocols.base import records
 from toolglot.simulator import serve
 from toolglot.translate.requests import error_for
 
@@ -44,7 +45,7 @@ def filled(path: str) -> str:
 
 def test_every_door_is_described_with_its_methods_and_nothing_else_is() -> None:
     described = {path: {method.upper() for method in methods} for path, methods in DOCUMENT["paths"].items()}
-    expected = {path: {*endpoint.methods} for pattern, endpoint in addresses() for path in templates(pattern)}
+    expected = {path: {*known.endpoint.methods} for known in known_paths() for path in templates(known.path)}
     assert described == expected
     for path, methods in described.items():
         for method in methods:
@@ -87,7 +88,7 @@ def test_the_document_is_served_to_everybody_and_says_who_needs_a_key(served: Se
 
 def test_errors_have_the_shape_that_is_described() -> None:
     kinds: tuple[Any, ...] = ("bad_request", "auth", "not_found", "too_large", "rate_limit", "overloaded", "server")
-    for protocol, schema in ERRORS.items():
+    for protocol, schema in ((record.name, dict(record.error_schema)) for record in records()):
         source = {"openai_chat": "openai"}.get(protocol, protocol)
         for kind in kinds:
             body = json.loads(error_for(Failure(kind, "no", param="x"), target=source).data)
@@ -112,13 +113,13 @@ CHECKS = [
 
 
 def one_address_each() -> dict[str, Any]:
-    """The document with one address of each door, and with no word of keys: made-up ones lead nowhere."""
+    """The document with one path of each endpoint, and without keys: made-up ones lead nowhere."""
     first: dict[int, str] = {}
-    for pattern, endpoint in addresses():
-        first.setdefault(id(endpoint), templates(pattern)[0])
+    for known in known_paths():
+        first.setdefault(id(known.endpoint), templates(known.path)[0])
     paths = {path: methods for path, methods in DOCUMENT["paths"].items() if path in first.values()}
-    known = {name: part for name, part in DOCUMENT["components"].items() if name != "securitySchemes"}
-    return {**DOCUMENT, "paths": paths, "components": known, "security": []}
+    components = {name: part for name, part in DOCUMENT["components"].items() if name != "securitySchemes"}
+    return {**DOCUMENT, "paths": paths, "components": components, "security": []}
 
 
 schema = schemathesis.openapi.from_dict(one_address_each())

@@ -64,14 +64,10 @@ T = TypeVar("T")
 _counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
 """Of the tools of all clients: nothing of one can be learned by another but that somebody has sent the same ones."""
-_REPLY_IDS: Final = {"anthropic": "msg_", "openai": "chatcmpl-", "openai_responses": "resp_"}
-"""How the ids of answers begin, by client."""
 
 _FEW_DIGITS: Final = 5
 """Of the announced length of an answer that is read at once."""
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-_KEPT: Final = ("anthropic-ratelimit-", "x-ratelimit-", "anthropic-organization-id", "openai-processing-ms")
-"""Headers of a provider that its own clients look at."""
 
 
 UNSTORED: Final = Entry(
@@ -201,7 +197,7 @@ class ModelRequest:
             memory=_MEMORY,
         )
         wants = self._endpoint.stream
-        if wants is None and self._endpoint.streams_unless_told and received.conversation.options.stream is None:
+        if wants is None and self._endpoint.streams_by_default and received.conversation.options.stream is None:
             wants = True
         received.address(model=self._endpoint.model, stream=wants)
         return received
@@ -396,7 +392,9 @@ class ModelRequest:
 
     def _reply_id(self) -> str:
         """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
-        return _REPLY_IDS.get(self._endpoint.source, "") + self._record.id.removeprefix("tg_")
+        client = get(self._endpoint.protocol)
+        prefix = client.reply_id_prefix if client.provider == self._endpoint.source else ""
+        return prefix + self._record.id.removeprefix("tg_")
 
     def _reply_model(self, out: ConvertedRequest) -> str:
         """What an answer names as its model: a simulated one does not pass for the real one."""
@@ -578,7 +576,8 @@ class ModelRequest:
         }
         given = answer.headers
         if out.source.protocol == out.target.protocol:
-            headers.update({name: value for name, value in given.items() if name.startswith(_KEPT)})
+            returned = get(out.source.protocol).returned_headers
+            headers.update({name: value for name, value in given.items() if name.startswith(returned)})
         named = given.get("request-id") or given.get("x-request-id") or self._record.id
         headers[get(out.source.protocol).client_request_id_header] = named
         mask, joined = self._services.secrets.mask, "\n".join(headers.values())

@@ -12,7 +12,7 @@ import msgspec
 from toolglot import __version__, profiles
 from toolglot.errors import InputError
 from toolglot.gateway.endpoints.generate import ModelRequest
-from toolglot.gateway.endpoints.model_lists import ListedModel, listing, one, shown, upstream_models, usable, version
+from toolglot.gateway.endpoints.model_lists import allowed_models, decode_models, encode_model, encode_models
 from toolglot.gateway.endpoints.openapi import document_bytes
 from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
@@ -22,7 +22,7 @@ from toolglot.gateway.observability.record_text import describe, summarize
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import SIMULATED_HEADER, RequestRecord
 from toolglot.gateway.services import Services
-from toolglot.protocols.base import get
+from toolglot.protocols.base import ListedModel, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream import Upstream
@@ -80,8 +80,7 @@ class InformationEndpoints:
         is_estimate = count is None
         if count is None:
             count = await estimate_async(out.rendered.conversation, model=out.model)
-        protocol = profiles.get(endpoint.source).protocol
-        reply = encode_count(protocol, count, is_estimate)
+        reply = encode_count(endpoint.protocol, count, is_estimate)
         return 200, reply.body, reply.headers
 
     # --- models -------------------------------------------------------------------------------------
@@ -90,19 +89,19 @@ class InformationEndpoints:
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         ring, client = self._services.ring, request.client
-        models = usable(
+        models = allowed_models(
             await self._all_models(), lambda name: ring.may_use(client, name), self._services.router.leads_to
         )
-        return 200, listing(endpoint.source, models, request.query), {}
+        return 200, encode_models(endpoint.source, models, request.query, protocol=endpoint.protocol), {}
 
     async def _model(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         self._services.meter.permit(request.client, endpoint.model)
-        return 200, one(endpoint.source, await self._named(endpoint.model)), {}
+        return 200, encode_model(endpoint.source, await self._named(endpoint.model), protocol=endpoint.protocol), {}
 
     async def _show(
-        self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         try:
             body = msgspec.json.decode(request.body or b"{}")
@@ -112,12 +111,14 @@ class InformationEndpoints:
         if not isinstance(named, str):
             raise InputError("expected the name of a model", path="$.model")
         self._services.meter.permit(request.client, named)
-        return 200, shown(await self._named(named)), {}
+        details = get(endpoint.protocol).models.details
+        model = await self._named(named)
+        return 200, details(model) if details is not None else {}, {}
 
     async def _version(
-        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
+        self, endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        return 200, version(), {}
+        return 200, {"version": get(endpoint.protocol).version}, {}
 
     async def _named(self, name: str) -> ListedModel:
         """A model that can be asked for, listed or not."""
@@ -150,7 +151,7 @@ class InformationEndpoints:
                 if answer is not None:
                     try:
                         data = await answer.whole(MOST_LISTED)
-                        names = upstream_models(data, profile.protocol) if answer.status == 200 else []
+                        names = decode_models(data, profile.protocol) if answer.status == 200 else []
                     finally:
                         await answer.close()
         except (TimeoutError, ProviderError, InputError) as error:

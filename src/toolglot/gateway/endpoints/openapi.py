@@ -1,11 +1,11 @@
-"""The gateway's own OpenAPI document: every door, what it wants at least, and what it answers.
+"""The gateway's own OpenAPI document: every endpoint, the least that it needs, and its responses.
 
     document(is_demanded=True)["paths"]["/v1/messages"]["post"]
 
-It is made from the table of the doors. Bodies are open objects: what a provider's protocol knows beyond the fields that
-are named here is taken too, and none of it is described a second time.
+It is made from the table of endpoints and the records of the protocols. Bodies are open objects: fields of a provider's
+protocol beyond those that are named here are accepted too, and none of them is described a second time.
 
-Law: pure; a door that has no place in this document cannot be added without a test that fails.
+Law: pure; an endpoint that is not in this document cannot be added without a test that fails.
 """
 
 from __future__ import annotations
@@ -17,30 +17,38 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot import __version__, profiles
-from toolglot.gateway.endpoints.table import Action, GatewayEndpoint, addresses
-from toolglot.protocols.base import get
+from toolglot import __version__
+from toolglot.gateway.endpoints.table import (
+    DEFAULT,
+    Action,
+    GatewayEndpoint,
+    KnownPath,
+    known_paths,
+    sharing_model_lists,
+)
+from toolglot.protocols.base import ClientRoute, get, names, records
+from toolglot.protocols.fields.body_schemas import TEXT, object_schema
 
 Fields = dict[str, Any]
 
 OPEN: Final = frozenset({"root", "health", "ready", "openapi"})
-"""What everybody may ask."""
+"""Actions without a client key."""
 JSON: Final = "application/json"
 METRICS: Final = "text/plain"
 
-# --- addresses --------------------------------------------------------------------------------------
+# --- paths ------------------------------------------------------------------------------------------
 
 _GROUP: Final = re.compile(r"\(\?P<(\w+)>[^()]*\)")
 _CHOICE: Final = re.compile(r"\(\?:([^()]*)\)(\??)")
 
 
 def templates(pattern: str) -> list[str]:
-    """The addresses that a pattern of the table stands for, with the names of its groups in braces."""
+    """The paths that a pattern of the table stands for, with the names of its groups in braces."""
     return [*_spread(_GROUP.sub(r"{\1}", pattern))]
 
 
 def _spread(text: str) -> Iterator[str]:
-    """A text for each way to choose."""
+    """A string for each way to choose."""
     found = _CHOICE.search(text)
     if found is None:
         yield text
@@ -49,42 +57,8 @@ def _spread(text: str) -> Iterator[str]:
         yield from _spread(text[: found.start()] + word + text[found.end() :])
 
 
-# --- what is asked for ------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------
 
-_TEXT: Final = {"type": "string"}
-_TURNS: Final = {"type": "array", "items": {"type": "object"}, "minItems": 1}
-_TOKENS: Final = {"type": "integer", "minimum": 1}
-_MODEL: Final = {**_TEXT, "minLength": 1, "description": "a model, as `GET /v1/models` lists it"}
-_INPUT: Final = {"description": "a text, or a list of items", "type": ["string", "array"], "items": {"type": "object"}}
-
-_BODIES: Final[dict[tuple[str, Action], Fields]] = {
-    ("anthropic", "generate"): {"model": _MODEL, "messages": _TURNS, "max_tokens": _TOKENS},
-    ("anthropic", "count"): {"model": _MODEL, "messages": _TURNS},
-    ("openai", "generate"): {"model": _MODEL, "messages": _TURNS},
-    ("openai_responses", "generate"): {"model": _MODEL, "input": _INPUT},
-    ("openai_responses", "count"): {"model": _MODEL, "input": _INPUT},
-    ("openai_responses", "cancel"): {},
-    ("gemini", "generate"): {"contents": _TURNS},
-    ("gemini", "count"): {},
-    ("bedrock", "generate"): {"messages": _TURNS},
-    ("cohere", "generate"): {"model": _MODEL, "messages": _TURNS},
-    ("ollama", "generate"): {"model": _MODEL, "messages": _TURNS},
-    ("ollama", "show"): {"model": _MODEL},
-}
-"""The fields that a body must have, by the client and what it asks for."""
-_OPTIONAL: Final[dict[tuple[str, Action], Fields]] = {
-    ("anthropic", "generate"): {"stream": {"type": "boolean"}, "tools": _TURNS},
-    ("openai", "generate"): {"stream": {"type": "boolean"}, "tools": _TURNS, "max_tokens": _TOKENS},
-    ("openai_responses", "generate"): {
-        "stream": {"type": "boolean"},
-        "store": {"type": "boolean"},
-        "previous_response_id": _TEXT,
-        "max_output_tokens": _TOKENS,
-    },
-    ("gemini", "count"): {"contents": _TURNS, "generateContentRequest": {"type": "object"}},
-    ("cohere", "generate"): {"stream": {"type": "boolean"}},
-    ("ollama", "generate"): {"stream": {"type": "boolean", "default": True}},
-}
 _SUMMARIES: Final[dict[Action, str]] = {
     "generate": "an answer of a model, whole or as a stream",
     "count": "how many tokens a request has",
@@ -104,57 +78,37 @@ _SUMMARIES: Final[dict[Action, str]] = {
     "request": "everything about one of them",
     "openapi": "this document",
 }
-_QUERIES: Final[dict[tuple[str, Action], tuple[str, ...]]] = {
-    ("openai", "models"): ("limit", "after_id", "before_id"),
-    ("gemini", "models"): ("pageSize", "pageToken"),
-    ("openai_responses", "input_items"): ("limit", "order", "after"),
-}
 
 
-def _body(endpoint: GatewayEndpoint) -> Fields:
-    required, more = _BODIES[endpoint.source, endpoint.action], _OPTIONAL.get((endpoint.source, endpoint.action), {})
-    schema = {"type": "object", "properties": {**required, **more}, "additionalProperties": True}
-    if required:
-        schema["required"] = [*required]
-    return {"required": bool(required), "content": {JSON: {"schema": schema}}}
+def _body(route: ClientRoute) -> Fields:
+    properties = {**route.required, **route.optional}
+    schema: Fields = {"type": "object", "properties": properties, "additionalProperties": True}
+    if route.required:
+        schema["required"] = [*route.required]
+    return {"required": bool(route.required), "content": {JSON: {"schema": schema}}}
 
 
-def _parameters(path: str, endpoint: GatewayEndpoint) -> list[Fields]:
-    named: list[Fields] = [
-        {"name": name, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}
+def _parameters(path: str, known: KnownPath) -> list[Fields]:
+    parameters: list[Fields] = [
+        {"name": name, "in": "path", "required": True, "schema": {**TEXT, "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", path)
     ]
-    named += [
-        {"name": name, "in": "query", "schema": _TEXT} for name in _QUERIES.get((endpoint.source, endpoint.action), ())
-    ]
-    if endpoint.is_array:
-        named.append({"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"], **_TEXT}})
-    return named
+    parameters += [{"name": name, "in": "query", "schema": TEXT} for name in _query(known)]
+    if known.endpoint.is_array:
+        parameters.append({"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"], **TEXT}})
+    return parameters
 
 
-# --- what is answered -------------------------------------------------------------------------------
+def _query(known: KnownPath) -> tuple[str, ...]:
+    if known.route is None or known.endpoint.action != "models":
+        return known.route.query if known.route is not None else ()
+    if known.endpoint.protocol != DEFAULT:
+        return get(known.endpoint.protocol).models.query
+    sharing = [record.models for record in sharing_model_lists() if record.models.path in known.route.paths]
+    return tuple(name for models in sharing for name in models.query)
 
 
-def _shape(**fields: Fields) -> Fields:
-    return {"type": "object", "properties": fields, "required": [*fields]}
-
-
-_CHAT_ERROR: Final = _shape(
-    error={
-        **_shape(message=_TEXT, type=_TEXT),
-        "properties": {"message": _TEXT, "type": _TEXT, "param": {}, "code": {}},
-    }
-)
-ERRORS: Final[dict[str, Fields]] = {
-    "anthropic": _shape(type={"const": "error"}, error=_shape(type=_TEXT, message=_TEXT)),
-    "openai_chat": _CHAT_ERROR,
-    "openai_responses": _CHAT_ERROR,
-    "gemini": _shape(error=_shape(code={"type": "integer"}, message=_TEXT, status=_TEXT)),
-    "cohere": _shape(message=_TEXT),
-    "ollama": _shape(error=_TEXT),
-    "bedrock": _shape(message=_TEXT),
-}
-"""How each protocol's clients read an error."""
+# --- responses --------------------------------------------------------------------------------------
 
 _REASONS: Final = {
     "400": "the request makes no sense, or no change could make the provider accept it",
@@ -177,16 +131,15 @@ _REASONS: Final = {
 
 
 def _errors(endpoint: GatewayEndpoint) -> Fields:
-    protocol = profiles.get(endpoint.source).protocol
-    is_shared = endpoint.action in ("models", "model") and protocol == "openai_chat"
-    name = "shared" if is_shared else protocol
+    is_shared = endpoint.action in ("models", "model") and endpoint.protocol == DEFAULT
+    name = "shared" if is_shared else endpoint.protocol
     return {status: {"$ref": f"#/components/responses/{name}_{status}"} for status in _REASONS}
 
 
 def _error_responses() -> Fields:
-    """By protocol and status; `shared` is where three providers have theirs at one address."""
-    shapes: Fields = {name: {"$ref": f"#/components/schemas/{name}_error"} for name in ERRORS}
-    shapes["shared"] = {"anyOf": [shapes[name] for name in ("openai_chat", "anthropic", "gemini")]}
+    """By protocol and status; `shared` is for paths that clients of several protocols use."""
+    shapes: Fields = {name: {"$ref": f"#/components/schemas/{name}_error"} for name in names()}
+    shapes["shared"] = {"anyOf": [shapes[record.name] for record in sharing_model_lists()]}
     return {
         f"{name}_{status}": {"description": why, "content": {JSON: {"schema": shape}}}
         for name, shape in shapes.items()
@@ -196,9 +149,9 @@ def _error_responses() -> Fields:
 
 def _content(endpoint: GatewayEndpoint) -> Fields:
     if endpoint.action == "metrics":
-        return {METRICS: {"schema": _TEXT}}
+        return {METRICS: {"schema": TEXT}}
     whole: Fields = {JSON: {"schema": {"type": "array" if endpoint.is_array else "object"}}}
-    stream: Fields = {get(profiles.get(endpoint.source).protocol).stream_type: {}}
+    stream: Fields = {get(endpoint.protocol).stream_type: {}}
     if endpoint.action != "generate" or (endpoint.stream is False):
         return whole
     if endpoint.stream and not endpoint.is_array:
@@ -207,13 +160,13 @@ def _content(endpoint: GatewayEndpoint) -> Fields:
 
 
 def _responses(endpoint: GatewayEndpoint) -> Fields:
-    headers = {"x-toolglot-request": {"description": "the id of the request", "schema": _TEXT}}
+    headers = {"x-toolglot-request": {"description": "the id of the request", "schema": TEXT}}
     found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(endpoint)}}
     if endpoint.action in OPEN:
         known = ("403", "405", "431", "500")
         found |= {status: said for status, said in _errors(endpoint).items() if status in known}
         if endpoint.action == "ready":
-            state = _shape(status={"enum": ["not ready", "draining"]})
+            state = object_schema(status={"enum": ["not ready", "draining"]})
             found["503"] = {"description": "not now", "content": {JSON: {"schema": state}}}
         return found
     return found | _errors(endpoint)
@@ -226,23 +179,22 @@ _SCHEMES: Final = {
     **{name: {"type": "apiKey", "in": "header", "name": name} for name in ("x-api-key", "x-goog-api-key", "api-key")},
     "key": {"type": "apiKey", "in": "query", "name": "key"},
 }
-"""Where a client's key may stand."""
+"""Where a client can send its key."""
 
 
-def _operation(path: str, method: str, endpoint: GatewayEndpoint, *, is_demanded: bool) -> Fields:
+def _operation(path: str, method: str, known: KnownPath, *, is_demanded: bool) -> Fields:
+    endpoint = known.endpoint
     words = re.sub(r"[^a-z0-9]+", "_", path.lower()).strip("_")
     found: Fields = {
         "operationId": f"{method.lower()}_{words}".rstrip("_"),
         "summary": _SUMMARIES[endpoint.action],
-        "tags": [
-            profiles.get(endpoint.source).protocol if (endpoint.source, endpoint.action) in _BODIES else endpoint.action
-        ],
+        "tags": [endpoint.protocol if endpoint.methods == ("POST",) else endpoint.action],
         "responses": _responses(endpoint),
     }
-    if parameters := _parameters(path, endpoint):
+    if parameters := _parameters(path, known):
         found["parameters"] = parameters
-    if method == "POST":
-        found["requestBody"] = _body(endpoint)
+    if method == "POST" and known.route is not None:
+        found["requestBody"] = _body(known.route)
     if method == "HEAD":
         found["responses"] = {status: {"description": "as with GET, and no body"} for status in found["responses"]}
     if endpoint.action in OPEN or not is_demanded:
@@ -253,11 +205,11 @@ def _operation(path: str, method: str, endpoint: GatewayEndpoint, *, is_demanded
 def document(*, is_demanded: bool) -> Fields:
     """All of it. `is_demanded`: clients must have a key."""
     paths: dict[str, Fields] = {}
-    for pattern, endpoint in addresses():
-        for path in templates(pattern):
+    for known in known_paths():
+        for path in templates(known.path):
             paths[path] = {
-                method.lower(): _operation(path, method, endpoint, is_demanded=is_demanded)
-                for method in endpoint.methods
+                method.lower(): _operation(path, method, known, is_demanded=is_demanded)
+                for method in known.endpoint.methods
             }
     return {
         "openapi": "3.1.0",
@@ -271,7 +223,7 @@ def document(*, is_demanded: bool) -> Fields:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": {f"{name}_error": schema for name, schema in ERRORS.items()},
+            "schemas": {f"{record.name}_error": record.error_schema for record in records()},
             "responses": _error_responses(),
             "securitySchemes": _SCHEMES,
         },
@@ -279,7 +231,11 @@ def document(*, is_demanded: bool) -> Fields:
     }
 
 
-@lru_cache(maxsize=2)
 def document_bytes(*, is_demanded: bool) -> bytes:
     """The document as it is sent."""
+    return _document_bytes(names(), is_demanded)
+
+
+@lru_cache(maxsize=2)
+def _document_bytes(_protocols: tuple[str, ...], is_demanded: bool) -> bytes:
     return msgspec.json.encode(document(is_demanded=is_demanded))

@@ -16,22 +16,17 @@ from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 from toolglot import profiles
-from toolglot.gateway.endpoints.table import spoken_at
+from toolglot.gateway.endpoints.table import client_protocol
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.masking import KnownSecrets
+from toolglot.protocols.base import Protocol, records
 from toolglot.upstream import HttpResponse, Upstream
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
-_PREFIXES: Final = {"openai": "/v1/", "anthropic": "/v1/", "gemini": "/v1beta/", "ollama": "/api/"}
-_FAMILY: Final = {
-    "openai": ("openai_chat", "openai_responses"),
-    "anthropic": ("anthropic",),
-    "gemini": ("gemini",),
-    "ollama": ("ollama",),
-}
-_SENT: Final = ("content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "range")
+_SENT: Final = ("content-type", "accept", "range")
+"""Headers of a client that are passed on, besides those of its protocol."""
 _KEPT: Final = ("content-type", "content-disposition", "retry-after", "request-id", "x-request-id")
 MOST_ERROR: Final = 4 * 1024 * 1024
 """Bytes of an error, which is read before it is handed on: it may repeat the gateway's key."""
@@ -57,13 +52,14 @@ class PassThrough:
         self._is_shared = is_shared
 
     async def run(self, request: ClientRequest, record: RequestRecord, max_bytes: int) -> None:
-        source = spoken_at(request.path, request.headers)
-        upstream = self._one(source, request)
+        protocol = client_protocol(request.path, request.headers)
+        upstream = self._one(protocol, request)
         body = await request.read(max_bytes)
         record.route, record.sent = RecordedRoute(upstream.name), RecordedRendering(upstream.target)
         query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
         path = request.raw_path + (f"?{query}" if query else "")
-        headers = {str(name): request.headers[name] for name in _SENT if name in request.headers}
+        sent = (*_SENT, *protocol.forwarded_headers)
+        headers = {name: request.headers[name] for name in sent if name in request.headers}
         headers |= record.begin_call(upstream)
         answer = await upstream.send(path, body, headers=headers, method=request.method)
         try:
@@ -87,18 +83,19 @@ class PassThrough:
             return answer.pieces()
         return _one_piece(self._secrets.mask_bytes(await answer.whole(MOST_ERROR)))
 
-    def _one(self, source: str, request: ClientRequest) -> Upstream:
-        """The upstream that has an address of this protocol."""
-        known = request.path.startswith(_PREFIXES[source]) and request.method in _METHODS and _is_fit(request.raw_path)
+    def _one(self, protocol: Protocol, request: ClientRequest) -> Upstream:
+        """The upstream that has a path of this protocol."""
+        prefix = protocol.service_prefix
+        known = bool(prefix) and request.path.startswith(prefix) and request.method in _METHODS
+        known = known and _is_fit(request.raw_path)
         if known and self._is_shared() and (request.method != "POST" or not _KEEPS_NOTHING.fullmatch(request.path)):
             message = f"{request.path[:200]} is not passed on: what a provider keeps is not kept apart by client keys"
             raise refusal("not_found", message, 404)
+        family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
         of_kind = [
-            upstream
-            for upstream in self._upstreams.configured()
-            if profiles.get(upstream.target).protocol in _FAMILY[source]
+            upstream for upstream in self._upstreams.configured() if profiles.get(upstream.target).protocol in family
         ]
-        named = [upstream for upstream in of_kind if upstream.target == source]
+        named = [upstream for upstream in of_kind if upstream.target == protocol.provider]
         chosen = named if len(named) == 1 else of_kind
         if known and len(chosen) == 1:
             return chosen[0]

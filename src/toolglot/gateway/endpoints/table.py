@@ -1,22 +1,23 @@
-"""The addresses that clients know, and what each of them asks for.
+"""The paths that clients know, and what each of them is for.
 
-    find("POST", "/v1beta/models/gemini-3-pro:generateContent")
+    find("POST", "/v1beta/models/gemini-3-pro:generateContent", {}, {})
     # GatewayEndpoint(source="gemini", action="generate", …)
 
-Law: a table and a look into it. The path is untrusted; names in it are unquoted here, once, and only looked up later.
+Law: a table and a look into it. The routes are those of the registered protocols, also of one that is registered while
+the gateway runs. The path is untrusted; names in it are unquoted here, once, and only looked up later.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.protocols.base import ClientAction, ClientRoute, Protocol, records
+from toolglot.protocols.base import ClientAction, ClientRoute, Protocol, get, names
 
 Action = Literal[
     ClientAction,
@@ -31,46 +32,50 @@ Action = Literal[
 
 
 class GatewayEndpoint(Struct, frozen=True):
-    """What one address is for."""
+    """What one path is for."""
 
     source: str
-    """The provider whose client uses it: the shape of what comes and of every answer, errors included."""
+    """The target whose client uses it: the form of its requests, and of all replies, errors included."""
     action: Action
     methods: tuple[str, ...] = ("POST",)
+    protocol: str = "openai_chat"
     model: str = ""
     stream: bool | None = None
-    """What the address says of streaming; None: nothing."""
-    streams_unless_told: bool = False
+    """Whether the path asks for a stream; None: the request says so."""
+    streams_by_default: bool = False
     is_array: bool = False
     """A stream is one JSON array, not events."""
     name: str = ""
     """The id of what is looked at."""
 
 
+class KnownPath(NamedTuple):
+    """A path, or a regular expression for paths, with its endpoint and the protocol's route that it is from."""
+
+    path: str
+    endpoint: GatewayEndpoint
+    route: ClientRoute | None
+    """None: it is the gateway's own."""
+
+
 _READ: Final = ("GET", "HEAD")
+DEFAULT: Final = "openai_chat"
+"""The protocol of clients that show no sign of another one."""
+_DEFAULT_SOURCE: Final = "openai"
+MAX_PATH: Final = 2_000
 
 _OWN: Final = {
-    "/": GatewayEndpoint("openai", "root", _READ),
-    "/health": GatewayEndpoint("openai", "health", _READ),
-    "/ready": GatewayEndpoint("openai", "ready", _READ),
-    "/metrics": GatewayEndpoint("openai", "metrics", _READ),
-    "/toolglot/requests": GatewayEndpoint("openai", "requests", _READ),
-    "/openapi.json": GatewayEndpoint("openai", "openapi", _READ),
+    "/": GatewayEndpoint(_DEFAULT_SOURCE, "root", _READ),
+    "/health": GatewayEndpoint(_DEFAULT_SOURCE, "health", _READ),
+    "/ready": GatewayEndpoint(_DEFAULT_SOURCE, "ready", _READ),
+    "/metrics": GatewayEndpoint(_DEFAULT_SOURCE, "metrics", _READ),
+    "/toolglot/requests": GatewayEndpoint(_DEFAULT_SOURCE, "requests", _READ),
+    "/openapi.json": GatewayEndpoint(_DEFAULT_SOURCE, "openapi", _READ),
 }
-"""What is the gateway's, and no provider's."""
-_OWN_PATTERNS: Final = ((r"/toolglot/requests/(?P<name>[^/]+)", GatewayEndpoint("openai", "request", _READ)),)
-
-
-def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
-    return GatewayEndpoint(
-        protocol.provider,
-        route.action,
-        _METHODS[route.action],
-        stream=route.stream,
-        streams_unless_told=route.streams_by_default,
-        is_array=route.is_array,
-    )
-
+"""The gateway's own paths."""
+_OWN_PATTERNS: Final = {
+    r"/toolglot/requests/(?P<name>[^/]+)": GatewayEndpoint(_DEFAULT_SOURCE, "request", _READ),
+}
 
 _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "generate": ("POST",),
@@ -84,70 +89,102 @@ _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "version": _READ,
 }
 
-_ROUTES: Final = [(route, _endpoint(protocol, route)) for protocol in records() for route in protocol.routes]
-_ROUTES.sort(key=lambda entry: entry[0].action == "model")  # its name may be anything: whoever knows more is first
-_EXACT: Final[dict[str, GatewayEndpoint]] = {
-    **{path: endpoint for route, endpoint in _ROUTES if not route.is_pattern for path in route.paths},
-    **_OWN,
-}
-_PATTERNS: Final = tuple(
-    (re.compile(path, re.DOTALL), endpoint)  # a name may hold anything, once it is unquoted
-    for path, endpoint in (
-        *((path, endpoint) for route, endpoint in _ROUTES if route.is_pattern for path in route.paths),
-        *_OWN_PATTERNS,
+
+def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
+    return GatewayEndpoint(
+        protocol.provider,
+        route.action,
+        _METHODS[route.action],
+        protocol.name,
+        stream=route.stream,
+        streams_by_default=route.streams_by_default,
+        is_array=route.is_array,
     )
-)
-_KNOWN_BY: Final = [protocol for protocol in records() if protocol.client_header or protocol.client_prefixes]
-"""The protocols whose clients are known by a header, or by how their paths begin."""
-LONGEST_PATH: Final = 2_000
 
 
-def addresses() -> list[tuple[str, GatewayEndpoint]]:
-    """Every door with its address, or the pattern of its addresses."""
-    return [*_EXACT.items(), *((pattern.pattern, endpoint) for pattern, endpoint in _PATTERNS)]
+class _Table:
+    """The paths of some protocols."""
+
+    def __init__(self, protocols: tuple[str, ...]) -> None:
+        self.protocols = protocols
+        records = [get(name) for name in protocols]
+        routes = [(route, _endpoint(record, route)) for record in records for route in record.routes]
+        routes.sort(key=lambda entry: entry[0].action == "model")  # its name can be anything: others match first
+        fixed = {path: (endpoint, route) for route, endpoint in routes if not route.is_pattern for path in route.paths}
+        patterns = [(path, endpoint, route) for route, endpoint in routes if route.is_pattern for path in route.paths]
+        self.known: list[KnownPath] = [
+            *(KnownPath(path, *found) for path, found in fixed.items() if path not in _OWN),
+            *(KnownPath(path, endpoint, None) for path, endpoint in _OWN.items()),
+            *(KnownPath(*entry) for entry in patterns),
+            *(KnownPath(path, endpoint, None) for path, endpoint in _OWN_PATTERNS.items()),
+        ]
+        self.fixed: dict[str, GatewayEndpoint] = {path: endpoint for path, (endpoint, _) in fixed.items()} | _OWN
+        paths = [*((path, endpoint) for path, endpoint, _ in patterns), *_OWN_PATTERNS.items()]
+        self.patterns = [(re.compile(path, re.DOTALL), endpoint) for path, endpoint in paths]
+        """A name can be anything, once it is unquoted."""
+        self.recognizable = [record for record in records if record.client_header or record.client_prefixes]
+        """The protocols whose clients are known by a header, or by how their paths begin."""
+
+
+_table = _Table(names())
+
+
+def _current() -> _Table:
+    """The table of all protocols that are registered now."""
+    global _table  # noqa: PLW0603 - as the registry, one for the process
+    if _table.protocols is not names():
+        _table = _Table(names())
+    return _table
+
+
+def known_paths() -> list[KnownPath]:
+    """All paths, and all patterns of paths."""
+    return _current().known
+
+
+def sharing_model_lists() -> list[Protocol]:
+    """The protocols whose clients ask for models at the same path: the default one, and those with a header."""
+    return [get(DEFAULT), *(record for record in _current().recognizable if record.client_header)]
 
 
 def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> GatewayEndpoint | None:
-    """The door at an address; None where there is none."""
-    endpoint = _EXACT.get(path) or _matching(path)
+    """The endpoint at a path; None: there is none."""
+    table = _current()
+    endpoint = table.fixed.get(path) or _match(table, path)
     if endpoint is None or (endpoint.action == "model" and method not in endpoint.methods):
         return None  # what is done with a model besides looking at it is its provider's own
     if endpoint.is_array and query.get("alt") == "sse":
         return replace(endpoint, is_array=False)
-    if endpoint.action in ("models", "model") and endpoint.source == "openai":
-        endpoint = replace(endpoint, source=_listed_for(headers))
-    if endpoint.source == "openai" and "mistral" in headers.get("user-agent", "").lower():
-        return replace(endpoint, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
+    if endpoint.protocol == DEFAULT:
+        if endpoint.action in ("models", "model"):
+            endpoint = _for_client(endpoint, table, headers)
+        if endpoint.protocol == DEFAULT and "mistral" in headers.get("user-agent", "").lower():
+            return replace(endpoint, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
     return endpoint
 
 
-def _listed_for(headers: Mapping[str, str]) -> str:
-    """Whose list of models is asked for: three providers have theirs at the same address."""
-    return next((protocol.provider for protocol in _KNOWN_BY if protocol.client_header in headers), "openai")
+def _for_client(endpoint: GatewayEndpoint, table: _Table, headers: Mapping[str, str]) -> GatewayEndpoint:
+    """Whose list of models is asked for: several protocols have theirs at the same path."""
+    for record in table.recognizable:
+        if record.client_header in headers:
+            return replace(endpoint, source=record.provider, protocol=record.name)
+    return endpoint
 
 
-def _matching(path: str) -> GatewayEndpoint | None:
-    if len(path) > LONGEST_PATH:
+def _match(table: _Table, path: str) -> GatewayEndpoint | None:
+    if len(path) > MAX_PATH:
         return None
-    for pattern, endpoint in _PATTERNS:
+    for pattern, endpoint in table.patterns:
         found = pattern.fullmatch(path)
         if found is not None:
-            named = {key: unquote(value) for key, value in found.groupdict().items()}
-            return GatewayEndpoint(
-                endpoint.source,
-                endpoint.action,
-                endpoint.methods,
-                named.get("model", ""),
-                endpoint.stream,
-                is_array=endpoint.is_array,
-                name=named.get("name", ""),
-            )
+            groups = {key: unquote(value) for key, value in found.groupdict().items()}
+            return replace(endpoint, model=groups.get("model", ""), name=groups.get("name", ""))
     return None
 
 
-def spoken_at(path: str, headers: Mapping[str, str]) -> str:
-    """The protocol that a client at an unknown address most likely speaks, so that it understands the answer."""
-    for protocol in _KNOWN_BY:
-        if protocol.client_header in headers or path.startswith(protocol.client_prefixes):
-            return protocol.provider
-    return "openai"
+def client_protocol(path: str, headers: Mapping[str, str]) -> Protocol:
+    """The protocol that a client at an unknown path most likely speaks, so that it understands the reply."""
+    for record in _current().recognizable:
+        if record.client_header in headers or path.startswith(record.client_prefixes):
+            return record
+    return get(DEFAULT)

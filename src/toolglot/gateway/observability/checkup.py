@@ -33,7 +33,7 @@ from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config
-from toolglot.gateway.endpoints.model_lists import upstream_models
+from toolglot.gateway.endpoints.model_lists import decode_models
 from toolglot.gateway.routing.middleware_chain import load_steps
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.protocols.errors.failures import ProviderError
@@ -325,7 +325,7 @@ async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], p
     took = f"{(time.monotonic() - begun) * 1000:.0f} ms"
     if (skew := _skew(answer.headers)) is not None:
         skews.append(skew)
-    return _of_status(upstream.name, answer.status, len(upstream_models(data, profile.protocol)), took, variable)
+    return _of_status(upstream.name, answer.status, len(decode_models(data, profile.protocol)), took, variable)
 
 
 def _of_status(name: str, status: int, count: int, took: str, variable: str) -> CheckResult:

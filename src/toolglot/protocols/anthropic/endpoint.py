@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
+from toolglot.protocols.fields.model_pages import EPOCH, model_index, page_size
 from toolglot.protocols.fields.reading import Fields
 
 _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers")
@@ -13,6 +16,34 @@ _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "think
 
 def _count_request(body: Fields, _model: str) -> Fields:
     return {key: body[key] for key in _COUNTED if key in body}
+
+
+def _model_entry(model: ListedModel) -> Fields:
+    return {
+        "type": "model",
+        "id": model.name,
+        "display_name": model.title,
+        "created_at": EPOCH,
+        "lifecycle": "active",
+    }
+
+
+def _model_page(models: list[ListedModel], query: Mapping[str, str]) -> Fields:
+    names = [model.name for model in models]
+    limit = page_size(query, "limit", default=20)
+    after, before = query.get("after_id", ""), query.get("before_id", "")
+    start, end = 0, len(models)
+    if before:
+        end = model_index(names, before, "before_id")
+        start = max(end - limit, 0)
+        has_more = start > 0
+    else:
+        start = model_index(names, after, "after_id") + 1 if after else 0
+        end = min(start + limit, end)
+        has_more = end < len(models)
+    page = [_model_entry(model) for model in models[start:end]]
+    first, last = (page[0]["id"], page[-1]["id"]) if page else (None, None)
+    return {"data": page, "has_more": has_more, "first_id": first, "last_id": last}
 
 
 PROTOCOL: Final = Protocol(
@@ -26,14 +57,27 @@ PROTOCOL: Final = Protocol(
     forwarded_headers=("anthropic-version", "anthropic-beta"),
     request_id_header="request-id",
     client_request_id_header="request-id",
-    models=ModelList(path="/v1/models"),
+    models=ModelList(path="/v1/models", entry=_model_entry, page=_model_page, query=("limit", "after_id", "before_id")),
     counts=TokenCount(request=_count_request, reply_field="input_tokens"),
     routes=(
-        ClientRoute(action="generate", paths=("/v1/messages", "/messages")),
-        ClientRoute(action="count", paths=("/v1/messages/count_tokens", "/messages/count_tokens")),
+        ClientRoute(
+            action="generate",
+            paths=("/v1/messages", "/messages"),
+            required={"model": MODEL, "messages": OBJECTS, "max_tokens": TOKENS},
+            optional={"stream": FLAG, "tools": OBJECTS},
+        ),
+        ClientRoute(
+            action="count",
+            paths=("/v1/messages/count_tokens", "/messages/count_tokens"),
+            required={"model": MODEL, "messages": OBJECTS},
+        ),
     ),
     client_header="anthropic-version",
     client_prefixes=("/v1/messages",),
+    service_prefix="/v1/",
+    returned_headers=("x-ratelimit-", "anthropic-ratelimit-", "anthropic-organization-id"),
+    reply_id_prefix="msg_",
+    error_schema=object_schema(type={"const": "error"}, error=object_schema(type=TEXT, message=TEXT)),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system"}),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.reading import Fields
 
 _COUNTED: Final = ("messages", "system", "toolConfig")
@@ -14,6 +15,12 @@ _COUNTED: Final = ("messages", "system", "toolConfig")
 def _count_request(body: Fields, _model: str) -> Fields:
     return {"input": {"converse": {key: body[key] for key in _COUNTED if key in body}}}
 
+
+def _model_entry(model: ListedModel) -> Fields:
+    return {"modelId": model.name, "modelName": model.title, "providerName": model.upstream}
+
+
+_REQUIRED: Final = {"messages": OBJECTS}
 
 PROTOCOL: Final = Protocol(
     name="bedrock",
@@ -25,12 +32,25 @@ PROTOCOL: Final = Protocol(
     auth="aws",
     request_id_header="x-amzn-requestid",
     stream_type="application/vnd.amazon.eventstream",
-    models=ModelList(path=None, name_field="modelId"),
+    models=ModelList(path=None, name_field="modelId", entry=_model_entry, list_field="modelSummaries"),
     counts=TokenCount(request=_count_request, reply_field="inputTokens"),
     routes=(
-        ClientRoute(action="generate", paths=(r"/model/(?P<model>.+)/converse",), is_pattern=True, stream=False),
-        ClientRoute(action="generate", paths=(r"/model/(?P<model>.+)/converse-stream",), is_pattern=True, stream=True),
+        ClientRoute(
+            action="generate",
+            paths=(r"/model/(?P<model>.+)/converse",),
+            is_pattern=True,
+            stream=False,
+            required=_REQUIRED,
+        ),
+        ClientRoute(
+            action="generate",
+            paths=(r"/model/(?P<model>.+)/converse-stream",),
+            is_pattern=True,
+            stream=True,
+            required=_REQUIRED,
+        ),
     ),
+    error_schema=object_schema(message=TEXT),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant"}),

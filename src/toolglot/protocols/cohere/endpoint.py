@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
+from toolglot.protocols.fields.reading import Fields
+
+
+def _model_entry(model: ListedModel) -> Fields:
+    return {"name": model.name, "endpoints": ["chat"], "finetuned": False, "features": ["tools"]}
+
 
 PROTOCOL: Final = Protocol(
     name="cohere",
@@ -12,8 +19,18 @@ PROTOCOL: Final = Protocol(
     provider="cohere",
     sdk="cohere",
     path="/v2/chat",
-    models=ModelList(path="/v1/models", name_field="name", needs=("endpoints", "chat")),
-    routes=(ClientRoute(action="generate", paths=("/v2/chat",)),),
+    models=ModelList(
+        path="/v1/models", name_field="name", needs=("endpoints", "chat"), entry=_model_entry, list_field="models"
+    ),
+    routes=(
+        ClientRoute(
+            action="generate",
+            paths=("/v2/chat",),
+            required={"model": MODEL, "messages": OBJECTS},
+            optional={"stream": FLAG},
+        ),
+    ),
+    error_schema=object_schema(message=TEXT),
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "tool"}),

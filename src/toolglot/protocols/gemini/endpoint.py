@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
+from toolglot.protocols.fields.model_pages import model_index, page_size
 from toolglot.protocols.fields.reading import Fields
 
 _MODEL: Final = r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+)"
@@ -13,6 +16,30 @@ _MODEL: Final = r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+)"
 def _count_request(body: Fields, model: str) -> Fields:
     return {"generateContentRequest": {"model": f"models/{model}", **body}}
 
+
+def _model_entry(model: ListedModel) -> Fields:
+    return {
+        "name": f"models/{model.name.removeprefix('models/')}",
+        "baseModelId": model.model,
+        "version": "1",
+        "displayName": model.title,
+        "description": f"{model.model} of {model.upstream}",
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+    }
+
+
+def _model_page(models: list[ListedModel], query: Mapping[str, str]) -> Fields:
+    limit = page_size(query, "pageSize", default=50, zero_is_default=True)
+    token = query.get("pageToken", "")
+    names = [model.name for model in models]
+    start = model_index(names, token, "pageToken") if token else 0
+    body: Fields = {"models": [_model_entry(model) for model in models[start : start + limit]]}
+    if start + limit < len(models):
+        body["nextPageToken"] = names[start + limit]
+    return body
+
+
+_REQUIRED: Final = {"contents": OBJECTS}
 
 PROTOCOL: Final = Protocol(
     name="gemini",
@@ -28,19 +55,40 @@ PROTOCOL: Final = Protocol(
         name_field="name",
         name_prefix="models/",
         needs=("supportedGenerationMethods", "generateContent"),
+        entry=_model_entry,
+        page=_model_page,
+        query=("pageSize", "pageToken"),
     ),
     counts=TokenCount(request=_count_request, reply_field="totalTokens"),
     routes=(
-        ClientRoute(action="generate", paths=(f"{_MODEL}:generateContent",), is_pattern=True, stream=False),
         ClientRoute(
-            action="generate", paths=(f"{_MODEL}:streamGenerateContent",), is_pattern=True, stream=True, is_array=True
+            action="generate",
+            paths=(f"{_MODEL}:generateContent",),
+            is_pattern=True,
+            stream=False,
+            required=_REQUIRED,
         ),
-        ClientRoute(action="count", paths=(f"{_MODEL}:countTokens",), is_pattern=True),
+        ClientRoute(
+            action="generate",
+            paths=(f"{_MODEL}:streamGenerateContent",),
+            is_pattern=True,
+            stream=True,
+            is_array=True,
+            required=_REQUIRED,
+        ),
+        ClientRoute(
+            action="count",
+            paths=(f"{_MODEL}:countTokens",),
+            is_pattern=True,
+            optional={**_REQUIRED, "generateContentRequest": {"type": "object"}},
+        ),
         ClientRoute(action="models", paths=("/v1beta/models",)),
         ClientRoute(action="model", paths=(r"/v1(?:beta|alpha)/models/(?P<model>.+)",), is_pattern=True),
     ),
     client_header="x-goog-api-key",
     client_prefixes=("/v1beta", "/v1alpha"),
+    service_prefix="/v1beta/",
+    error_schema=object_schema(error=object_schema(code={"type": "integer"}, message=TEXT, status=TEXT)),
     turns="contents",
     messages=MessageForm(
         roles=frozenset({"user", "model", "function"}),

@@ -4,7 +4,49 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
+from toolglot.protocols.fields.model_pages import EPOCH
+from toolglot.protocols.fields.reading import Fields
+
+VERSION: Final = "0.12.6"
+"""The version whose protocol this is: clients look at it to learn what they may ask for."""
+
+
+def _model_entry(model: ListedModel) -> Fields:
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": EPOCH,
+        "size": 0,
+        "digest": "0" * 64,
+        "details": _family(model),
+    }
+
+
+def _family(model: ListedModel) -> Fields:
+    return {
+        "parent_model": "",
+        "format": "remote",
+        "family": model.upstream,
+        "families": [model.upstream],
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+
+
+def _model_details(model: ListedModel) -> Fields:
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "license": "",
+        "modified_at": EPOCH,
+        "details": _family(model),
+        "model_info": {"general.architecture": "toolglot", "general.basename": model.model},
+        "capabilities": ["completion", "tools", "thinking", "vision"],
+    }
+
 
 PROTOCOL: Final = Protocol(
     name="ollama",
@@ -13,14 +55,25 @@ PROTOCOL: Final = Protocol(
     sdk="ollama",
     path="/api/chat",
     stream_type="application/x-ndjson",
-    models=ModelList(path="/api/tags", name_field="model"),
+    models=ModelList(
+        path="/api/tags", name_field="model", entry=_model_entry, list_field="models", details=_model_details
+    ),
+    version=VERSION,
     routes=(
-        ClientRoute(action="generate", paths=("/api/chat",), streams_by_default=True),
+        ClientRoute(
+            action="generate",
+            paths=("/api/chat",),
+            streams_by_default=True,
+            required={"model": MODEL, "messages": OBJECTS},
+            optional={"stream": {**FLAG, "default": True}},
+        ),
         ClientRoute(action="models", paths=("/api/tags",)),
-        ClientRoute(action="show", paths=("/api/show",)),
+        ClientRoute(action="show", paths=("/api/show",), required={"model": MODEL}),
         ClientRoute(action="version", paths=("/api/version",)),
     ),
     client_prefixes=("/api/",),
+    service_prefix="/api/",
+    error_schema=object_schema(error=TEXT),
     turns="messages",
     messages=MessageForm(roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True),
     reply_marks={"done": bool, "eval_count": int, "done_reason": str},

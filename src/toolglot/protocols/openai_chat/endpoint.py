@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
+
+ERROR_SCHEMA: Final = object_schema(
+    error={
+        **object_schema(message=TEXT, type=TEXT),
+        "properties": {"message": TEXT, "type": TEXT, "param": {}, "code": {}},
+    }
+)
 
 PROTOCOL: Final = Protocol(
     name="openai_chat",
@@ -14,14 +22,23 @@ PROTOCOL: Final = Protocol(
     sdk="openai",
     path="/chat/completions",
     forwarded_headers=("openai-beta",),
-    models=ModelList(path="/models"),
+    models=ModelList(path="/models", list_extra={"object": "list"}),
     # Kimi's estimate-token-count and vLLM's tokenize: the only servers of Chat Completions that count.
     counts=TokenCount(reply_paths=(("data", "total_tokens"), ("count",))),
     routes=(
-        ClientRoute(action="generate", paths=("/v1/chat/completions", "/chat/completions")),
+        ClientRoute(
+            action="generate",
+            paths=("/v1/chat/completions", "/chat/completions"),
+            required={"model": MODEL, "messages": OBJECTS},
+            optional={"stream": FLAG, "tools": OBJECTS, "max_tokens": TOKENS},
+        ),
         ClientRoute(action="models", paths=("/v1/models", "/models")),
         ClientRoute(action="model", paths=(r"/(?:v1/)?models/(?P<model>.+)",), is_pattern=True),
     ),
+    service_prefix="/v1/",
+    returned_headers=("x-ratelimit-", "openai-processing-ms"),
+    reply_id_prefix="chatcmpl-",
+    error_schema=ERROR_SCHEMA,
     turns="messages",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, TEXT, TOKENS
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.openai_chat.endpoint import ERROR_SCHEMA
 
 _COUNTED: Final = (
     *("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation"),
@@ -18,6 +20,11 @@ def _count_request(body: Fields, _model: str) -> Fields:
     return {key: body[key] for key in _COUNTED if key in body}
 
 
+_REQUIRED: Final = {
+    "model": MODEL,
+    "input": {"description": "a text, or a list of items", "type": ["string", "array"], "items": {"type": "object"}},
+}
+
 PROTOCOL: Final = Protocol(
     name="openai_responses",
     package=__package__,
@@ -25,17 +32,32 @@ PROTOCOL: Final = Protocol(
     sdk="openai",
     path="/responses",
     forwarded_headers=("openai-beta",),
-    models=ModelList(path="/models"),
+    models=ModelList(path="/models", list_extra={"object": "list"}),
     counts=TokenCount(
         request=_count_request, reply_field="input_tokens", reply_extra={"object": "response.input_tokens"}
     ),
     routes=(
-        ClientRoute(action="generate", paths=("/v1/responses", "/responses")),
-        ClientRoute(action="count", paths=("/v1/responses/input_tokens", "/responses/input_tokens")),
+        ClientRoute(
+            action="generate",
+            paths=("/v1/responses", "/responses"),
+            required=_REQUIRED,
+            optional={"stream": FLAG, "store": FLAG, "previous_response_id": TEXT, "max_output_tokens": TOKENS},
+        ),
+        ClientRoute(
+            action="count", paths=("/v1/responses/input_tokens", "/responses/input_tokens"), required=_REQUIRED
+        ),
         ClientRoute(action="response", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)",), is_pattern=True),
-        ClientRoute(action="input_items", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items",), is_pattern=True),
+        ClientRoute(
+            action="input_items",
+            paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)/input_items",),
+            is_pattern=True,
+            query=("limit", "order", "after"),
+        ),
         ClientRoute(action="cancel", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)/cancel",), is_pattern=True),
     ),
+    returned_headers=("x-ratelimit-", "openai-processing-ms"),
+    reply_id_prefix="resp_",
+    error_schema=ERROR_SCHEMA,
     turns="input",
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer"}),

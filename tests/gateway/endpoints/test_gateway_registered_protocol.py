@@ -1,0 +1,32 @@
+"""A protocol that is registered after the gateway was imported is served too: its paths, and its description."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import toolglot
+
+HERE = Path(__file__).parent
+TOY = HERE.parents[1] / "protocols" / "toy_lines"
+SOURCE = Path(toolglot.__file__).parents[1]
+
+
+def test_a_protocol_that_is_registered_later_is_served(tmp_path: Path) -> None:
+    shutil.copytree(TOY, tmp_path / "toy_lines", ignore=shutil.ignore_patterns("__pycache__"))
+    ran = subprocess.run(
+        [sys.executable, str(HERE / "toy_gateway.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(SOURCE))), "PATH": ""},
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert (found["before"], found["after"], found["described"]) == (404, 200, True)
+    assert found["reply"]["line"]["who"] == "model"
+    assert found["reply"]["line"]["text"]
