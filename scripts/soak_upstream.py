@@ -22,31 +22,32 @@ import msgspec
 
 from soak_plans import MARKER, RESULT, Plan, plan_in, stem
 from toolglot.simulator import Recorded, Script, Simulator
-from toolglot.simulator.answering import Responder
-from toolglot.simulator.ask import AcceptedRequest
-from toolglot.simulator.memory import MOST_ANSWERS, Memory
-from toolglot.simulator.replies.faults import misfit, read_fault
+from toolglot.simulator.accepted_request import AcceptedRequest
+from toolglot.simulator.protocols.base import fault_mismatch
+from toolglot.simulator.replies.faults import read_fault
+from toolglot.simulator.responder import Responder
 from toolglot.simulator.scripts.script import CallSpec, ReplySpec, ScriptRule
 from toolglot.simulator.serving import listening, server_of
+from toolglot.simulator.stored_responses import MAX_RESPONSES, StoredItems
 
 MOST_SEEN: Final = 20_000
 Body = dict[str, Any]
 
 
-class DurableMemory(Memory):
+class DurableItems(StoredItems):
     """Stored responses that are there again after a crash."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
         lines = path.read_bytes().splitlines() if path.exists() else []
-        for line in lines[-MOST_ANSWERS:]:
+        for line in lines[-MAX_RESPONSES:]:
             try:
                 id, items = msgspec.json.decode(line)
             except (msgspec.MsgspecError, ValueError):
                 continue  # it was being written when the process was killed
             super().keep(id, items, 0)
-        path.write_bytes(b"".join(line + b"\n" for line in lines[-MOST_ANSWERS:]))
+        path.write_bytes(b"".join(line + b"\n" for line in lines[-MAX_RESPONSES:]))
         self._file = path.open("ab", buffering=0)
 
     def keep(self, id: str, items: list[Body], size: int) -> None:
@@ -54,29 +55,31 @@ class DurableMemory(Memory):
         self._file.write(msgspec.json.encode([id, items]) + b"\n")
 
 
-class SoakDesk(Responder):
+class SoakResponder(Responder):
     """Answers by the plan of each request."""
 
     def __init__(self, state: Path, tell: Callable[[Body], None]) -> None:
         super().__init__(Script(rules=(ScriptRule(reply=ReplySpec(text="")),)), time.time)
-        self._memory = DurableMemory(state)
+        self._stored = DurableItems(state)
         self._tell = tell
         self._tries: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._reply = ReplySpec(text="no plan")
 
-    def rule_for(self, ask: AcceptedRequest) -> int:
-        plan = plan_in(ask.said)
-        step = plan.round_of(len(ask.results)) if plan is not None else None
-        wrong = list(_wrong(ask, plan, step))
+    def rule_for(self, request: AcceptedRequest) -> int:
+        plan = plan_in(request.prompt)
+        step = plan.round_of(len(request.results)) if plan is not None else None
+        wrong = list(_wrong(request, plan, step))
         if wrong:
-            self._tell({"wrong": wrong, "marker": plan.m if plan else "", "provider": ask.provider, "body": ask.body})
+            self._tell(
+                {"wrong": wrong, "marker": plan.m if plan else "", "provider": request.provider, "body": request.body}
+            )
         if plan is not None and step is not None:
-            self._reply = _reply(ask, plan, step)
-            self._order(ask, plan, step)
+            self._reply = _reply(request, plan, step)
+            self._order(request, plan, step)
         return 0
 
-    def reply_of(self, place: int) -> tuple[ReplySpec | None, str]:
-        del place
+    def next_reply(self, rule_index: int) -> tuple[ReplySpec | None, str]:
+        del rule_index
         return self._reply, "plan"
 
     def _order(self, ask: AcceptedRequest, plan: Plan, step: int) -> None:
@@ -88,7 +91,7 @@ class SoakDesk(Responder):
             self._tries.popitem(last=False)
         if tried < len(plan.f[step]):
             fault = read_fault(plan.f[step][tried])
-            if not misfit(fault, ask.protocol, stream=ask.wants_stream):
+            if not fault_mismatch(fault, ask.protocol, stream=ask.wants_stream):
                 self.faults.append(fault)
 
 
@@ -189,7 +192,7 @@ def _of(messages: Any, role: str) -> Iterator[Body]:
 
 
 def simulator_of(log: int, state: Path) -> Simulator:
-    """The simulator with another desk, which writes down what comes."""
+    """The simulator with a responder that writes down each request."""
 
     def write(fields: Body) -> None:
         os.write(log, msgspec.json.encode(fields) + b"\n")
@@ -205,7 +208,7 @@ def simulator_of(log: int, state: Path) -> Simulator:
         write(told)
 
     simulator = Simulator(log=tell)
-    simulator._desk = SoakDesk(state, write)  # noqa: SLF001 - there is no other use for another desk
+    simulator._responder = SoakResponder(state, write)  # noqa: SLF001 - there is no other use for another responder
     return simulator
 
 

@@ -56,11 +56,11 @@ def test_requests_are_recorded_without_their_keys() -> None:
 
 def test_only_so_many_requests_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator = Simulator()
-    monkeypatch.setattr(app, "MOST_RECORDED", 3)
+    monkeypatch.setattr(app, "MAX_RECORDED", 3)
     for _ in range(5):
         ask(simulator, "openai", CHAT)
     assert len(simulator.requests) == 3
-    monkeypatch.setattr(app, "MOST_RECORDED_BYTES", 10)
+    monkeypatch.setattr(app, "MAX_RECORDED_BYTES", 10)
     ask(simulator, "openai", CHAT)
     assert len(simulator.requests) == 1
 
@@ -76,7 +76,7 @@ def test_only_http_is_served() -> None:
 
 
 def test_a_request_that_never_arrives_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "LONGEST_UPLOAD", 0.01)
+    monkeypatch.setattr(app, "UPLOAD_TIMEOUT", 0.01)
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 @pytest.mark.parametrize("port", ["80", 1.5, -1, True])
 def test_a_port_is_a_number(port: Any) -> None:
-    with pytest.raises(InputError, match="there is no port"), serve(port=port):
+    with pytest.raises(InputError, match="invalid port"), serve(port=port):
         pass
 
 
@@ -196,7 +196,7 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--script", "nothing.json"], "cannot be read"),
-        (["--fault", "nothing"], "there is no fault"),
+        (["--fault", "nothing"], "unknown fault"),
         (["--fault", "reset,seconds=1"], "--fault: the fault reset has no option 'seconds'"),
         (["--chunk", "0"], "--chunk: expected a number from 1"),
         (["--pace", "-1"], "--pace: expected a number from 0 to 60"),
@@ -205,7 +205,7 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
         (["--host", ""], "--host: expected an address"),
         (["--host", "192.0.2.1"], "--host: cannot listen on '192.0.2.1'"),
         (["--host", "a\0b"], "--host: cannot listen on"),
-        (["--port", "99999"], "--port: there is no port 99999"),
+        (["--port", "99999"], "--port: invalid port 99999"),
         (["--port", "x"], "invalid int value"),
     ],
 )
@@ -262,7 +262,7 @@ def test_the_command_tells_of_each_request_in_a_line_without_keys_and_bodies(
     lines = told.splitlines()[-6:]
     assert all(line.startswith(start) for line, start in zip(lines, [*ORDERED.splitlines(), "HEAD / 200"], strict=True))
     assert all(line.endswith(" ms") for line in lines)
-    assert "note: rules[2] is never reached: rules[1] before it fits the same requests" in told
+    assert "note: rules[2] is never reached: rules[1] before it matches the same requests" in told
     assert "secret" not in told
     assert cli(*words, "-q").err == ""
 

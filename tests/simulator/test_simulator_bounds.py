@@ -10,12 +10,12 @@ import pytest
 
 from counted_work import is_linear
 from toolglot.errors import InputError
-from toolglot.simulator.memory import Memory
 from toolglot.simulator.replies.refusals import Refusal
-from toolglot.simulator.replies.seals import Sealer
-from toolglot.simulator.scripts.patterns import LONGEST
+from toolglot.simulator.replies.signatures import Signer
+from toolglot.simulator.scripts.patterns import MAX_LENGTH
 from toolglot.simulator.scripts.script import When
 from toolglot.simulator.scripts.script_reading import script_of
+from toolglot.simulator.stored_responses import StoredItems
 
 # --- patterns ---------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ from toolglot.simulator.scripts.script_reading import script_of
     "pattern",
     [
         *("(a+)+$", "(?:a*)*", "(a|a)*", "(a+){2,3}", "((a+))+", "(x(a+))*", r"(\w+\s?)*", "(?i:a+)+", "(?P<x>a*)*"),
-        *("(a+)(?#why)+", "(b?){30}", "(?x)(a+) +", "(?:a|b+){2,}", "(?=a+)+", "a" * (LONGEST + 1)),
+        *("(a+)(?#why)+", "(b?){30}", "(?x)(a+) +", "(?:a|b+){2,}", "(?=a+)+", "a" * (MAX_LENGTH + 1)),
     ],
 )
 def test_a_pattern_that_may_take_for_ever_is_refused(pattern: str) -> None:
@@ -62,26 +62,26 @@ def items(count: int, stem: str = "i") -> list[dict[str, Any]]:
 
 def test_joining_takes_work_in_proportion_to_what_is_joined() -> None:
     def joining(count: int) -> Callable[[], object]:
-        kept = Memory()
+        kept = StoredItems()
         kept.keep("resp_1", items(count), 0)
         body = {"previous_response_id": "resp_1", "input": items(count, "n")}
-        return lambda: kept.joined(body)
+        return lambda: kept.resolve(body)
 
     assert is_linear(joining, 500)
-    kept = Memory()
+    kept = StoredItems()
     kept.keep("resp_1", items(5000), 0)
-    joined = kept.joined({"previous_response_id": "resp_1", "input": items(5000, "n")})
+    joined = kept.resolve({"previous_response_id": "resp_1", "input": items(5000, "n")})
     assert isinstance(joined, dict)
     assert len(joined["input"]) == 10_000
-    assert isinstance(kept.joined({"previous_response_id": "resp_1", "input": items(1)}), Refusal)
+    assert isinstance(kept.resolve({"previous_response_id": "resp_1", "input": items(1)}), Refusal)
 
 
 def test_an_answer_counts_with_all_that_led_to_it() -> None:
-    kept = Memory(most=25_000)
+    kept = StoredItems(max_bytes=25_000)
     kept.keep("resp_1", items(200), 10)
     kept.keep("resp_2", items(250), 10)
     kept.keep("resp_3", items(1000), 10)
-    found = {id: kept.joined({"previous_response_id": id, "input": []}) for id in ("resp_1", "resp_2", "resp_3")}
+    found = {id: kept.resolve({"previous_response_id": id, "input": []}) for id in ("resp_1", "resp_2", "resp_3")}
     assert [id for id, joined in found.items() if isinstance(joined, dict)] == ["resp_2"]
 
 
@@ -90,16 +90,16 @@ def test_an_answer_counts_with_all_that_led_to_it() -> None:
 
 @pytest.mark.parametrize("purpose", ["thinking", "thought"])
 def test_another_spelling_of_a_signature_is_none(purpose: str) -> None:
-    sealer = Sealer(0)
+    signer = Signer(0)
     read = 0
     for number in range(20):
-        signature = sealer.seal(purpose, model="m", content=number)
+        signature = signer.sign(purpose, model="m", content=number)
         body, pads = signature.rstrip("="), signature.count("=")
-        assert sealer.read(purpose, signature) is not None
+        assert signer.read(purpose, signature) is not None
         for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/":
             changed = body[:-1] + last + "=" * pads
-            assert changed == signature or sealer.read(purpose, changed) is None
+            assert changed == signature or signer.read(purpose, changed) is None
         for_addresses = base64.urlsafe_b64encode(base64.b64decode(signature)).decode()
         if for_addresses != signature:
-            read += sealer.read(purpose, for_addresses) is not None
+            read += signer.read(purpose, for_addresses) is not None
     assert (read > 0) == (purpose == "thought")

@@ -16,7 +16,7 @@ from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
 from toolglot.render.roles import TAGGED
 from toolglot.simulator import Simulator
-from toolglot.simulator.scripts.prompt_cues import MAX_PROMPT, UserPrompt, joined, user_words, working_directory
+from toolglot.simulator.scripts.prompt_cues import MAX_PROMPT, UserPrompt, join_path, user_words, working_directory
 from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, shortened
 from toolglot.simulator.scripts.tool_selection import Picker
 
@@ -462,7 +462,7 @@ def test_no_call_is_made_twice() -> None:
     assert calls("read a.txt path=a.txt", [READ]) == both[1:]
     absolute = tool("read_file", "Read a file.", path=string(description="An absolute path."))
     picker = Picker(UserPrompt("read a.txt and ./a.txt and b.txt"), "/w")
-    filled = picker.filled(absolute["function"]["parameters"])
+    filled = picker.fill(absolute["function"]["parameters"])
     assert [each.arguments["path"] for each in filled] == ["/w/a.txt", "/w/b.txt"]
 
 
@@ -476,10 +476,10 @@ def test_no_call_is_made_twice() -> None:
 def test_arguments_agree_with_their_schema_whatever_it_is(prompt: str, properties: Body, required: list[str]) -> None:
     schema = {"type": "object", "properties": properties, "required": required}
     picker = Picker(UserPrompt(prompt), "/work")
-    first = picker.filled(schema)
+    first = picker.fill(schema)
     for filled in first:
         assert not Validator(schema).mismatches(filled.arguments)
-    assert first == Picker(UserPrompt(prompt), "/work").filled(schema)
+    assert first == Picker(UserPrompt(prompt), "/work").fill(schema)
     assert picker.ranked([ToolSpec("read", prompt, schema)]) is not None
 
 
@@ -488,5 +488,5 @@ def test_arguments_agree_with_their_schema_whatever_it_is(prompt: str, propertie
     [("a.txt", "/w/a.txt"), ("./a.txt", "/w/a.txt"), (".", "/w"), ("/b/a.txt", "/b/a.txt"), ("~/a", "~/a")],
 )
 def test_a_path_is_joined_to_the_directory_once(path: str, whole: str) -> None:
-    assert joined("/w", path) == whole
-    assert joined("", path) == path
+    assert join_path("/w", path) == whole
+    assert join_path("", path) == path

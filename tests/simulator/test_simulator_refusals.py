@@ -17,6 +17,7 @@ from referee_faults import CHAT_PLANTS, CLAUDE_PLANTS
 from referee_good import rich
 from toolglot import lint, profiles
 from toolglot.simulator import Server, Simulator
+from toolglot.simulator.protocols.base import simulated
 from toolglot.simulator.replies.refusals import refused_by
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
@@ -63,7 +64,8 @@ def test_every_fault_of_the_referees_own_tests_is_refused_in_its_words(target: s
     found = lint(body, target)
     answered = ask(Simulator(), target, body)
     assert answered.status in (400, 422)
-    assert message_of(target, answered) == refused_by(found, body).message
+    rules = simulated(profiles.get(target).protocol)
+    assert message_of(target, answered) == refused_by(found, body, rules.wordings, rules.codes).message
 
 
 # --- words written down -----------------------------------------------------------------------------

@@ -304,12 +304,12 @@ def test_the_same_request_gets_the_same_answer_and_another_seed_other_ids() -> N
 @pytest.mark.parametrize(
     ("value", "path", "words"),
     [
-        ({"rule": []}, "$", "there is no key 'rule' here"),
-        ({3: []}, "$", "there is no key 3 here"),
-        ({"rules": [{"when": {"result": 1}, "reply": {}}]}, "$.rules[0].when", "there is no key 'result' here"),
-        ({"rules": [{"replies": [{}, {"txt": ""}]}]}, "$.rules[0].replies[1]", "there is no key 'txt' here"),
-        ({"rules": [{"reply": {"usage": {"extra": 1}}}]}, "$.rules[0].reply.usage", "there is no key 'extra' here"),
-        ({"rules": [{"reply": {"calls": [{"nam": 1}]}}]}, "$.rules[0].reply.calls[0]", "there is no key 'nam' here"),
+        ({"rule": []}, "$", "unknown key 'rule'"),
+        ({3: []}, "$", "unknown key 3"),
+        ({"rules": [{"when": {"result": 1}, "reply": {}}]}, "$.rules[0].when", "unknown key 'result'"),
+        ({"rules": [{"replies": [{}, {"txt": ""}]}]}, "$.rules[0].replies[1]", "unknown key 'txt'"),
+        ({"rules": [{"reply": {"usage": {"extra": 1}}}]}, "$.rules[0].reply.usage", "unknown key 'extra'"),
+        ({"rules": [{"reply": {"calls": [{"nam": 1}]}}]}, "$.rules[0].reply.calls[0]", "unknown key 'nam'"),
         ({"rules": [{}]}, "$.rules[0]", "a reply, replies or a fault"),
         ({"rules": [{"reply": {}, "replies": [{}]}]}, "$.rules[0]", "not both"),
         ({"rules": [{"replies": []}]}, "$.rules[0]", "a reply, replies or a fault"),
@@ -317,19 +317,19 @@ def test_the_same_request_gets_the_same_answer_and_another_seed_other_ids() -> N
         ({"rules": [{"reply": {"calls": 1000}}]}, "$.rules[0].reply.calls", "from 0 to 128, got 1000"),
         ({"rules": [{"reply": {"calls": -1}}]}, "$.rules[0].reply.calls", "from 0 to 128, got -1"),
         ({"rules": [{"reply": {"calls": [{"name": "f"}] * 129}}]}, "$.rules[0].reply.calls", "at most 128 calls"),
-        ({"rules": [{"reply": {"stop": "tool_call"}}]}, "$.rules[0].reply.stop", "no reason to stop 'tool_call'"),
+        ({"rules": [{"reply": {"stop": "tool_call"}}]}, "$.rules[0].reply.stop", "unknown stop reason 'tool_call'"),
         ({"rules": [{"reply": {"usage": {"input_tokens": -1}}}]}, "$.rules[0].reply.usage.input_tokens", "from 0"),
         (
             {"rules": [{"reply": {"text": 3}}]},
             "$.rules[0].reply.text",
-            "expected a text or nothing, got a whole number",
+            "expected a string or nothing, got an integer",
         ),
         ({"rules": [{"when": ["x"], "reply": {}}]}, "$.rules[0].when", "expected an object, got a list"),
         ({"rules": {}}, "$.rules", "expected a list, got an object"),
-        ({"rules": [{"fault": "nothing"}]}, "$.rules[0].fault", "there is no fault"),
-        ({"rules": [{"fault": 428}]}, "$.rules[0].fault", "there is no fault"),
+        ({"rules": [{"fault": "nothing"}]}, "$.rules[0].fault", "unknown fault"),
+        ({"rules": [{"fault": 428}]}, "$.rules[0].fault", "unknown fault"),
         ({"rules": [{"fault": {"kind": "reset", "after": -1}}]}, "$.rules[0].fault.after", "from 0 to 1000000, got -1"),
-        ({"rules": [{"fault": "text_dialect,dialect=x"}]}, "$.rules[0].fault.dialect", "there is no dialect 'x' here"),
+        ({"rules": [{"fault": "text_dialect,dialect=x"}]}, "$.rules[0].fault.dialect", "unknown dialect 'x'"),
         ({"rules": [{"reply": {}, "when": {"matches": "("}}]}, "$.rules[0].when.matches", "regular expression"),
         ({"rules": [{"reply": {}, "when": {"results": -1}}]}, "$.rules[0].when.results", "from 0 to 1000000, got -1"),
         ({"rules": [{"reply": {}, "when": {"turn": -1}}]}, "$.rules[0].when.turn", "from 0 to 1000000, got -1"),
@@ -387,11 +387,11 @@ def test_rules_that_are_never_reached_are_noted() -> None:
     assert Simulator({"rules": [weather, open_rule]}).notes == ()
     assert Simulator({"rules": [{**open_rule, "times": 1}, {**weather, "times": 1}, weather]}).notes == ()
     assert Simulator({"rules": [open_rule, weather, open_rule]}).notes == (
-        "rules[1] is never reached: rules[0] before it fits every request",
-        "rules[2] is never reached: rules[0] before it fits every request",
+        "rules[1] is never reached: rules[0] before it matches every request",
+        "rules[2] is never reached: rules[0] before it matches every request",
     )
     assert Simulator({"rules": [weather, weather]}).notes == (
-        "rules[1] is never reached: rules[0] before it fits the same requests",
+        "rules[1] is never reached: rules[0] before it matches the same requests",
     )
 
 
@@ -436,7 +436,7 @@ def test_a_script_is_json_toml_or_yaml(name: str, tmp_path: Path) -> None:
         ("a.toml", b"\xff", "cannot be read"),
         ("a.yaml", b"a: [", "not YAML"),
         ("a.yaml", b"- 1", "expected an object with rules"),
-        ("a.json", b'{"chunk": "x"}', "expected a whole number, got a text"),
+        ("a.json", b'{"chunk": "x"}', "expected an integer, got a string"),
         ("a.json", b" " * (4 * 1024 * 1024 + 1), "larger than"),
     ],
 )
@@ -454,7 +454,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         read_script(tmp_path / "nothing.json")
     with pytest.raises(InputError, match="cannot be read") as found:
         Simulator('{"rules": []}')
-    assert "as a value, not as a text" in found.value.hint
+    assert "as a value, not as a string" in found.value.hint
 
 
 def test_a_script_is_given_as_a_value_or_as_a_file(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi_calls import Answered, ask
-from toolglot.simulator import Simulator, memory
-from toolglot.simulator.replies.seals import Sealer, digest
+from toolglot.simulator import Simulator, stored_responses
+from toolglot.simulator.replies.signatures import Signer, digest
 
 Body = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -114,7 +114,7 @@ def test_redacted_thinking_of_unknown_make_is_refused() -> None:
     body = continued(claude(), ask(simulator, "anthropic", claude()))
     body["messages"][1]["content"][0] = {"type": "redacted_thinking", "data": "eHh4"}
     assert "Invalid `data` in `redacted_thinking` block" in words(ask(simulator, "anthropic", body))
-    sealed = Sealer(0).seal("redacted", model="claude-opus-5", content="")
+    sealed = Signer(0).sign("redacted", model="claude-opus-5", content="")
     body["messages"][1]["content"][0] = {"type": "redacted_thinking", "data": sealed}
     assert ask(simulator, "anthropic", body).status == 200
 
@@ -264,8 +264,8 @@ def test_a_missing_thought_signature_is_refused_with_its_call_and_place() -> Non
     [
         ("c2lnbmVk", "Corrupted thought signature."),
         ("???", "Invalid value at 'contents[1].parts[0].thoughtSignature' (TYPE_BYTES)"),
-        (Sealer(0).seal("thought", model=GEMINI, content=["get_time", {"city": "Bonn"}]), "Invalid thought signature."),
-        (Sealer(0).seal("thought", model="x", content=["get_weather", {"city": "Bonn"}]), "Invalid thought signature."),
+        (Signer(0).sign("thought", model=GEMINI, content=["get_time", {"city": "Bonn"}]), "Invalid thought signature."),
+        (Signer(0).sign("thought", model="x", content=["get_weather", {"city": "Bonn"}]), "Invalid thought signature."),
     ],
     ids=["forged", "not base64", "moved", "of another model"],
 )
@@ -350,7 +350,7 @@ def test_encrypted_content_of_another_account_is_refused() -> None:
 
 
 def test_stored_answers_are_forgotten_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_ANSWERS", 2)
+    monkeypatch.setattr(stored_responses, "MAX_RESPONSES", 2)
     simulator = Simulator()
     asked = [{"model": "gpt-5.5", "input": text} for text in ("One", "Two", "Three")]
     ids = [ask(simulator, "openai_responses", body).json["id"] for body in asked]
@@ -419,31 +419,31 @@ def test_a_previous_response_is_continued() -> None:
 @pytest.mark.law
 @given(st.text(), st.text(), st.integers(0, 300), st.integers(0, 3))
 def test_law_a_seal_says_what_it_was_made_for(model: str, content: str, place: int, seed: int) -> None:
-    sealer = Sealer(seed)
-    signature = sealer.seal("thinking", model=model, content=content, prefix=[content], place=place)
-    seal = sealer.read("thinking", signature)
+    signer = Signer(seed)
+    signature = signer.sign("thinking", model=model, content=content, prefix=[content], position=place)
+    seal = signer.read("thinking", signature)
     assert seal is not None
-    assert (seal.model, seal.content, seal.prefix, seal.place) == (
+    assert (seal.model, seal.content, seal.prefix, seal.position) == (
         digest(model),
         digest(content),
         digest([content]),
         place % 256,
     )
-    assert sealer.read("thought", signature) is None
-    assert Sealer(seed + 1).read("thinking", signature) is None
+    assert signer.read("thought", signature) is None
+    assert Signer(seed + 1).read("thinking", signature) is None
 
 
 @pytest.mark.law
 @given(st.data(), st.text())
 def test_law_a_seal_with_any_byte_changed_is_none(data: st.DataObject, content: str) -> None:
-    sealer = Sealer(0)
-    raw = bytearray(base64.b64decode(sealer.seal("thinking", model="m", content=content)))
+    signer = Signer(0)
+    raw = bytearray(base64.b64decode(signer.sign("thinking", model="m", content=content)))
     at = data.draw(st.integers(0, len(raw) - 1))
     raw[at] ^= data.draw(st.integers(1, 255))
-    assert sealer.read("thinking", base64.b64encode(raw).decode()) is None
+    assert signer.read("thinking", base64.b64encode(raw).decode()) is None
 
 
 @pytest.mark.law
 @given(st.text())
 def test_law_no_text_makes_reading_a_seal_raise(text: str) -> None:
-    assert Sealer(0).read("thinking", text) is None
+    assert Signer(0).read("thinking", text) is None

@@ -1,15 +1,15 @@
-"""Strict stand-ins for the providers: an ASGI app that judges requests as they do and answers as it is told.
+"""Strict simulated providers: an ASGI app that judges requests as the providers do and replies from a script.
 
     simulator = Simulator()                  # an ASGI app: any server can run it
-    with serve(simulator) as server:         # or let uvicorn run it here, on a free port
+    with serve(simulator) as server:         # or uvicorn runs it here, on a free port
         client = Anthropic(base_url=server.url("anthropic"), api_key="any")
 
-Every request goes before the referee and is refused in the provider's own words; replies come from a script or from
-the default one, which calls the tool that the prompt is about and then answers; thinking is signed, and what comes
-back is checked; streams are native; faults can be injected. `scripts/script.py` says what can be told,
-`replies/faults.py` what can go wrong.
+The referee judges every request; a refusal has the provider's own status, body and message. Replies come from a script
+(`scripts/script.py`) or from the default one, which calls the tool that the prompt is about and then answers. Thinking
+is signed, and checked when it comes back. Streams are native. Faults can be injected (`replies/faults.py`).
+`protocols/` has one file for each protocol.
 
-Law: the same requests get the same answers, but for the time of day in them.
+Law: the same requests get the same replies, except for the time in them.
 """
 
 from toolglot.simulator.app import Recorded, Simulator

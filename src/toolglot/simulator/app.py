@@ -1,6 +1,6 @@
-"""The simulator as an ASGI app: bytes in, bytes out, at the pace that was ordered.
+"""The simulator as an ASGI app: bytes in, bytes out, at the pace that the script sets.
 
-Law: bodies, waiting and what is remembered are bounded; a client that goes away ends its answer.
+Law: bodies, waits and recorded requests are bounded; when a client disconnects, its reply ends.
 """
 
 from __future__ import annotations
@@ -18,56 +18,57 @@ from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS
 from toolglot.masking import MASK, SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
-from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.replies.faults import Order, read_fault, whole
+from toolglot.simulator.replies.faults import Order, integer, read_fault
+from toolglot.simulator.responder import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.scripts.script_reading import ScriptSource, notes_of, script_from
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MOST_RECORDED: Final = 1_000
-MOST_RECORDED_BYTES: Final = 64 * 1024 * 1024
-MOST_FAULTS: Final = 10_000
-LONGEST_UPLOAD: Final = 60.0
+MAX_RECORDED: Final = 1_000
+MAX_RECORDED_BYTES: Final = 64 * 1024 * 1024
+MAX_FAULTS: Final = 10_000
+UPLOAD_TIMEOUT: Final = 60.0
 """Seconds that a request may take to arrive."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """A request that came, and what became of it."""
+    """A request, and how it was answered."""
 
     method: str
     path: str
     headers: dict[str, str]
-    """By names in small letters; keys are masked."""
+    """By lowercase names; keys are masked."""
     body: Any
-    """The JSON value; None where there is none."""
+    """The JSON value; None if there is none."""
     provider: str
     model: str
     status: int
     rule: str = ""
     """The id of the provider's rule for which it was refused."""
     error: str = ""
-    """The words in which it was refused."""
+    """The message of the refusal."""
     fault: str = ""
-    """What went wrong on order."""
+    """The fault that was injected."""
     answered_by: str = ""
-    """Whose answer it got: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `order` or `x-simulate`
-    where a fault on order left nothing of the answer; `refused`; `listing` and `count` for models and tokens."""
+    """Where the reply came from: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `order` or
+    `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing` and `count` for models and
+    tokens."""
 
 
 Log = Callable[[Recorded, float], None]
-"""Told of each request when it is over, and of the seconds that it took."""
+"""Called with each request when it is over, and the seconds that it took."""
 
 
 class Simulator:
-    """All providers in one ASGI app. `overrides` make them other than they are: a variant that a test needs.
+    """All providers in one ASGI app. `overrides` change their profiles, for a variant that a test needs.
 
     simulator = Simulator({"rules": [{"reply": {"text": "Hello"}}]})     # or the name of a file
     simulator.fault("429,retry_after=2")        # the next request gets it
-    simulator.requests[-1].body                 # what came
-    simulator.unused()                          # rules and faults that nobody got
+    simulator.requests[-1].body                 # the last request
+    simulator.unused()                          # rules and faults that no request got
     """
 
     def __init__(
@@ -84,45 +85,45 @@ class Simulator:
         self._max_bytes = max_bytes
         self._log = log
         self._first = script_from(script if script is not None else {})
-        self._desk = Responder(self._first, clock, overrides)
+        self._responder = Responder(self._first, clock, overrides)
         self._recorded: deque[tuple[Recorded, int]] = deque()
         self._size = 0
 
     def use(self, script: ScriptSource | None = None, **fields: Any) -> None:
-        """Another script from now on: a value, the name of a file, or its fields by name.
+        """Use another script from now on: a value, the name of a file, or its fields by name.
 
-        Faults on order stay on order; what was stored is forgotten.
+        Faults that are ordered stay; stored replies are dropped.
         """
         if script is not None and fields:
-            raise InputError("give a script or its fields, not both", path="script")
-        desk = Responder(script_from(script if script is not None else fields), self._clock, self._overrides)
-        desk.faults.extend(self._desk.faults)
-        self._desk = desk
+            raise InputError("expected a script or its fields, not both", path="script")
+        responder = Responder(script_from(script if script is not None else fields), self._clock, self._overrides)
+        responder.faults.extend(self._responder.faults)
+        self._responder = responder
 
     def fault(self, order: Order, *, times: int = 1) -> None:
-        """What goes wrong with the next requests: `429`, `"reset,after=2"` or `{"kind": "reset", "after": 2}`."""
+        """Inject a fault into the next requests: `429`, `"reset,after=2"` or `{"kind": "reset", "after": 2}`."""
         fault = read_fault(order)
-        count = whole(times, "times", MOST_FAULTS - len(self._desk.faults), 1)
-        self._desk.faults.extend([fault] * count)
+        count = integer(times, "times", MAX_FAULTS - len(self._responder.faults), 1)
+        self._responder.faults.extend([fault] * count)
 
     def unused(self) -> list[str]:
-        """What no request got so far: rules of the script, their replies, faults on order."""
-        return self._desk.unused()
+        """What no request got so far: rules of the script, their replies, ordered faults."""
+        return self._responder.unused()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is probably not meant so in the script: rules that are never reached."""
-        return notes_of(self._desk.script)
+        """What is probably a mistake in the script: rules that are never reached."""
+        return notes_of(self._responder.script)
 
     def reset(self) -> None:
-        """Back to the first script; no faults, no requests."""
-        self._desk = Responder(self._first, self._clock, self._overrides)
+        """Go back to the first script, without faults and recorded requests."""
+        self._responder = Responder(self._first, self._clock, self._overrides)
         self._recorded.clear()
         self._size = 0
 
     @property
     def requests(self) -> list[Recorded]:
-        """The requests that came, the latest last. Only the last thousand are kept."""
+        """The last thousand requests, the latest last."""
         return [recorded for recorded, _ in self._recorded]
 
     # --- ASGI ---------------------------------------------------------------------------------------
@@ -130,14 +131,14 @@ class Simulator:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
-        begun = time.monotonic()
+        started = time.monotonic()
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if scope["path"] == "/":
             await _send_whole(send, b"toolglot simulator: " + ", ".join(f"/{name}" for name in PROVIDERS).encode())
-            self._tell(_root(scope["method"]), begun)
+            self._report(_root(scope["method"]), started)
             return
         try:
-            async with asyncio.timeout(LONGEST_UPLOAD):
+            async with asyncio.timeout(UPLOAD_TIMEOUT):
                 body = await _read(receive, self._max_bytes)
         except TimeoutError:
             return
@@ -148,16 +149,16 @@ class Simulator:
             query=dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))),
             body=body,
         )
-        outcome = self._desk.answer(request)
+        outcome = self._responder.answer(request)
         recorded = self._record(request, outcome)
         try:
-            await _give(outcome, receive, send)
+            await _send_outcome(outcome, receive, send)
         finally:
-            self._tell(recorded, begun)
+            self._report(recorded, started)
 
-    def _tell(self, recorded: Recorded, begun: float) -> None:
+    def _report(self, recorded: Recorded, started: float) -> None:
         if self._log is not None:
-            self._log(recorded, time.monotonic() - begun)
+            self._log(recorded, time.monotonic() - started)
 
     def _record(self, request: SimulatedRequest, outcome: SimulatedOutcome) -> Recorded:
         size = len(request.body or b"")
@@ -177,30 +178,30 @@ class Simulator:
         )
         self._recorded.append((recorded, size))
         self._size += size
-        while len(self._recorded) > MOST_RECORDED or (self._size > MOST_RECORDED_BYTES and len(self._recorded) > 1):
+        while len(self._recorded) > MAX_RECORDED or (self._size > MAX_RECORDED_BYTES and len(self._recorded) > 1):
             self._size -= self._recorded.popleft()[1]
         return recorded
 
 
 def _root(method: str) -> Recorded:
-    """A look at the root, which is told but not kept: it is for no provider."""
+    """A request for the root, which is logged but not recorded: it is for no provider."""
     return Recorded(
         method=method, path="/", headers={}, body=None, provider="", model="", status=200, answered_by="listing"
     )
 
 
-async def _read(receive: Receive, most: int) -> bytes | None:
-    """The body of a request; None if it is larger than is taken. The rest of it is read and forgotten."""
+async def _read(receive: Receive, max_bytes: int) -> bytes | None:
+    """The body of a request; None if it is larger than the limit. The rest of it is read and dropped."""
     pieces: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         piece = message.get("body", b"")
         size += len(piece)
-        if size <= most:
+        if size <= max_bytes:
             pieces.append(piece)
         if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return b"".join(pieces) if size <= most else None
+            return b"".join(pieces) if size <= max_bytes else None
 
 
 async def _send_whole(send: Send, data: bytes) -> None:
@@ -209,33 +210,33 @@ async def _send_whole(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data})
 
 
-async def _give(outcome: SimulatedOutcome, receive: Receive, send: Send) -> None:
+async def _send_outcome(outcome: SimulatedOutcome, receive: Receive, send: Send) -> None:
     """Send an outcome, piece by piece."""
-    gone = asyncio.ensure_future(_disconnected(receive))
+    gone = asyncio.ensure_future(_until_disconnect(receive))
     try:
-        if outcome.waits and await _waited(gone, outcome.waits):
+        if outcome.waits and await _wait(gone, outcome.waits):
             return
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in outcome.headers.items()]
         if outcome.length is not None:
             headers.append((b"content-length", b"%d" % outcome.length))
         await send({"type": "http.response.start", "status": outcome.status, "headers": headers})
-        for place, piece in enumerate(outcome.pieces):
-            if place and outcome.pace and await _waited(gone, outcome.pace):
+        for index, piece in enumerate(outcome.pieces):
+            if index and outcome.pace and await _wait(gone, outcome.pace):
                 return
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         if outcome.breaks:
-            raise ConnectionResetError("the connection breaks on order")
+            raise ConnectionResetError("the connection breaks: an injected fault")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:
         gone.cancel()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _until_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _waited(gone: asyncio.Future[None], seconds: float) -> bool:
-    """Wait so long; whether the client went away meanwhile."""
+async def _wait(gone: asyncio.Future[None], seconds: float) -> bool:
+    """Wait; whether the client disconnected meanwhile."""
     done, _ = await asyncio.wait({gone}, timeout=seconds)
     return bool(done)

@@ -1,25 +1,27 @@
-"""The providers that are simulated: their paths, their keys, and their words for what is wrong with a request as such.
+"""The providers that are simulated: their paths, their keys, and their errors that do not depend on the body.
 
-What a provider demands of a request body is in its profile; here is only what lies around the body. One app serves all
-of them, each under a prefix; the native paths work without it where they do not clash.
+What a provider demands of a request body is in its profile. How a protocol is served is in `protocols/`. One app serves
+all providers, each under a prefix; the native paths work without it where they do not clash.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
 from toolglot.conversation import FailureKind
 from toolglot.profiles.target_names import ANY_HOST, profile_heads
+from toolglot.protocols.fields.reading import Fields
+from toolglot.simulator.protocols.base import SimulatedRoute, simulated
+from toolglot.simulator.replies.refusals import ErrorEdit, Refusal
+from toolglot.simulator.replies.streams import StreamStyle
 
-Kind = Literal["generate", "count", "models", "model", "tags", "version", "show"]
 
-
-class Words(Struct, frozen=True, kw_only=True):
-    """What a provider says where no body is at fault."""
+class ErrorMessages(Struct, frozen=True, kw_only=True):
+    """What a provider answers to a request with a wrong key or path, or that is not JSON."""
 
     no_key: str
     bad_key: str
@@ -28,100 +30,85 @@ class Words(Struct, frozen=True, kw_only=True):
     no_key_kind: FailureKind = "auth"
     bad_key_kind: FailureKind = "auth"
     auth_fields: dict[str, str] = {}
-    """Fields of the error object that are its own when a key is at fault."""
+    """Fields of the error object that it has when the key is wrong."""
 
 
 class SimulatedProvider(Struct, frozen=True, kw_only=True):
     """A provider as the simulator serves it."""
 
     name: str
-    """The prefix of its paths, and its target where its paths name no other."""
+    """The prefix of its paths, and its target unless a path names another."""
     routes: tuple[SimulatedRoute, ...]
-    words: Words
+    messages: ErrorMessages
     base: str = ""
-    """What its SDK expects at the end of the base address."""
+    """What its SDK expects at the end of the base URL."""
     key_headers: tuple[str, ...] = ("authorization",)
+    key_parameter: str = ""
+    """The query parameter that can hold the key."""
     needs_key: bool = True
+    required_header: str = ""
+    """A header that every request needs, and that tells its requests from those of others where paths clash."""
     models: tuple[str, ...] = ()
-    whole_calls: bool = False
-    """A stream has each call in one chunk."""
-    thinking_parts: bool = False
-    """A stream has thinking in parts of the content."""
-    usage_at_end: bool = False
-    """A stream has its usage in the chunk that says why it ended."""
-
-
-class SimulatedRoute(Struct, frozen=True):
-    """A path of a provider and what it is for."""
-
-    pattern: str
-    kind: Kind = "generate"
-    protocol: str = "openai_chat"
-    target: str = ""
-    """Whose rules hold; empty: those of the provider."""
-    method: str = "POST"
+    stream_style: StreamStyle = StreamStyle()
+    edit_error: ErrorEdit | None = None
+    """Gives errors a form of its own."""
 
 
 class MatchedPath(Struct, frozen=True, kw_only=True):
-    """A path, understood."""
+    """A path, with the provider and the route that it belongs to."""
 
     provider: SimulatedProvider
     route: SimulatedRoute
     model: str = ""
     """The model that the path names."""
     is_stream: bool = False
-    """The path asks for a stream."""
+    """Whether the path asks for a stream."""
 
     @property
     def target(self) -> str:
         return self.route.target or self.provider.name
 
 
-_CHAT: Final = (
-    SimulatedRoute(r"(?:/v1)?/chat/completions"),
-    SimulatedRoute(r"(?:/v1)?/models", "models", method="GET"),
-    SimulatedRoute(r"(?:/v1)?/models/(?P<model>.+)", "model", method="GET"),
-)
-_RESPONSES: Final = (
-    SimulatedRoute(r"(?:/v1)?/responses", "generate", "openai_responses", "openai_responses"),
-    SimulatedRoute(r"(?:/v1)?/responses/input_tokens", "count", "openai_responses", "openai_responses"),
-)
-_ANTHROPIC: Final = (
-    SimulatedRoute(r"/v1/messages", "generate", "anthropic"),
-    SimulatedRoute(r"/v1/messages/count_tokens", "count", "anthropic"),
-    SimulatedRoute(r"/v1/models", "models", "anthropic", method="GET"),
-    SimulatedRoute(r"/v1/models/(?P<model>.+)", "model", "anthropic", method="GET"),
-)
-_MODEL_OF: Final = r"/v1(?:beta|alpha)?/models/(?P<model>[^:]+)"
-_GEMINI: Final = (
-    SimulatedRoute(rf"{_MODEL_OF}:generateContent", "generate", "gemini"),
-    SimulatedRoute(rf"{_MODEL_OF}:(?P<stream>streamGenerateContent)", "generate", "gemini"),
-    SimulatedRoute(rf"{_MODEL_OF}:countTokens", "count", "gemini"),
-    SimulatedRoute(r"/v1(?:beta|alpha)?/models", "models", "gemini", method="GET"),
-    SimulatedRoute(_MODEL_OF, "model", "gemini", method="GET"),
-)
-_BEDROCK: Final = (
-    SimulatedRoute(r"/model/(?P<model>.+)/converse", "generate", "bedrock"),
-    SimulatedRoute(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", "generate", "bedrock"),
-    SimulatedRoute(r"/model/(?P<model>.+)/count-tokens", "count", "bedrock"),
-)
-_COHERE: Final = (
-    SimulatedRoute(r"/v2/chat", "generate", "cohere"),
-    SimulatedRoute(r"/v1/models", "models", "cohere", method="GET"),
-)
-_OLLAMA: Final = (
-    SimulatedRoute(r"/api/chat", "generate", "ollama"),
-    SimulatedRoute(r"/api/tags", "tags", "ollama", method="GET"),
-    SimulatedRoute(r"/api/version", "version", "ollama", method="GET"),
-    SimulatedRoute(r"/api/show", "show", "ollama"),
-)
+# --- errors with a form of their own ----------------------------------------------------------------
 
-_CHAT_WORDS: Final = Words(
+_ORDER_MESSAGE: Final = re.compile(r"Unexpected role|Expected last role|Not the same number|Unexpected tool call id")
+
+
+def _mistral_error(refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
+    if refusal.rule == "shape":
+        steps: list[str | int] = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", refusal.param)]
+        return 422, {"detail": [{"type": "value_error", "loc": ["body", *steps], "msg": refusal.message}]}
+    if refusal.kind == "auth":
+        return 401, {"detail": refusal.message}
+    is_order = _ORDER_MESSAGE.match(refusal.message) is not None
+    kinds: dict[str, tuple[str, str | None]] = {
+        "bad_request": ("invalid_request_message_order", "3230") if is_order else ("invalid_request_error", "3051"),
+        "rate_limit": ("rate_limited", "1300"),
+        "not_found": ("invalid_model", "1500"),
+    }
+    type, code = kinds.get(refusal.kind, ("internal_server_error", "3000"))
+    message: Any = body["error"]["message"]
+    return status, {"object": "error", "message": message, "type": type, "param": None, "code": code}
+
+
+def _cohere_error(refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
+    return 422 if refusal.message.startswith("unknown field") else status, body
+
+
+def _kimi_error(_refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
+    error = body["error"]
+    return status, {"error": {"message": error["message"], "type": error["type"]}}
+
+
+# --- the providers ----------------------------------------------------------------------------------
+
+_CHAT: Final = simulated("openai_chat").routes
+_CHAT_MESSAGES: Final = ErrorMessages(
     no_key="Authentication failed: no API key provided",
     bad_key="Authentication failed: invalid API key",
     not_json="Failed to parse the request body as JSON",
 )
-_OPENAI_WORDS: Final = Words(
+_OPENAI_MESSAGES: Final = ErrorMessages(
     no_key=(
         "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
         "(i.e. Authorization: Bearer YOUR_KEY)."
@@ -135,35 +122,50 @@ _OPENAI_WORDS: Final = Words(
 )
 
 
-def _chat(name: str, *models: str, words: Words = _CHAT_WORDS, base: str = "/v1") -> SimulatedProvider:
-    return SimulatedProvider(name=name, routes=_CHAT, words=words, base=base, models=models, usage_at_end=True)
+def _chat(
+    name: str,
+    *models: str,
+    messages: ErrorMessages = _CHAT_MESSAGES,
+    base: str = "/v1",
+    edit_error: ErrorEdit | None = None,
+) -> SimulatedProvider:
+    return SimulatedProvider(
+        name=name,
+        routes=_CHAT,
+        messages=messages,
+        base=base,
+        models=models,
+        stream_style=StreamStyle(usage_at_end=True),
+        edit_error=edit_error,
+    )
 
 
-_OWN_WORDS: Final = {
+_DESCRIBED: Final = {
     provider.name: provider
     for provider in (
         SimulatedProvider(
             name="anthropic",
-            routes=_ANTHROPIC,
-            words=Words(
+            routes=simulated("anthropic").routes,
+            messages=ErrorMessages(
                 no_key="x-api-key header is required",
                 bad_key="invalid x-api-key",
                 not_json="The request body is not valid JSON: {reason}",
             ),
             key_headers=("x-api-key", "authorization"),
+            required_header="anthropic-version",
             models=("claude-opus-5", "claude-sonnet-4-5", "claude-fable-5-1"),
         ),
         SimulatedProvider(
             name="openai",
-            routes=(*_CHAT, *_RESPONSES),
-            words=_OPENAI_WORDS,
+            routes=(*_CHAT, *simulated("openai_responses").routes),
+            messages=_OPENAI_MESSAGES,
             base="/v1",
             models=("gpt-4.1", "gpt-5.5"),
         ),
         SimulatedProvider(
             name="gemini",
-            routes=_GEMINI,
-            words=Words(
+            routes=simulated("gemini").routes,
+            messages=ErrorMessages(
                 no_key=(
                     "Method doesn't allow unregistered callers (callers without established identity). Please use API "
                     "Key or other form of API consumer identity to call this API."
@@ -174,21 +176,21 @@ _OWN_WORDS: Final = {
                 bad_key_kind="bad_request",
             ),
             key_headers=("x-goog-api-key", "authorization"),
+            key_parameter="key",
             models=("gemini-2.5-pro", "gemini-3-pro"),
         ),
         SimulatedProvider(
             name="mistral",
             routes=_CHAT,
-            words=Words(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
+            messages=ErrorMessages(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
             models=("mistral-large-latest", "magistral-medium-latest"),
-            whole_calls=True,
-            thinking_parts=True,
-            usage_at_end=True,
+            stream_style=StreamStyle(whole_calls=True, thinking_parts=True, usage_at_end=True),
+            edit_error=_mistral_error,
         ),
         _chat(
             "deepseek",
             *("deepseek-chat", "deepseek-reasoner"),
-            words=Words(
+            messages=ErrorMessages(
                 no_key="Authentication Fails (governor)",
                 bad_key="Authentication Fails, Your api key is invalid",
                 not_json="Failed to parse the request body as JSON: {reason}",
@@ -199,18 +201,19 @@ _OWN_WORDS: Final = {
         _chat(
             "kimi",
             *("kimi-k2.5", "kimi-k3"),
-            words=Words(
+            messages=ErrorMessages(
                 no_key="Invalid Authentication",
                 bad_key="Invalid Authentication",
                 not_json="Invalid request: failed to parse the request body as JSON",
                 no_route="The requested URL was not found",
                 auth_fields={"type": "invalid_authentication_error"},
             ),
+            edit_error=_kimi_error,
         ),
         SimulatedProvider(
             name="bedrock",
-            routes=_BEDROCK,
-            words=Words(
+            routes=simulated("bedrock").routes,
+            messages=ErrorMessages(
                 no_key="Missing Authentication Token",
                 bad_key="The security token included in the request is invalid.",
                 not_json="Unexpected token in the request body",
@@ -220,14 +223,17 @@ _OWN_WORDS: Final = {
         ),
         SimulatedProvider(
             name="cohere",
-            routes=_COHERE,
-            words=Words(no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"),
+            routes=simulated("cohere").routes,
+            messages=ErrorMessages(
+                no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"
+            ),
             models=("command-a-03-2025",),
+            edit_error=_cohere_error,
         ),
         SimulatedProvider(
             name="ollama",
-            routes=_OLLAMA,
-            words=Words(
+            routes=simulated("ollama").routes,
+            messages=ErrorMessages(
                 no_key="unauthorized", bad_key="unauthorized", not_json="{reason}", no_route="404 page not found"
             ),
             needs_key=False,
@@ -235,50 +241,51 @@ _OWN_WORDS: Final = {
         ),
     )
 }
-"""The providers with words, paths or models of their own."""
+"""The providers with messages, paths or models of their own."""
 
-PROVIDERS: Final[dict[str, SimulatedProvider]] = _OWN_WORDS | {
-    name: _chat(name) for name, head in profile_heads().items() if head.extends == ANY_HOST and name not in _OWN_WORDS
+PROVIDERS: Final[dict[str, SimulatedProvider]] = _DESCRIBED | {
+    name: _chat(name) for name, head in profile_heads().items() if head.extends == ANY_HOST and name not in _DESCRIBED
 }
 """Those, and every other host of Chat Completions that has a profile."""
 
 _UNPREFIXED: Final = ("openai", "anthropic", "gemini", "bedrock", "cohere", "ollama")
-"""Whose native paths work without a prefix; of those that clash, the first."""
+"""Providers whose native paths work without a prefix; of those that clash, the first."""
 
 
 def url_of(root: str, provider: str) -> str:
-    """The base address that the SDK of a provider is given."""
+    """The base URL for the SDK of a provider."""
     return f"{root.rstrip('/')}/{provider}{PROVIDERS[provider].base}"
 
 
 def find(method: str, path: str, headers: Mapping[str, str]) -> tuple[SimulatedProvider, MatchedPath | None]:
-    """Whose path it is, and what it is for; no call where the provider has no such path."""
+    """The provider of a path, and its route; None where the provider has no such path."""
     first, _, rest = path.removeprefix("/").partition("/")
     if first in PROVIDERS:
-        return PROVIDERS[first], _call(PROVIDERS[first], method, f"/{rest}")
-    order = ("anthropic", *_UNPREFIXED) if "anthropic-version" in headers else _UNPREFIXED
-    for name in order:
-        found = _call(PROVIDERS[name], method, path)
+        return PROVIDERS[first], _match(PROVIDERS[first], method, f"/{rest}")
+    order = [PROVIDERS[name] for name in _UNPREFIXED]
+    order.sort(key=lambda provider: not provider.required_header or provider.required_header not in headers)
+    for provider in order:
+        found = _match(provider, method, path)
         if found is not None:
-            return PROVIDERS[name], found
-    return PROVIDERS[order[0]], None
+            return provider, found
+    return order[0], None
 
 
-def _call(provider: SimulatedProvider, method: str, path: str) -> MatchedPath | None:
+def _match(provider: SimulatedProvider, method: str, path: str) -> MatchedPath | None:
     for route in provider.routes:
         match = re.fullmatch(route.pattern, path) if route.method == method else None
         if match is not None:
-            named = match.groupdict()
-            model, is_stream = named.get("model") or "", named.get("stream") is not None
+            groups = match.groupdict()
+            model, is_stream = groups.get("model") or "", groups.get("stream") is not None
             return MatchedPath(provider=provider, route=route, model=model, is_stream=is_stream)
     return None
 
 
 def key_of(provider: SimulatedProvider, headers: Mapping[str, str], query: Mapping[str, Any]) -> str:
-    """The key that a request came with; empty if it has none."""
+    """The key of a request; empty if it has none."""
     for name in provider.key_headers:
         value = headers.get(name, "").strip()
-        bare = value[7:] if value.lower().startswith("bearer ") else value
-        if bare.strip() and bare.lower() != "bearer":
-            return bare.strip()
-    return str(query.get("key", "")) if provider.name == "gemini" else ""
+        key = value[7:] if value.lower().startswith("bearer ") else value
+        if key.strip() and key.lower() != "bearer":
+            return key.strip()
+    return str(query.get(provider.key_parameter, "")) if provider.key_parameter else ""

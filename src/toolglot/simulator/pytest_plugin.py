@@ -1,4 +1,4 @@
-"""For tests of one's own agent: a fixture that is a provider.
+"""A pytest fixture that is a simulated provider, to test an agent.
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 
@@ -26,6 +26,6 @@ def toolglot_simulator_server() -> Iterator[Server]:
 
 @pytest.fixture
 def toolglot_simulator(toolglot_simulator_server: Server) -> Server:
-    """The simulator, for this test alone: no script, no faults, no requests yet."""
+    """The simulator, reset for this test: no script, no faults, no requests."""
     toolglot_simulator_server.simulator.reset()
     return toolglot_simulator_server

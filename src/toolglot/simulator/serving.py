@@ -1,4 +1,4 @@
-"""The simulator on a port of this machine, in a thread: for tests, and for the command line.
+"""The simulator on a local port, in a thread: for tests, and for the command line.
 
 uvicorn serves it (the extra `simulator`); any other ASGI server can serve a `Simulator` as well.
 """
@@ -21,13 +21,13 @@ from toolglot.simulator.replies.faults import Order
 from toolglot.simulator.scripts.script_reading import ScriptSource
 
 LOOPBACK: Final = "127.0.0.1"
-_LARGEST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 _GRACE: Final = 1
-"""Seconds that open answers get when the server stops."""
+"""Seconds for open replies when the server stops."""
 
 
 class Server:
-    """A simulator and where it listens."""
+    """A simulator and its address."""
 
     def __init__(self, simulator: Simulator, root: str) -> None:
         self.simulator = simulator
@@ -35,18 +35,18 @@ class Server:
         """The address of all providers together."""
 
     def url(self, provider: str) -> str:
-        """The base address that the SDK of a provider is given."""
+        """The base URL for the SDK of a provider."""
         name = profiles.resolve(provider)
         if name not in PROVIDERS:
             raise unknown_name("provider", provider, PROVIDERS)
         return url_of(self.root, name)
 
     def script(self, script: ScriptSource | None = None, **fields: Any) -> None:
-        """What is answered from now on; see `Simulator.use`."""
+        """Use another script; see `Simulator.use`."""
         self.simulator.use(script, **fields)
 
     def fault(self, order: Order, *, times: int = 1) -> None:
-        """What goes wrong with the next requests; see `Simulator.fault`."""
+        """Inject a fault into the next requests; see `Simulator.fault`."""
         self.simulator.fault(order, times=times)
 
     def unused(self) -> list[str]:
@@ -55,17 +55,17 @@ class Server:
 
     @property
     def requests(self) -> list[Recorded]:
-        """The requests that came, the latest last."""
+        """The last thousand requests, the latest last."""
         return self.simulator.requests
 
 
 def uvicorn_of() -> Any:
-    """The server that serves; an error that says what to do where it is not installed."""
+    """The uvicorn module; an error that says how to install it if it is missing."""
     try:
         return importlib.import_module("uvicorn")
     except ImportError:
         hint = how_to_install("simulator")
-        raise InputError("serving needs uvicorn, which is not installed", path="", hint=hint) from None
+        raise InputError("the server needs uvicorn, which is not installed", path="", hint=hint) from None
 
 
 def server_of(simulator: Simulator) -> Any:
@@ -85,9 +85,9 @@ def server_of(simulator: Simulator) -> Any:
 
 
 def listening(port: int = 0, host: str = LOOPBACK) -> socket.socket:
-    """A socket that takes connections; port 0 is a free one."""
-    if type(port) is not int or not 0 <= port <= _LARGEST_PORT:
-        raise InputError(f"there is no port {quote(port)}", path="port", hint=f"a number from 0 to {_LARGEST_PORT}")
+    """A socket that listens; port 0 is a free one."""
+    if type(port) is not int or not 0 <= port <= _MAX_PORT:
+        raise InputError(f"invalid port {quote(port)}", path="port", hint=f"a number from 0 to {_MAX_PORT}")
     if not host:
         raise InputError("expected an address", path="host", hint=f"{LOOPBACK} is this machine, 0.0.0.0 all networks")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -99,7 +99,7 @@ def listening(port: int = 0, host: str = LOOPBACK) -> socket.socket:
 
 
 def _not_listening(host: str, port: int, error: OSError | ValueError) -> InputError:
-    """Whether it is the address or the port that is wrong."""
+    """The error for a wrong address or a wrong port."""
     reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
     if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES, errno.EPERM):
         return InputError(f"cannot listen on {host}:{port}: {reason}", path="port", hint="0 is a free port")
@@ -109,7 +109,7 @@ def _not_listening(host: str, port: int, error: OSError | ValueError) -> InputEr
 
 @contextlib.contextmanager
 def serve(simulator: Simulator | ScriptSource | None = None, *, port: int = 0) -> Iterator[Server]:
-    """A simulator on loopback, in a thread, as long as the block lasts; it may be given as its script."""
+    """A simulator, or one with this script, on loopback in a thread, as long as the block lasts."""
     app = simulator if isinstance(simulator, Simulator) else Simulator(simulator)
     server = server_of(app)
     with listening(port) as sock:

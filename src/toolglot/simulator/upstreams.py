@@ -10,12 +10,12 @@ from typing import Final
 
 from toolglot.simulator.app import Simulator
 from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.upstream import PROVIDERS as REAL
+from toolglot.upstream import PROVIDERS as REAL_PROVIDERS
 from toolglot.upstream import AsgiTransport, Upstream
 from toolglot.upstream.routing.model_names import SimulatedNames
 
 PREFACE: Final = "[simulated by toolglot, not a real model] "
-"""What a simulated model says first, where nobody scripted it."""
+"""How replies of the default script begin."""
 _ROOT: Final = "http://simulator"
 _KEY: Final = "simulated-0123456789"
 _SIGNED: Final = "aws"
@@ -28,15 +28,15 @@ SIMULATED_NAMES: Final = SimulatedNames({name: provider.models for name, provide
 
 
 def marked_simulator() -> Simulator:
-    """A simulator for people who did not script one: its answers say what they are, and it calls no tool that was not
-    spoken of, since agents run them."""
+    """A simulator without a script, for agents that really run tools: its replies say that they are simulated, and it
+    calls no tool that the prompt is not about."""
     return Simulator({"calls_unasked": False, "preface": PREFACE})
 
 
 def upstreams(simulator: Simulator | None = None) -> dict[str, Upstream]:
     """All simulated providers as upstreams, by name. Without a simulator, they share a new one without a script."""
     make = SimulatedUpstreams(simulator if simulator is not None else Simulator())
-    return {name: make(name) for name in PROVIDERS if name in REAL}
+    return {name: make(name) for name in PROVIDERS if name in REAL_PROVIDERS}
 
 
 class SimulatedUpstreams:
@@ -50,7 +50,7 @@ class SimulatedUpstreams:
         if self._transport is None or self._transport.is_closed:
             self._simulator = self._simulator or marked_simulator()
             self._transport = AsgiTransport(self._simulator)
-        provider = REAL.get(name)
+        provider = REAL_PROVIDERS.get(name)
         auth = provider.auth if provider is not None else "bearer"
         return Upstream(
             name=name,

@@ -38,7 +38,7 @@ from toolglot.history.history import History
 from toolglot.jsontext import compact
 from toolglot.protocols.base import codec
 from toolglot.referee import lint
-from toolglot.simulator.answering import Responder, SimulatedOutcome, SimulatedRequest
+from toolglot.simulator.responder import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
 from toolglot.translate.requests import request_for
 
@@ -287,7 +287,7 @@ class Demo:
     """The conversation, and the simulated providers that it is sent to."""
 
     def __init__(self) -> None:
-        self._desk = Responder(_SCRIPT, lambda: _NOON)
+        self._responder = Responder(_SCRIPT, lambda: _NOON)
         self.turns = self._talk()
 
     def _talk(self) -> tuple[Turn, ...]:
@@ -344,7 +344,7 @@ class Demo:
 
     def _send(self, provider: DemoProvider, body: dict[str, Any]) -> SimulatedOutcome:
         data = json.dumps(body).encode()
-        return self._desk.answer(
+        return self._responder.answer(
             SimulatedRequest(method="POST", path=provider.path, headers=_KEYS, query={}, body=data)
         )
 

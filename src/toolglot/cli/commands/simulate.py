@@ -15,8 +15,8 @@ from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
 from toolglot.errors import InputError
 from toolglot.simulator import FAULTS, PROVIDERS, Recorded, Script, Simulator, read_script, script_of, url_of
-from toolglot.simulator.answering import ORDERS
 from toolglot.simulator.app import Log
+from toolglot.simulator.responder import FAULT_HEADER
 from toolglot.simulator.serving import LOOPBACK, listening, server_of
 
 _MAIN: Final = ("anthropic", "openai", "gemini", "mistral", "deepseek", "kimi", "bedrock", "cohere", "ollama")
@@ -130,7 +130,7 @@ def _how(recorded: Recorded) -> str:
         return textwrap.shorten(f"refused: {why}", _LONGEST_REASON, placeholder=" …")
     if not recorded.fault:
         return recorded.answered_by
-    is_all = recorded.answered_by in ("order", ORDERS)
+    is_all = recorded.answered_by in ("order", FAULT_HEADER)
     return (
         f"fault {recorded.fault} ({recorded.answered_by})"
         if is_all

@@ -1,6 +1,6 @@
-"""JSON as the simulator writes it: to be sent, and to be hashed.
+"""JSON as the simulator writes it: to send, and to hash.
 
-Law: whatever was read from a request can be written, whole numbers of any size and halves of surrogate pairs included.
+Law: whatever was read from a request can be written, integers of any size and lone surrogates included.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Refusals in the provider's own form: status, headers, body, words.
+"""Refusals in the provider's own form: status, headers, body, message.
 
-The body is the one that the protocol's error codec writes; where a provider has a form of its own beside its protocol
-(Mistral's flat object, DeepSeek's types), it is laid over it here.
+The protocol's error codec writes the body. Providers with a form of their own (Mistral's flat object, DeepSeek's types)
+change it: `edit` and `fields`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,12 +16,11 @@ from toolglot.masking import mask
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
-from toolglot.simulator.providers import SimulatedProvider
-from toolglot.simulator.replies import wordings
+from toolglot.simulator.replies.wordings import Wording, message_of, path_of
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """Why a request is not answered."""
+    """Why a request is refused."""
 
     kind: FailureKind
     message: str
@@ -36,89 +34,62 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """Fields of the error object that are the provider's own."""
 
 
+ErrorEdit = Callable[[Refusal, int, Fields], tuple[int, Fields]]
+"""Changes the status and the body of an error."""
+
+
 class WholeResponse(Struct, frozen=True, kw_only=True):
-    """An HTTP answer that is whole."""
+    """An HTTP response that is not streamed."""
 
     status: int
     body: Fields | bytes
     headers: dict[str, str] = {}
 
 
-def refused_by(violations: Sequence[Violation], body: Fields) -> Refusal:
-    """What is wrong, as the provider would say it: first that for which its own words are known, then a wrong form."""
+def refused_by(
+    violations: Sequence[Violation],
+    body: Fields,
+    wordings: Mapping[tuple[str, str], Wording],
+    codes: Mapping[tuple[str, str], str],
+) -> Refusal:
+    """The violation that the provider would report: first one whose message is known, then one of the body's shape."""
     first = min(violations, key=lambda found: 0 if found.wording == "provider" else 1 if found.rule == "shape" else 2)
-    message = wordings.of(first, body)
-    code = wordings.CODES.get((first.target, first.key), "")
-    return Refusal(kind="bad_request", message=message, param=wordings.place_of(first), code=code, rule=first.rule)
+    message = message_of(first, body, wordings)
+    code = codes.get((first.target, first.key), "")
+    return Refusal(kind="bad_request", message=message, param=path_of(first), code=code, rule=first.rule)
 
 
-def write(provider: SimulatedProvider, protocol: str, refusal: Refusal, request_id: str) -> WholeResponse:
-    """The answer that tells it."""
+def write_refusal(
+    protocol: str, refusal: Refusal, request_id: str, *, names_param: bool = True, edit: ErrorEdit | None = None
+) -> WholeResponse:
+    """The refusal as an HTTP response."""
     errors = codec(protocol).errors
     failure = Failure(
         refusal.kind,
         refusal.message,
-        param="" if protocol == "gemini" else refusal.param,
+        param=refusal.param if names_param else "",
         request_id=request_id,
         retry_after=refusal.retry_after,
     )
     status, body = errors.encode(failure)
     headers = {"content-type": "application/json", **errors.headers_of(failure)}
-    _set_words(body, refusal)
-    own = _OWN.get(provider.name)
-    if own is not None:
-        status, body = own(refusal, status, body)
+    _set_message(body, refusal)
+    if edit is not None:
+        status, body = edit(refusal, status, body)
     return WholeResponse(status=refusal.status or status, body=body, headers=headers)
 
 
-def _set_words(body: Fields, refusal: Refusal) -> None:
-    """The words as they are: the codec may put others in front, for clients that look for them."""
+def _set_message(body: Fields, refusal: Refusal) -> None:
+    """Put in the exact message: the codec may have put words in front of it, for clients that look for them."""
     inner = body.get("error")
     holder = inner if isinstance(inner, dict) else body
     key = "error" if isinstance(inner, str) else "message"
-    said = holder.get(key)
-    words = " ".join(refusal.message.split())
-    # What is said of a missing key shows how a key is sent: that is no secret, although it looks like one.
-    seen = mask(words) if refusal.kind == "auth" else words
-    if isinstance(said, str) and words and said.endswith((words, seen)):
+    written = holder.get(key)
+    message = " ".join(refusal.message.split())
+    # The message for a missing key shows how to send a key. That is not a secret, although it looks like one.
+    masked = mask(message) if refusal.kind == "auth" else message
+    if isinstance(written, str) and message and written.endswith((message, masked)):
         holder[key] = refusal.message
     if refusal.code and "code" in holder and isinstance(inner, dict):
         holder["code"] = refusal.code
     holder.update(refusal.fields)
-
-
-_ORDER_WORDS: Final = re.compile(r"Unexpected role|Expected last role|Not the same number|Unexpected tool call id")
-
-
-def _mistral(refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
-    if refusal.rule == "shape":
-        steps: list[str | int] = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", refusal.param)]
-        return 422, {"detail": [{"type": "value_error", "loc": ["body", *steps], "msg": refusal.message}]}
-    if refusal.kind == "auth":
-        return 401, {"detail": refusal.message}
-    is_order = _ORDER_WORDS.match(refusal.message) is not None
-    kinds: dict[str, tuple[str, str | None]] = {
-        "bad_request": ("invalid_request_message_order", "3230") if is_order else ("invalid_request_error", "3051"),
-        "rate_limit": ("rate_limited", "1300"),
-        "not_found": ("invalid_model", "1500"),
-    }
-    type, code = kinds.get(refusal.kind, ("internal_server_error", "3000"))
-    said: Any = body["error"]["message"]
-    return status, {"object": "error", "message": said, "type": type, "param": None, "code": code}
-
-
-def _cohere(refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
-    return 422 if refusal.message.startswith("unknown field") else status, body
-
-
-def _kimi(_refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
-    error = body["error"]
-    return status, {"error": {"message": error["message"], "type": error["type"]}}
-
-
-_OWN: Final[dict[str, Callable[[Refusal, int, Fields], tuple[int, Fields]]]] = {
-    "mistral": _mistral,
-    "cohere": _cohere,
-    "kimi": _kimi,
-}
-"""Providers whose errors have a form of their own."""

@@ -1,9 +1,9 @@
-"""What the words of a user offer to a model that has no mind: file names, quoted words, numbers, and what they ask for.
+"""What the default script finds in a prompt: file names, quoted words, numbers, and what the user asks for.
 
-One small table of cues, and no more: which words mean which kind of tool, and which names of arguments take which part
-of a prompt. `tool_selection.py` uses it.
+One small table of cues: which words mean which kind of tool, and which names of arguments take which part of a prompt.
+`tool_selection.py` uses it.
 
-Law: a prompt of any length is read in linear time, and only `MAX_PROMPT` characters of it are looked at closely.
+Law: a prompt of any length is read in linear time, and only `MAX_PROMPT` characters of it are examined closely.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from toolglot.conversation import Turn
 
 MAX_PROMPT: Final = 4_000
-"""Characters of a prompt that are looked at: its beginning and its end."""
+"""Characters of a prompt that are examined: its beginning and its end."""
 MAX_VALUES: Final = 8
 """Values of one kind that are taken from a prompt."""
 MAX_CONTEXT: Final = 400_000
@@ -47,14 +47,14 @@ _ALSO_MEANS: Final = {
     "weather": ("rain", "snow", "temperature", "forecast", "sunny", "cold", "warm"),
     "calculate": ("compute", "sum", "plus", "minus", "times"),
 }
-"""Words of a tool's name, and the words by which people mean them too."""
-_LOOKS: Final = ("read", "list", "search", "run", "fetch")
+"""Words in the name of a tool, and other words for the same."""
+_READS: Final = ("read", "list", "search", "run", "fetch")
 _CHANGES: Final = ("write", "edit", "delete", "move", "copy")
-"""What is done to a file. A prompt that names one and nothing but reading of these means to read it."""
-_ALWAYS_DEEDS: Final = {"create": "write", "replace": "edit", "remove": "delete"}
-"""Words that say what a tool does wherever they stand in its name; others only where they begin it: `price_change`."""
-_GETS: Final = frozenset(("get", "show", "check", "query", "lookup"))
-"""Further beginnings of names of tools that only look."""
+"""What can be done to a file. A prompt that names a file and none of these means to read it."""
+_ALWAYS_ACTIONS: Final = {"create": "write", "replace": "edit", "remove": "delete"}
+"""Words that say what a tool does anywhere in its name; others do only at its beginning: `price_change`."""
+_READ_WORDS: Final = frozenset(("get", "show", "check", "query", "lookup"))
+"""Other first words of tools that only read."""
 _SUBAGENTS: Final = frozenset(("agent", "subagent", "delegate"))
 """Words in the names of tools that start another model."""
 
@@ -74,8 +74,8 @@ QUOTED_ONLY: Final = frozenset(
         *("summary", "text", "title"),
     )
 )
-"""Names of arguments (the last word of them) and what they take. What would be written somewhere is taken from quotes
-only, or from words that plainly are what a file is to say: an agent really runs the call."""
+"""Names of arguments (their last word) and what they take. Content that would be written somewhere is taken from quotes
+only, or from words that are clearly the content of a file: an agent really runs the call."""
 
 # --- reading a prompt -------------------------------------------------------------------------------
 
@@ -85,8 +85,8 @@ _ASIDES: Final = (
     *("local-command-caveat", "local-command-stdout", "local-command-stderr", "task-notification"),
     *("ide_opened_file", "ide_selection"),
 )
-"""Elements that coding agents add to what their user wrote; `system` is what a prompt amid the turns becomes where the
-target has no place for it (`render/roles.py`)."""
+"""Elements that coding agents add to what their user wrote; `system` is a system prompt between turns, for a target
+that has none there (`render/roles.py`)."""
 _QUOTED: Final = re.compile(r'"([^"\n]{1,500})"|“([^”\n]{1,500})”|`([^`\n]{1,500})`|(?<!\w)\'([^\'\n]{1,500})\'(?!\w)')
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`]{1,500}")
 _PATH_LIKE: Final = re.compile(
@@ -111,17 +111,17 @@ _QUESTION: Final = re.compile(
 )
 _LOOK_AT: Final = re.compile(r"\blook(?:ing)?\s+(?:at|into)\b", re.IGNORECASE)
 _MARKS: Final = r"[\"'`“”]?"
-_PLACE: Final = "\0"
-"""Stands for the name of a file."""
-_CALLED: Final = r"(?:(?:the\s+)?(?:words?|texts?|lines?|strings?|contents?)\s*:?\s+)?"
+_FILE_NAME: Final = "\0"
+"""Replaces the name of a file."""
+_CONTENT_NOUN: Final = r"(?:(?:the\s+)?(?:words?|texts?|lines?|strings?|contents?)\s*:?\s+)?"
 _WRITTEN: Final = (
     re.compile(
-        rf"\b(?:write|save|put|append|store)\s+{_CALLED}([^\0\n]{{1,200}}?)\s+(?:in|into|to)\s+"
+        rf"\b(?:write|save|put|append|store)\s+{_CONTENT_NOUN}([^\0\n]{{1,200}}?)\s+(?:in|into|to)\s+"
         r"(?:(?:the|a)\s+)?(?:new\s+)?(?:file\s+)?\0",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"\0\s?,?\s+(?:with|containing|saying|(?:that|which)\s+says)\s+{_CALLED}([^\0\n]{{1,200}})$",
+        rf"\0\s?,?\s+(?:with|containing|saying|(?:that|which)\s+says)\s+{_CONTENT_NOUN}([^\0\n]{{1,200}})$",
         re.IGNORECASE | re.MULTILINE,
     ),
     re.compile(
@@ -129,8 +129,8 @@ _WRITTEN: Final = (
         re.IGNORECASE | re.MULTILINE,
     ),
 )
-"""What a file is to say. What begins with an article is only spoken of: `a poem about Rome`."""
-_SPOKEN_OF: Final = re.compile(
+"""The content of a file. What begins with an article only describes it: `a poem about Rome`."""
+_DESCRIBED: Final = re.compile(
     r"(?:a|an|the|some|this|that|these|those|it|them|my|your|our|its|all|any|every|what|how)\b", re.IGNORECASE
 )
 _LONG_SPACE: Final = re.compile(r"\s{5,}+")
@@ -145,7 +145,7 @@ _DIRECTORY: Final = re.compile(
 
 
 class UserPrompt:
-    """What a user asked for last, in the parts of which arguments can be made."""
+    """The last prompt of a user, in the parts of which arguments can be made."""
 
     def __init__(self, text: str) -> None:
         half = MAX_PROMPT // 2
@@ -176,7 +176,7 @@ class UserPrompt:
         """The prompt without addresses and names of files."""
         rest = _ADDRESS.sub(" ", self.wanted)
         rest = _PATH_LIKE.sub(lambda found: " " if _is_path(found[0].rstrip(".,;:!?")) else found[0], rest)
-        return _narrow(rest)
+        return _collapse_space(rest)
 
     @cached_property
     def numbers(self) -> tuple[int | float, ...]:
@@ -189,14 +189,14 @@ class UserPrompt:
         return tuple(dict.fromkeys(match[0] for match in _NAME.finditer(self.plain)))[:MAX_VALUES]
 
     @cached_property
-    def deeds(self) -> frozenset[str]:
-        """What is to be done, of what can be done with a file or a page. A question orders no change."""
+    def actions(self) -> frozenset[str]:
+        """What the user wants done with a file or a page. A question never asks for a change."""
         own = words_of(_LOOK_AT.sub("read", _QUOTED.sub(" ", self.plain)))
-        found = {deed for deed in _DEEDS if deed in own or own & _MEANINGS[deed]}
+        found = {action for action in _ACTIONS if action in own or own & _MEANINGS[action]}
         if _QUESTION.match(self.wanted):
             found -= CHANGES
         elif found & CHANGES:
-            found = {deed for deed in found if deed in CHANGES or deed in own}
+            found = {action for action in found if action in CHANGES or action in own}
         if self.urls:
             found.add(stem("fetch"))
         if self.paths and not found - {"read"}:
@@ -207,28 +207,28 @@ class UserPrompt:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """What the prompt is about: its own words, and those that tools use for the same."""
+        """What the prompt is about: its own words, and those of tools for the same."""
         own = words_of(self.wanted)
-        found = own | self.deeds | {word for word, also in _MEANINGS.items() if word not in _DEEDS and own & also}
+        found = own | self.actions | {word for word, also in _MEANINGS.items() if word not in _ACTIONS and own & also}
         found |= {"web", "url"} if self.urls else set()
         return frozenset(found | {"file"} if self.paths else found)
 
     @cached_property
     def written(self) -> str:
-        """What a file is to say, where that is plain without quotes; empty: it is not."""
-        text = _narrow(self.wanted)
+        """The content of a file, if it is clear without quotes; else empty."""
+        text = _collapse_space(self.wanted)
         for path in sorted(self.paths, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w/\\]){_MARKS}{re.escape(path)}{_MARKS}(?![\w/\\])", _PLACE, text)
+            text = re.sub(rf"(?<![\w/\\]){_MARKS}{re.escape(path)}{_MARKS}(?![\w/\\])", _FILE_NAME, text)
         for pattern in _WRITTEN:
             found = pattern.search(text)
             if found is not None:
-                said = _THEN.split(found[1], maxsplit=1)[0].strip().removesuffix(".")
-                return "" if _SPOKEN_OF.match(said) else said
+                content = _THEN.split(found[1], maxsplit=1)[0].strip().removesuffix(".")
+                return "" if _DESCRIBED.match(content) else content
         return ""
 
     @cached_property
     def command(self) -> str:
-        """A shell command that does what is asked for: the user's own, or one that only looks; empty: none."""
+        """A shell command that does what the user wants: their own, or one that only reads; else empty."""
         order = _RUN.match(self.wanted)
         if order is not None:
             own = _QUOTED.match(self.wanted, order.end())
@@ -245,7 +245,7 @@ class UserPrompt:
         return found[0].strip() if found is not None else ""
 
     def after(self, *words: str) -> str:
-        """What stands behind the first of these words."""
+        """The words after the first of these."""
         for word in words:
             found = re.search(_AFTER.format(word=word), self.plain, re.IGNORECASE)
             if found is not None and words_of(found[1]):
@@ -253,7 +253,7 @@ class UserPrompt:
         return ""
 
     def named(self, name: str) -> str:
-        """A value that the user gives for an argument by its name: `city: Bonn`, `limit=5`."""
+        """A value with the name of an argument: `city: Bonn`, `limit=5`."""
         spelled = r"[ _-]?".join(map(re.escape, _parts(name)[:8]))
         value = r"\s?[:=]\s?(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s,;]+))"
         found = re.search(rf"(?<!\w){spelled}{value}", self.wanted, re.IGNORECASE)
@@ -272,8 +272,8 @@ class UserPrompt:
         return None
 
 
-def _narrow(text: str) -> str:
-    """A text without long white space, of which expressions that look for phrases would try every part."""
+def _collapse_space(text: str) -> str:
+    """A text without long white space, of which the patterns would try every part."""
     return _LONG_SPACE.sub(lambda found: "\n" if "\n" in found[0] else " ", text)
 
 
@@ -285,7 +285,7 @@ def user_words(text: str) -> str:
 
 
 def without_reminders(text: str) -> str:
-    """A result of a tool without what a coding agent adds to it. Other elements may be what a file says."""
+    """A tool result without what a coding agent adds to it. Other elements may be the content of a file."""
     return _without_element(text, _REMINDER).strip()
 
 
@@ -300,7 +300,7 @@ def _without_element(text: str, name: str) -> str:
 
 
 def working_directory(turns: Iterable[Turn]) -> str:
-    """Where the client works, as far as its instructions say; empty: unknown."""
+    """The working directory of the client, if its instructions name it; else empty."""
     left = MAX_CONTEXT
     for turn in turns:
         if turn.role in ("system", "user"):
@@ -312,7 +312,7 @@ def working_directory(turns: Iterable[Turn]) -> str:
     return ""
 
 
-def joined(directory: str, path: str) -> str:
+def join_path(directory: str, path: str) -> str:
     """A path below a directory, unless it is absolute already."""
     if not directory or path.startswith(("/", "~")) or re.match(r"[A-Za-z]:\\", path):
         return path
@@ -322,27 +322,27 @@ def joined(directory: str, path: str) -> str:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text that mean something, by their stems."""
+    """The stems of the words of a text, without stop words."""
     found = (stem(word.lower()) for word in _WORD.findall(_CASES.sub(" ", text)) if word.lower() not in _STOP_WORDS)
     return frozenset(found)
 
 
-def deeds_of(name: str) -> frozenset[str]:
-    """What a tool of this name does, as far as the name says."""
+def actions_of(name: str) -> frozenset[str]:
+    """What a tool does, by its name."""
     parts = [stem(part) for part in _parts(name)]
     first = frozenset(parts[:1])
-    found = {deed for deed in _DEEDS if deed in parts or first & _MEANINGS[deed]}
-    return frozenset(found | {deed for word, deed in _MEANT.items() if word in parts})
+    found = {action for action in _ACTIONS if action in parts or first & _MEANINGS[action]}
+    return frozenset(found | {action for word, action in _ACTION_WORDS.items() if word in parts})
 
 
-def only_looks(name: str) -> bool:
-    """Whether a tool of this name reads, shows or finds something, and changes nothing."""
-    deeds = deeds_of(name)
-    return not deeds & CHANGES and (bool(deeds) or not _GETS.isdisjoint(_parts(name)[:1]))
+def only_reads(name: str) -> bool:
+    """Whether a tool, by its name, reads, shows or finds something, and changes nothing."""
+    actions = actions_of(name)
+    return not actions & CHANGES and (bool(actions) or not _READ_WORDS.isdisjoint(_parts(name)[:1]))
 
 
 def starts_agents(name: str) -> bool:
-    """Whether a tool of this name hands the work to another model."""
+    """Whether a tool, by its name, gives the work to another model."""
     parts = [part.removesuffix("s") for part in _parts(name)]
     return parts == ["task"] or not _SUBAGENTS.isdisjoint(parts)
 
@@ -374,5 +374,5 @@ def _is_path(text: str) -> bool:
 
 _MEANINGS: Final = {stem(word): frozenset(map(stem, also)) for word, also in _ALSO_MEANS.items()}
 CHANGES: Final = frozenset(map(stem, _CHANGES))
-_DEEDS: Final = CHANGES | frozenset(map(stem, _LOOKS))
-_MEANT: Final = {stem(word): stem(deed) for word, deed in _ALWAYS_DEEDS.items()}
+_ACTIONS: Final = CHANGES | frozenset(map(stem, _READS))
+_ACTION_WORDS: Final = {stem(word): stem(action) for word, action in _ALWAYS_ACTIONS.items()}

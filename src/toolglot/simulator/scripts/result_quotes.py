@@ -1,6 +1,6 @@
-"""How a simulated model uses what its tools returned: `a.txt says: …`, `delete_file: …`, shortened where it is long.
+"""How the default script quotes tool results: `a.txt says: …`, `delete_file: …`, shortened if they are long.
 
-Law: an answer quotes at most `MAX_QUOTED` characters of a result, and says how much it left out.
+Law: a reply quotes at most `MAX_QUOTED` characters of a result, and says how much it left out.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from toolglot.simulator.scripts import prompt_cues
 
 MAX_QUOTED: Final = 2_000
 MAX_LABEL: Final = 200
-"""Characters of what a result is said to come from."""
+"""Characters of the source that a quote names."""
 _NUMBERED: Final = re.compile(r"^ {0,8}\d{1,8}(?:[\t→]|$)", re.MULTILINE)
 _FIRST_NUMBERED: Final = re.compile(r" {0,8}\d{1,8}[\t→]")
 _SHELL_HEAD: Final = re.compile(r"\A(?>[A-Z][\w ]{1,40}:? [^\n]{0,200}\n){1,8}Output:\n")
-"""What Codex says of a command before its output. Atomic: a line that fits is not read in another way."""
+"""What Codex writes of a command before its output. Atomic groups: a line that matches is not tried again."""
 
 
 def quote_results(results: Sequence[ToolResult], turns: Iterable[Turn], directory: str) -> list[str]:
-    """What each result says, in a sentence of its own."""
+    """One sentence for each result."""
     calls = {call.id: call for turn in turns for call in turn.calls}
     return [_quoted(result, calls.get(result.call_id), directory) for result in results]
 
 
 def _quoted(result: ToolResult, call: ToolCall | None, directory: str) -> str:
     name = result.name or (call.name if call is not None else "") or "The tool"
-    text = shortened(_read(result))
+    text = shortened(_text_of(result))
     if result.is_error:
         return f"{name} failed: {text}"
-    if not prompt_cues.only_looks(name) and not _has_command(call):
+    if not prompt_cues.only_reads(name) and not _has_command(call):
         return f"{name}: {text}" if text else f"{name} is done: its result is empty."
     label = next(_sources(call, directory), name) if call is not None else name
     return f"{label} says: {text}" if text else f"{label} says nothing: its result is empty."
 
 
 def _sources(call: ToolCall, directory: str) -> Iterator[str]:
-    """The file or the address that a call was about."""
+    """The file or URL of a call."""
     for name, value in (call.arguments or {}).items():
         cue = prompt_cues.last_word(name)
         if not isinstance(value, str) or not value or len(value) > MAX_LABEL:
@@ -55,7 +55,7 @@ def _has_command(call: ToolCall | None) -> bool:
     return call is not None and any(prompt_cues.last_word(name) in prompt_cues.COMMAND for name in call.arguments or {})
 
 
-def _read(result: ToolResult) -> str:
+def _text_of(result: ToolResult) -> str:
     """The text of a result, without what coding agents put around it."""
     text = result.text or (compact(result.result) if result.result is not None else "")
     text = prompt_cues.without_reminders(text)

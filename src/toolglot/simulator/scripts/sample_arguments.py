@@ -1,7 +1,7 @@
 """Arguments that satisfy a tool's schema, made without a model.
 
-Law: what is returned was held against the schema and agrees; the same schema gives the same arguments; work is
-bounded. Where no value is found, the answer is None and the tool is not called.
+Law: arguments are validated against the schema before they are returned; the same schema gives the same arguments; work
+is bounded. If no value is found, the result is None and the tool is not called.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from toolglot.arguments import Validator
 from toolglot.errors import InputError
 from toolglot.jsontext import local_reference
 
-MOST_VALUES: Final = 2_000
-"""Values that are made for one schema, at most."""
-DEEPEST: Final = 24
-LONGEST: Final = 10_000
-"""Characters of a text, items of an array: no schema gets more."""
+MAX_VALUES: Final = 2_000
+"""Values that are made for one schema."""
+MAX_DEPTH: Final = 24
+MAX_LENGTH: Final = 10_000
+"""Characters of a string, items of an array."""
 
 Schema = dict[str, Any]
 
@@ -40,7 +40,7 @@ _FORMATS: Final = {
     "json-pointer": "/a",
     "byte": "YQ==",
 }
-_TRIED: Final = (
+_CANDIDATES: Final = (
     *("a", "A", "0", "1", "abc", "ABC", "Bonn", "a1", "A1", "a-b", "a_b", "a.b", "a/b", "abc-123", "ABC-123"),
     *(
         "2026-01-31",
@@ -67,7 +67,7 @@ _TRIED: Final = (
     ),
     *("DE", "EUR", "3f2b8c1e-5d4a-4e6b-9c7d-0a1b2c3d4e5f", "192.0.2.1", "0x1f", "deadbeef", "true", "-1", "A1B2C3"),
 )
-"""Texts that are tried on a pattern."""
+"""Strings that are tried on a pattern."""
 _CLASSES: Final = re.compile(
     r"\^?((?:[\w .:/#@+-]|\\[.\-/+])*)(\[[^\[\]]+\]|\\[dw])(?:\{(\d+)(?:,\d*)?\}|[+*])?((?:[\w .:/#@+-]|\\[.\-/+])*)\$?"
 )
@@ -76,7 +76,7 @@ _LETTERS: Final = "abc0123456789ABCdefghijklmnopqrstuvwxyzDEFGHIJKLMNOPQRSTUVWXY
 
 
 def sample(schema: Schema | None) -> dict[str, Any] | None:
-    """Arguments for a schema: the required ones, or all where those alone do not do; None if none are found."""
+    """Arguments for a schema: the required ones, or all if those are not enough; None if none are found."""
     root: Schema = schema if schema is not None else {}
     try:
         validator = Validator(root)
@@ -84,10 +84,10 @@ def sample(schema: Schema | None) -> dict[str, Any] | None:
         return None
     for is_whole in (False, True):
         try:
-            made = _Maker(root, is_whole=is_whole).value({"type": "object", **root})
+            made = _ValueMaker(root, is_whole=is_whole).value({"type": "object", **root})
             if isinstance(made, dict) and not validator.mismatches(made):
                 return made
-        except (_NothingFoundError, InputError, OverflowError):  # the last: a number that is too large to reckon with
+        except (_NothingFoundError, InputError, OverflowError):  # the last: a number that is too large for arithmetic
             continue
     return None
 
@@ -107,40 +107,40 @@ class _NothingFoundError(Exception):
     """No value is known."""
 
 
-class _Maker:
+class _ValueMaker:
     def __init__(self, root: Schema, *, is_whole: bool) -> None:
         self.root = root
         self.is_whole = is_whole
-        self.left = MOST_VALUES
+        self.left = MAX_VALUES
 
     def value(self, schema: Any, depth: int = 0) -> Any:
         self.left -= 1
-        if self.left < 0 or depth > DEEPEST or schema is False:
+        if self.left < 0 or depth > MAX_DEPTH or schema is False:
             raise _NothingFoundError
         if not isinstance(schema, dict):
             return "a"
         plain = self._resolved(schema, depth)
-        for given in _given(plain):
-            return given
+        for value in _named_values(plain):
+            return value
         for keyword in ("anyOf", "oneOf"):
             if isinstance(plain.get(keyword), list):
                 return self._branch(plain, keyword, depth)
-        return self._typed(plain, depth)
+        return self._value_of_type(plain, depth)
 
     def _resolved(self, schema: Schema, depth: int) -> Schema:
-        """The schema with what it refers to and what it joins laid into it."""
+        """The schema with its references and `allOf` merged into it."""
         plain = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
         parts = list(schema.get("allOf") or ()) if isinstance(schema.get("allOf"), list) else []
         if "$ref" in schema:
             parts.insert(0, local_reference(self.root, schema["$ref"]))
         for part in parts:
-            if not isinstance(part, dict) or depth > DEEPEST:
+            if not isinstance(part, dict) or depth > MAX_DEPTH:
                 raise _NothingFoundError
             plain = _merged(self._resolved(part, depth + 1), plain)
         return plain
 
     def _branch(self, schema: Schema, keyword: str, depth: int) -> Any:
-        """The first branch that has a value; null only where nothing else is."""
+        """A value of the first branch that has one; null comes last."""
         base = {key: value for key, value in schema.items() if key != keyword}
         for branch in sorted((branch for branch in schema[keyword] if branch is not False), key=_is_null):
             try:
@@ -149,7 +149,7 @@ class _Maker:
                 continue
         raise _NothingFoundError
 
-    def _typed(self, schema: Schema, depth: int) -> Any:
+    def _value_of_type(self, schema: Schema, depth: int) -> Any:
         kind = kind_of(schema)
         if kind == "object":
             return self._object(schema, depth)
@@ -166,13 +166,13 @@ class _Maker:
     def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
         properties = _table(schema, "properties")
         wanted = [key for key in schema.get("required") or () if isinstance(key, str)]
-        least = schema.get("minProperties")
+        minimum = schema.get("minProperties")
         others = [key for key in properties if key not in wanted]
-        count = len(others) if self.is_whole else max(least - len(wanted), 0) if isinstance(least, int) else 0
+        count = len(others) if self.is_whole else max(minimum - len(wanted), 0) if isinstance(minimum, int) else 0
         names = list(dict.fromkeys([*wanted, *others[:count]]))
         rest = schema.get("additionalProperties", True)
         made = {}
-        for name in names[:LONGEST]:
+        for name in names[:MAX_LENGTH]:
             try:
                 made[name] = self.value(properties.get(name, rest), depth + 1)
             except _NothingFoundError:
@@ -183,17 +183,17 @@ class _Maker:
     def _array(self, schema: Schema, depth: int) -> list[Any]:
         firsts = schema.get("prefixItems")
         firsts = firsts if isinstance(firsts, list) else []
-        least = schema.get("minItems")
-        count = max(least if isinstance(least, int) else 0, 1 if self.is_whole else 0)
-        if count > LONGEST:
+        minimum = schema.get("minItems")
+        count = max(minimum if isinstance(minimum, int) else 0, 1 if self.is_whole else 0)
+        if count > MAX_LENGTH:
             raise _NothingFoundError
         kinds = [*firsts[:count], *[schema.get("items", True)] * (count - len(firsts))]
         items = [self.value(kind, depth + 1) for kind in kinds]
-        return [_varied(item, place) for place, item in enumerate(items)] if schema.get("uniqueItems") else items
+        return [_varied(item, index) for index, item in enumerate(items)] if schema.get("uniqueItems") else items
 
 
-def _given(schema: Schema) -> Iterator[Any]:
-    """Values that the schema itself names."""
+def _named_values(schema: Schema) -> Iterator[Any]:
+    """Values that the schema itself has."""
     if "const" in schema:
         yield schema["const"]
     if isinstance(schema.get("enum"), list) and schema["enum"]:
@@ -205,7 +205,7 @@ def _given(schema: Schema) -> Iterator[Any]:
 
 
 def _merged(first: Schema, second: Schema) -> Schema:
-    """Both schemas in one, as far as that is simple."""
+    """Both schemas in one, in simple cases."""
     joined = {**first, **second}
     if "properties" in first and "properties" in second:
         table, other = _table(first, "properties"), _table(second, "properties")
@@ -239,33 +239,33 @@ _HINTS: Final = (
 
 
 def kind_of(schema: Schema) -> str:
-    said = schema.get("type")
-    if isinstance(said, list):
-        said = next((kind for kind in said if kind != "null"), "null")
-    if isinstance(said, str):
-        return said.lower()
+    type = schema.get("type")
+    if isinstance(type, list):
+        type = next((kind for kind in type if kind != "null"), "null")
+    if isinstance(type, str):
+        return type.lower()
     return next((kind for kind, words in _HINTS if any(word in schema for word in words)), "string")
 
 
 def _text(schema: Schema) -> str:
-    least, most = schema.get("minLength"), schema.get("maxLength")
-    low = least if isinstance(least, int) else 0
-    high = most if isinstance(most, int) else LONGEST
-    if low > LONGEST:
+    minimum, maximum = schema.get("minLength"), schema.get("maxLength")
+    low = minimum if isinstance(minimum, int) else 0
+    high = maximum if isinstance(maximum, int) else MAX_LENGTH
+    if low > MAX_LENGTH:
         raise _NothingFoundError
     pattern, format = schema.get("pattern"), schema.get("format")
     if isinstance(pattern, str):
-        return _matching(pattern, low, high)
+        return _matching_text(pattern, low, high)
     if isinstance(format, str) and format in _FORMATS:
         return _FORMATS[format]
     return ("Bonn" + "a" * low)[: max(low, min(4, high))]
 
 
-def _matching(pattern: str, low: int, high: int) -> str:
-    """A text of a pattern, out of those that are tried and those that a simple pattern spells out."""
+def _matching_text(pattern: str, low: int, high: int) -> str:
+    """A string that matches a pattern: one that a simple pattern spells out, or one of a list."""
     # The validator's patterns take bounded time, which Python's do not.
     wanted = Validator({"properties": {"text": {"pattern": pattern}}})
-    for text in (*_spelled(pattern, low), *_TRIED, *((text * low)[:low] for text in _TRIED if low)):
+    for text in (*_spelled(pattern, low), *_CANDIDATES, *((text * low)[:low] for text in _CANDIDATES if low)):
         if low <= len(text) <= high and not wanted.mismatches({"text": text}):
             return text
     raise _NothingFoundError
@@ -279,7 +279,7 @@ def _spelled(pattern: str, low: int) -> Iterator[str]:
     letter = next((letter for letter in _LETTERS if re.fullmatch(letters, letter)), "")
     around = [text.replace("\\", "") for text in (before, after)]
     for size in (int(count or 1), low - sum(map(len, around))):
-        yield around[0] + letter * min(max(size, 0), LONGEST) + around[1]
+        yield around[0] + letter * min(max(size, 0), MAX_LENGTH) + around[1]
 
 
 def _number(schema: Schema, *, is_whole: bool) -> int | float:
@@ -310,8 +310,8 @@ def _is_within(value: float, low: float | None, over: float | None, high: float 
     )
 
 
-def _varied(item: Any, place: int) -> Any:
-    """An item that is not like the others of its array."""
+def _varied(item: Any, index: int) -> Any:
+    """An item that differs from the others of its array."""
     if isinstance(item, str):
-        return f"{item}{place}" if place else item
-    return item + place if isinstance(item, int | float) and not isinstance(item, bool) else item
+        return f"{item}{index}" if index else item
+    return item + index if isinstance(item, int | float) and not isinstance(item, bool) else item

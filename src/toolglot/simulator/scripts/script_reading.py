@@ -1,7 +1,7 @@
 """A script from a plain value, or from a file of JSON, TOML or YAML.
 
-Law: what would be understood in part, or never be used, is told: by an error that says where and what may stand there,
-or, where it does no harm, by a note.
+Law: what cannot be understood in full, or is never used, is reported: by an error that says where and what is possible
+there, or by a note if it does no harm.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from toolglot.conversation import StopReason, Usage
 from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.jsontext import clone, parse
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.replies.faults import LARGEST, number, one_of, read_fault, whole
-from toolglot.simulator.scripts.script import LONGEST_PACE, MOST_CALLS, CallSpec, ReplySpec, Script, ScriptRule, When
+from toolglot.simulator.replies.faults import MAX_NUMBER, integer, number, one_of, read_fault
+from toolglot.simulator.scripts.script import MAX_CALLS, MAX_PACE, CallSpec, ReplySpec, Script, ScriptRule, When
 
-MOST_RULES: Final = 10_000
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_RULES: Final = 10_000
+MAX_BYTES: Final = 4 * 1024 * 1024
 
 ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str]
 """A script, its plain value, or the name of a file that has it."""
@@ -47,9 +47,9 @@ _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith
 _KEYS: Final[dict[type[Struct], tuple[str, ...]]] = {Usage: _COUNTS}
 """The keys of a part, where they are not all of its fields."""
 _TYPES: Final = {
-    "int": "a whole number",
+    "int": "an integer",
     "float": "a number",
-    "str": "a text",
+    "str": "a string",
     "bool": "true or false",
     "object": "an object",
     "array": "a list",
@@ -58,47 +58,50 @@ _TYPES: Final = {
 
 
 def script_from(source: ScriptSource) -> Script:
-    """A script, whichever way it is given."""
+    """A script from any of its sources."""
     return read_script(source) if isinstance(source, str | os.PathLike) else script_of(source)
 
 
 def script_of(value: Script | Mapping[str, Any]) -> Script:
     """A script from its plain value, checked."""
     if isinstance(value, Script):
-        _converted(_plain(value))
-        return _checked(value)
+        _convert(_plain(value))
+        _check(value)
+        return value
     if not isinstance(value, Mapping):
         hint = 'such as {"rules": [{"reply": {"text": "Hello"}}]}, or the name of a file'
         raise InputError(f"expected a script, got {quote(value)}", path="script", hint=hint)
-    return _checked(_converted(dict(value)))
+    script = _convert(dict(value))
+    _check(script)
+    return script
 
 
 def _plain(script: Script) -> Any:
-    """Values of any type can be put into a script by hand: as plain values they are checked like any others."""
+    """A script made in code can have values of any type. As plain values they are checked like any others."""
     try:
         return msgspec.to_builtins(script)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"a script has plain values only: {error}") from None
 
 
-def _converted(value: dict[Any, Any]) -> Script:
+def _convert(value: dict[Any, Any]) -> Script:
     _check_keys(value, Script, "$")
     try:
         return msgspec.convert(value, Script)
     except (msgspec.ValidationError, ValueError, TypeError, RecursionError) as error:
-        message, _, place = str(error).partition(" - at `")
-        path = place.rstrip("`") or "$"
-        kind, is_enum, given = message.partition("Invalid enum value ")
-        if is_enum and not kind:
-            hint = one_of(given.strip("'"), get_args(StopReason))
-            raise InputError(f"there is no reason to stop {given}", path=path, hint=hint) from None
+        message, _, where = str(error).partition(" - at `")
+        path = where.rstrip("`") or "$"
+        before, is_enum, name = message.partition("Invalid enum value ")
+        if is_enum and not before:
+            hint = one_of(name.strip("'"), get_args(StopReason))
+            raise InputError(f"unknown stop reason {name}", path=path, hint=hint) from None
         raise InputError(_in_words(message), path=path, hint="see docs/simulator.md") from None
 
 
 def _in_words(message: str) -> str:
-    """The types of an error as people call them."""
-    spoken = re.sub(r"`([a-z |]+)`", lambda found: " or ".join(map(_type_in_words, found[1].split(" | "))), message)
-    return spoken[:1].lower() + spoken[1:]
+    """The message, with plain words for the types."""
+    text = re.sub(r"`([a-z |]+)`", lambda found: " or ".join(map(_type_in_words, found[1].split(" | "))), message)
+    return text[:1].lower() + text[1:]
 
 
 def _type_in_words(name: str) -> str:
@@ -106,59 +109,58 @@ def _type_in_words(name: str) -> str:
 
 
 def _check_keys(value: Any, part: type[Struct], path: str) -> None:
-    """Every key is one that is known; types are checked later."""
+    """Refuse unknown keys; types are checked later."""
     known = _KEYS.get(part, part.__struct_fields__)
     for key, inner in value.items() if isinstance(value, Mapping) else ():
         if key not in known:
-            raise InputError(f"there is no key {quote(key)} here", path=path, hint=one_of(key, known))
+            raise InputError(f"unknown key {quote(key)}", path=path, hint=one_of(key, known))
         below = _PARTS.get(part, {}).get(key)
         if below is None:
             continue
         _check_keys(inner, below, f"{path}.{key}")
-        for place, entry in enumerate(inner if isinstance(inner, list | tuple) else ()):
-            _check_keys(entry, below, f"{path}.{key}[{place}]")
+        for index, entry in enumerate(inner if isinstance(inner, list | tuple) else ()):
+            _check_keys(entry, below, f"{path}.{key}[{index}]")
 
 
-# --- what types do not say --------------------------------------------------------------------------
+# --- what types cannot check ------------------------------------------------------------------------
 
 
-def _checked(script: Script) -> Script:
-    if len(script.rules) > MOST_RULES:
-        raise InputError(f"more than {MOST_RULES} rules", path="$.rules")
-    whole(script.chunk, "$.chunk", least=1)
-    whole(script.bytes, "$.bytes")
-    number(script.pace, "$.pace", LONGEST_PACE)
-    for place, key in enumerate(script.keys):
+def _check(script: Script) -> None:
+    if len(script.rules) > MAX_RULES:
+        raise InputError(f"more than {MAX_RULES} rules", path="$.rules")
+    integer(script.chunk, "$.chunk", minimum=1)
+    integer(script.bytes, "$.bytes")
+    number(script.pace, "$.pace", MAX_PACE)
+    for index, key in enumerate(script.keys):
         if not key.strip():
-            raise InputError("expected a key that is not empty", path=f"$.keys[{place}]")
-    for place, rule in enumerate(script.rules):
-        _check_rule(rule, f"$.rules[{place}]")
-    return script
+            raise InputError("expected a key that is not empty", path=f"$.keys[{index}]")
+    for index, rule in enumerate(script.rules):
+        _check_rule(rule, f"$.rules[{index}]")
 
 
 def _check_rule(rule: ScriptRule, path: str) -> None:
     if rule.times is not None:
-        whole(rule.times, f"{path}.times", least=1)
+        integer(rule.times, f"{path}.times", minimum=1)
     if rule.reply is None and not rule.replies and rule.fault == "":
-        raise InputError("a rule has a reply, replies or a fault", path=path)
+        raise InputError("a rule needs a reply, replies or a fault", path=path)
     if rule.reply is not None and rule.replies:
-        raise InputError("a rule has a reply or replies, not both", path=path)
+        raise InputError("a rule can have a reply or replies, not both", path=path)
     if rule.fault != "":
         read_fault(rule.fault, path=f"{path}.fault")
     if rule.reply is not None:
         _check_reply(rule.reply, f"{path}.reply")
-    for place, reply in enumerate(rule.replies):
-        _check_reply(reply, f"{path}.replies[{place}]")
+    for index, reply in enumerate(rule.replies):
+        _check_reply(reply, f"{path}.replies[{index}]")
     _check_when(rule.when, f"{path}.when")
 
 
 def _check_when(when: When, path: str) -> None:
     for name, count in (("results", when.results), ("turn", when.turn)):
         if count is not None:
-            whole(count, f"{path}.{name}")
+            integer(count, f"{path}.{name}")
     if when.provider is not None and when.provider not in _TARGETS:
-        meant = _meant(when.provider)
-        close = (meant,) if meant in _TARGETS else None
+        target = _resolve(when.provider)
+        close = (target,) if target in _TARGETS else None
         raise unknown_name("provider", when.provider, _TARGETS, suggestions=close, path=f"{path}.provider")
     if when.matches is not None:
         try:
@@ -167,8 +169,8 @@ def _check_when(when: When, path: str) -> None:
             raise InputError(f"not a regular expression: {error}", path=f"{path}.matches") from None
 
 
-def _meant(provider: str) -> str:
-    """The target that a name stands for elsewhere: `google` is gemini."""
+def _resolve(provider: str) -> str:
+    """The target that a name is an alias of: `google` is gemini."""
     try:
         return profiles.get(provider).name
     except InputError:
@@ -178,39 +180,39 @@ def _meant(provider: str) -> str:
 def _check_reply(reply: ReplySpec, path: str) -> None:
     calls = reply.calls
     if isinstance(calls, int):
-        whole(calls, f"{path}.calls", MOST_CALLS)
-    elif len(calls) > MOST_CALLS:
-        raise InputError(f"expected at most {MOST_CALLS} calls", path=f"{path}.calls")
+        integer(calls, f"{path}.calls", MAX_CALLS)
+    elif len(calls) > MAX_CALLS:
+        raise InputError(f"expected at most {MAX_CALLS} calls", path=f"{path}.calls")
     else:
-        for place, call in enumerate(calls):
-            _check_json(call, f"{path}.calls[{place}].arguments")
+        for index, call in enumerate(calls):
+            _check_json(call, f"{path}.calls[{index}].arguments")
     for name in _COUNTS if reply.usage is not None else ():
         count = getattr(reply.usage, name)
         if count is not None:
-            whole(count, f"{path}.usage.{name}", LARGEST**2)
+            integer(count, f"{path}.usage.{name}", MAX_NUMBER**2)
 
 
 def _check_json(call: CallSpec, path: str) -> None:
-    """YAML and TOML have values that JSON has not, such as dates; a text is sent as it is."""
+    """Refuse values that YAML and TOML have and JSON has not, such as dates; a string is sent as it is."""
     if isinstance(call.arguments, str):
         return
     changes = clone(call.arguments, path=path, text=str).changes
     if changes:
-        hint = "put it in quotes, if a text is meant"
-        raise InputError(f"not a value of JSON: {changes[0].reason}", path=changes[0].path, hint=hint)
+        hint = "put it in quotes if it should be a string"
+        raise InputError(f"not a JSON value: {changes[0].reason}", path=changes[0].path, hint=hint)
 
 
 def notes_of(script: Script) -> tuple[str, ...]:
-    """What is allowed, but is hardly meant: rules that are never reached."""
+    """What is allowed, but probably a mistake: rules that are never reached."""
     notes: list[str] = []
-    holds: dict[When, int] = {}
-    for place, rule in enumerate(script.rules):
-        before = holds.get(When(), holds.get(rule.when))
+    reached: dict[When, int] = {}
+    for index, rule in enumerate(script.rules):
+        before = reached.get(When(), reached.get(rule.when))
         if before is not None:
-            fits = "fits every request" if script.rules[before].when == When() else "fits the same requests"
-            notes.append(f"rules[{place}] is never reached: rules[{before}] before it {fits}")
+            reason = "matches every request" if script.rules[before].when == When() else "matches the same requests"
+            notes.append(f"rules[{index}] is never reached: rules[{before}] before it {reason}")
         elif rule.times is None:
-            holds[rule.when] = place
+            reached[rule.when] = index
     return tuple(notes)
 
 
@@ -222,14 +224,14 @@ def read_script(path: str | os.PathLike[str]) -> Script:
     name = str(os.fspath(path))
     try:
         with Path(name).open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
+            data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        hint = "the name of a file; or give the script as a value, not as a text"
+        hint = "expected the name of a file, or the script as a value, not as a string"
         raise InputError(f"cannot be read: {reason}", path=name, hint=hint) from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"larger than {MOST_BYTES} bytes", path=name)
-    value = _value(data, name)
+    if len(data) > MAX_BYTES:
+        raise InputError(f"larger than {MAX_BYTES} bytes", path=name)
+    value = _parse(data, name)
     if not isinstance(value, dict):
         raise InputError(f"expected an object with rules, got {quote(value)}", path=name)
     try:
@@ -238,19 +240,23 @@ def read_script(path: str | os.PathLike[str]) -> Script:
         raise InputError(error.message, path=f"{name}: {error.path}", hint=error.hint) from None
 
 
-def _value(data: bytes, name: str) -> Any:
-    ending = Path(name).suffix.lower()
+def _parse(data: bytes, name: str) -> Any:
+    suffix = Path(name).suffix.lower()
     try:
-        if ending in (".yaml", ".yml"):
+        if suffix in (".yaml", ".yml"):
             return _yaml(data, name)
-        if ending == ".toml":
+        if suffix == ".toml":
             return tomllib.loads(data.decode())
         return parse(data, path=name).value
     except InputError as error:
-        hint = error.hint if ending in (".yaml", ".yml") else "a script is JSON, or .toml or .yaml by its name"
+        hint = (
+            error.hint
+            if suffix in (".yaml", ".yml")
+            else "a script is JSON, or TOML or YAML if its name ends in .toml or .yaml"
+        )
         raise InputError(error.message, path=error.path, hint=hint) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {error}", path=name, hint="this is not TOML") from None
+        raise InputError(f"cannot be read: {error}", path=name, hint="it is not TOML") from None
 
 
 def _yaml(data: bytes, name: str) -> Any:

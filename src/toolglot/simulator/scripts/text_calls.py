@@ -1,4 +1,4 @@
-"""Calls as models write them in text, where nothing takes them out of it: what the fault `text_dialect` shows."""
+"""Tool calls as models write them in text, for the fault `text_dialect`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolglot.jsontext import compact
 
 
 class TextCall(Protocol):
-    """A call, as far as its text needs it."""
+    """What the text of a call needs."""
 
     @property
     def name(self) -> str: ...

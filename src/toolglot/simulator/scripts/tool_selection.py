@@ -1,9 +1,9 @@
 """Which tool a simulated model calls for a prompt, and with which arguments.
 
-The tool whose name and description share most words with the prompt; a name weighs more than a description, of which
-only the beginning is read. A tool that changes something is called where that is ordered, one that starts other agents
-where it is named. Arguments come from the prompt where they can (`prompt_cues.py`), and from the schema
-(`sample_arguments.py`) where they cannot: required ones always get a value, optional ones only on a cue.
+It is the tool whose name and description share most words with the prompt; the name counts more than the description,
+of which only the beginning is read. A tool that changes something is called only if the prompt asks for a change, one
+that starts other agents only if the prompt names it. Arguments come from the prompt if possible (`prompt_cues.py`),
+else from the schema (`sample_arguments.py`): required ones always get a value, optional ones only on a cue.
 
 Law: arguments agree with their schema; the same prompt and tools give the same calls; work is bounded by the number of
 tools and `MAX_TRIED` schemas.
@@ -32,14 +32,14 @@ MAX_TRIED: Final = 8
 MAX_ARGUMENTS: Final = 48
 """Properties of a schema that are filled from a prompt."""
 DESCRIPTION: Final = 200
-"""Characters of a description that are read: what a tool is for stands first."""
+"""Characters of a description that are read: its beginning says what the tool is for."""
 _NAME_WEIGHT: Final = 24
 _SHELL_SCORE: Final = 15
-"""A shell that could do it comes before a tool of which half the name fits, and after one that is made for it."""
+"""A shell comes before a tool whose name matches by half, and after one whose name matches."""
 _ENOUGH_WORDS: Final = 2
-"""Words of a description that must be shared where the name shares none."""
-_KIN: Final = frozenset(map(prompt_cues.stem, ("write", "edit")))
-"""One may serve for the other."""
+"""Words that prompt and description must share if prompt and name share none."""
+_SIMILAR: Final = frozenset(map(prompt_cues.stem, ("write", "edit")))
+"""Either may do the work of the other."""
 
 
 class Filled(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Filled(Struct, frozen=True):
 
     arguments: dict[str, Any]
     guessed: tuple[str, ...] = ()
-    """Required ones of which the prompt says nothing, and for which no number, no boolean and no default serves."""
+    """Required ones that the prompt does not have, and that are not a number, a boolean or a default."""
 
 
 class Picker:
@@ -79,26 +79,26 @@ class Picker:
         return score + described if score or described >= _ENOUGH_WORDS else 0
 
     def _is_named(self, name: str) -> bool:
-        """Whether the prompt names a tool: as it is written, or all words of a name that has several."""
+        """Whether the prompt has the name of a tool: as it is written, or all its words if there are several."""
         if re.search(rf"(?<!\w){re.escape(name[:DESCRIPTION])}(?![\w:])", self.prompt.plain):
             return True
         words = prompt_cues.words_of(name[:DESCRIPTION])
         return len(words) > 1 and words <= prompt_cues.words_of(self.prompt.plain)
 
     def _does_otherwise(self, name: str) -> bool:
-        """Whether a tool changes what is only to be looked at, or the other way round."""
-        does, asked = prompt_cues.deeds_of(name), self.prompt.deeds
-        does |= _KIN if does & _KIN else frozenset()
-        return bool(does) and not does & asked and bool((does | asked) & prompt_cues.CHANGES)
+        """Whether a tool changes something and the prompt only reads, or the other way round."""
+        does, wanted = prompt_cues.actions_of(name), self.prompt.actions
+        does |= _SIMILAR if does & _SIMILAR else frozenset()
+        return bool(does) and not does & wanted and bool((does | wanted) & prompt_cues.CHANGES)
 
-    def filled(self, schema: Schema | None) -> list[Filled]:
-        """Arguments for a schema, one for each file or address that the prompt names; none if nothing satisfies it."""
+    def fill(self, schema: Schema | None) -> list[Filled]:
+        """Arguments for a schema, one set for each file or URL of the prompt; none if nothing satisfies it."""
         arguments = sample(schema)
         if arguments is None:
             return []
-        return list(self._filled(schema or {}, arguments))
+        return list(self._fill_each(schema or {}, arguments))
 
-    def _filled(self, schema: Schema, arguments: dict[str, Any]) -> Iterator[Filled]:
+    def _fill_each(self, schema: Schema, arguments: dict[str, Any]) -> Iterator[Filled]:
         values = _Values(self.prompt, schema, self.directory)
         required = [name for name in arguments if name in _names(schema.get("required"))]
         try:
@@ -128,7 +128,7 @@ class _Values:
         self._used: set[str] = set()
 
     def fill(self, arguments: dict[str, Any], required: Sequence[str], validator: Validator) -> set[str]:
-        """Put values of the prompt into arguments, as far as they agree with the schema. Which ones were put there."""
+        """Put values of the prompt into arguments if the schema allows them. Returns the names of these arguments."""
         found: set[str] = set()
         order = [*(name for name in required if name in self.properties), *self.properties]
         for name in dict.fromkeys(order):
@@ -141,15 +141,15 @@ class _Values:
         return found
 
     def others(self, found: set[str]) -> Iterator[dict[str, Any]]:
-        """The same argument for each further file or address: several calls of a tool that takes one."""
+        """The same argument for each further file or URL: several calls of a tool that takes one."""
         for cues, values in ((prompt_cues.PATH, self.prompt.paths), (prompt_cues.URL, self.prompt.urls)):
             names = [name for name in found if prompt_cues.last_word(name) in cues and self._is(name, "string")]
             if len(names) == 1 and not any(self._is(name, "array") for name in found):
-                placed = {self._placed(names[0], value): value for value in values}
-                yield from ({names[0]: whole} for whole, value in placed.items() if not {whole, value} & self._used)
+                paths = {self._full_path(names[0], value): value for value in values}
+                yield from ({names[0]: whole} for whole, value in paths.items() if not {whole, value} & self._used)
 
     def is_free(self, name: str) -> bool:
-        """Whether a value that was made up would mean something that nobody said."""
+        """Whether a guess for it would add something that the user did not write."""
         schema = self.properties.get(name, {})
         is_known = any(key in schema for key in ("const", "enum", "default"))
         return not is_known and not ({"number", "integer", "boolean", "null"} & set(_kinds(schema)))
@@ -162,25 +162,25 @@ class _Values:
     def _candidates(self, name: str, *, is_required: bool) -> Iterator[Any]:
         schema = self.properties[name]
         kinds = _kinds(schema)
-        said = self.prompt.named(name)
+        named = self.prompt.named(name)
         choices = _choices(schema)
         if choices:
-            words = prompt_cues.words_of(self.prompt.text) | {said.lower()}
-            yield from (choice for choice in choices if _is_said(choice, words, self.prompt.wanted))
+            words = prompt_cues.words_of(self.prompt.text) | {named.lower()}
+            yield from (choice for choice in choices if _is_chosen(choice, words, self.prompt.wanted))
             return
         if "boolean" in kinds:
-            yield from self._booleans(name, said, is_required=is_required)
+            yield from self._booleans(name, named, is_required=is_required)
         if "number" in kinds or "integer" in kinds:
             yield from self._numbers(name, is_required=is_required)
         if "array" in kinds:
             yield from self._arrays(name, is_required=is_required)
         if "string" in kinds:
-            yield from [said] if said else []
+            yield from [named] if named else []
             yield from (text for text in self._strings(name, is_required=is_required) if text not in self._used)
 
-    def _booleans(self, name: str, said: str, *, is_required: bool) -> Iterator[bool]:
-        if said.lower() in ("true", "yes", "on", "false", "no", "off"):
-            yield said.lower() in ("true", "yes", "on")
+    def _booleans(self, name: str, named: str, *, is_required: bool) -> Iterator[bool]:
+        if named.lower() in ("true", "yes", "on", "false", "no", "off"):
+            yield named.lower() in ("true", "yes", "on")
         words = prompt_cues.words_of(name)
         if words and words <= prompt_cues.words_of(self.prompt.wanted):
             yield True
@@ -201,7 +201,7 @@ class _Values:
         kinds = _kinds(self._resolved(items) if isinstance(items, dict) else {})
         cue = prompt_cues.last_word(name)
         if cue in prompt_cues.COMMAND and self.prompt.command:
-            with contextlib.suppress(ValueError):  # a quote that nobody closed
+            with contextlib.suppress(ValueError):  # an open quote
                 yield shlex.split(self.prompt.command)
         elif "string" in kinds:
             values = [*dict.fromkeys(self._strings(name, is_required=True))][:MAX_VALUES]
@@ -215,18 +215,18 @@ class _Values:
         if cue in prompt_cues.COMMAND:
             yield from filter(None, [prompt.command])
         elif cues & prompt_cues.FOLDER:
-            yield from (self._placed(name, path) for path in prompt.paths)
-            yield from [self._placed(name, ".")] if is_required else []
+            yield from (self._full_path(name, path) for path in prompt.paths)
+            yield from [self._full_path(name, ".")] if is_required else []
         elif cue in prompt_cues.PATH:
-            yield from (self._placed(name, path) for path in prompt.paths)
+            yield from (self._full_path(name, path) for path in prompt.paths)
         elif cue in prompt_cues.URL:
             yield from prompt.urls
         elif is_required:
             yield from (text for text in prompt.quoted if text not in prompt.paths)
-            yield from filter(None, self._spoken(cue))
+            yield from filter(None, self._unquoted(cue))
 
-    def _spoken(self, cue: str) -> Iterator[str]:
-        """Parts of the prompt that nobody put in quotes."""
+    def _unquoted(self, cue: str) -> Iterator[str]:
+        """Parts of the prompt that are not in quotes."""
         prompt = self.prompt
         if cue in prompt_cues.FORMULA:
             yield prompt.formula
@@ -245,13 +245,13 @@ class _Values:
             yield from prompt.names
             yield prompt.after("in", "for", "of", "about", "at", "on")
 
-    def _placed(self, name: str, path: str) -> str:
-        """A path as an argument wants it: absolute where its name or its description says so."""
+    def _full_path(self, name: str, path: str) -> str:
+        """A path for an argument: absolute if its name or description says so."""
         description = self.properties[name].get("description")
         is_absolute = "absolute" in name.lower() or (
             isinstance(description, str) and "absolute" in description[:DESCRIPTION].lower()
         )
-        return prompt_cues.joined(self.directory, path) if is_absolute else path
+        return prompt_cues.join_path(self.directory, path) if is_absolute else path
 
     def _resolved(self, schema: Any) -> Schema:
         if isinstance(schema, dict) and "$ref" in schema:
@@ -269,7 +269,7 @@ def _names(value: Any) -> frozenset[str]:
 
 
 def _kinds(schema: Schema) -> tuple[str, ...]:
-    """The types that a schema allows, as far as it says them without a way around."""
+    """The types that a schema allows, if it names them directly."""
     branches = [part for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list) for part in schema[key]]
     if branches and "type" not in schema:
         return tuple(kind_of(part) for part in branches[:MAX_VALUES] if isinstance(part, dict))
@@ -282,7 +282,7 @@ def _choices(schema: Schema) -> list[Any]:
     return found[: MAX_VALUES * 8] if isinstance(found, list) else []
 
 
-def _is_said(choice: Any, words: frozenset[str], text: str) -> bool:
+def _is_chosen(choice: Any, words: frozenset[str], text: str) -> bool:
     if not isinstance(choice, str) or not choice:
         return False
     parts = prompt_cues.words_of(choice)

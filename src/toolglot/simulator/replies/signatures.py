@@ -1,8 +1,8 @@
-"""Signatures that the simulator puts on thinking and knows again.
+"""Signatures that the simulator puts on thinking, and checks when it comes back.
 
-A seal says who made it, for which text, at which place and after which prefix, and carries a code over all of that
-which only the same simulator can make. So what comes back is told apart: forged, edited, moved, or sent on after
-another conversation.
+A signature names the model, the content, its position and the prefix before it, with a code over all of them that only
+the same simulator can make. So it can be told whether what comes back was forged, edited, moved, or sent after another
+conversation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CODE: Final = 16
 _LENGTH: Final = len(_MARK) + 1 + 3 * _SHORT + _CODE
 
 
-class Seal(Struct, frozen=True):
-    """What a signature says."""
+class Signature(Struct, frozen=True):
+    """What a signature signs."""
 
-    place: int
+    position: int
     """The ordinal of the thinking in its turn."""
     model: bytes
     prefix: bytes
@@ -38,23 +38,24 @@ def digest(value: Any) -> bytes:
     return hashlib.sha256(canonical(value)).digest()[:_SHORT]
 
 
-class Sealer:
-    """Makes seals and reads them. Another seed or purpose makes others."""
+class Signer:
+    """Makes signatures and reads them. They differ for each seed and purpose."""
 
     def __init__(self, seed: int) -> None:
         self._key = hashlib.sha256(f"toolglot simulator {seed}".encode()).digest()
 
-    def seal(self, purpose: str, *, model: str, content: Any, prefix: Any = None, place: int = 0) -> str:
-        plain = _MARK + bytes([place % 256]) + digest(model) + digest(prefix) + digest(content)
+    def sign(self, purpose: str, *, model: str, content: Any, prefix: Any = None, position: int = 0) -> str:
+        plain = _MARK + bytes([position % 256]) + digest(model) + digest(prefix) + digest(content)
         return base64.b64encode(plain + self._code(purpose, plain)).decode()
 
-    def read(self, purpose: str, signature: str) -> Seal | None:
-        """What a signature says; None for one that was not made here for this purpose."""
+    def read(self, purpose: str, signature: str) -> Signature | None:
+        """What a signature signs; None for one that was not made here for this purpose."""
         try:
             found = base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
             return None
-        # The same bytes can be spelled in other ways; only Google's SDK may, since it writes all bytes for addresses.
+        # Base64 can spell the same bytes in other ways. Only Google's SDK does: it writes bytes in the URL-safe
+        # alphabet.
         spelled = [base64.b64encode(found), *([base64.urlsafe_b64encode(found)] if purpose == "thought" else [])]
         if signature.encode() not in spelled:
             return None
@@ -63,10 +64,10 @@ class Sealer:
             return None
         start = len(_MARK) + 1
         model, prefix, content = (plain[at : at + _SHORT] for at in range(start, start + 3 * _SHORT, _SHORT))
-        return Seal(plain[start - 1], model, prefix, content)
+        return Signature(plain[start - 1], model, prefix, content)
 
-    def mark(self, text: str) -> str:
-        """A short code by which an id is known to be issued here."""
+    def short_code(self, text: str) -> str:
+        """A short code that shows that an id was issued here."""
         return hmac.digest(self._key, text.encode(), "sha256").hex()[:8]
 
     def _code(self, purpose: str, plain: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""A request as the simulator sees it: who is asked, what was said last, and what has come of it since."""
+"""A request that its simulated provider accepts: the last prompt, the results since then, and what ids are made of."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
     """A request that its provider accepts."""
 
     provider: str
-    """As the simulator names it: the prefix of its paths."""
+    """Its name in the simulator: the prefix of its paths."""
     target: str
     profile: Profile
     model: str
     body: dict[str, Any]
     conversation: Conversation
     wants_stream: bool
-    said: str
-    """What the user said last."""
+    prompt: str
+    """The last text of the user."""
     turn: int
-    """How often the user has spoken."""
+    """The number of prompts so far."""
     results: tuple[ToolResult, ...]
-    """What came back from tools since then."""
+    """The results of tools since the last prompt."""
     account: str
-    """Whose request it is."""
-    stem: str
+    """The account that sent it."""
+    id_seed: str
     """A hash of the request, from which ids are made."""
 
     @property
@@ -41,12 +41,12 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def calls_before(self) -> int:
-        """How many calls there are in the conversation."""
+        """The number of calls in the conversation."""
         return sum(len(turn.calls) for turn in self.conversation.turns)
 
     @property
     def thinks(self) -> bool:
-        """Whether the model thinks: as asked for, or as it does by itself."""
+        """Whether the model thinks: as requested, or by default."""
         reasoning, rules = self.conversation.options.reasoning, self.profile.reasoning
         if rules.carrier == "none" or self._is_forced_while_adaptive:
             return False
@@ -55,6 +55,12 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
         if reasoning is not None and reasoning.effort is not None:
             return reasoning.effort != "none"
         return rules.default != "off"
+
+    @property
+    def wants_summary(self) -> bool:
+        """Whether the request wants to see the thinking."""
+        reasoning = self.conversation.options.reasoning
+        return reasoning is not None and reasoning.summary is not None
 
     @property
     def _is_forced_while_adaptive(self) -> bool:
@@ -68,7 +74,7 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
         return next((tool for tool in self.conversation.tools if tool.name == name), None)
 
 
-def ask_of(
+def accepted_request(
     body: dict[str, Any],
     conversation: Conversation,
     *,
@@ -76,9 +82,9 @@ def ask_of(
     profile: Profile,
     stream: bool,
     seed: int,
-    account: str = "",
+    account: str,
 ) -> AcceptedRequest:
-    said, turn, results = _spoken(conversation.turns)
+    prompt, turn, results = _last_prompt(conversation.turns)
     return AcceptedRequest(
         provider=provider,
         target=profile.name,
@@ -87,16 +93,16 @@ def ask_of(
         body=body,
         conversation=conversation,
         wants_stream=stream,
-        said=said,
+        prompt=prompt,
         turn=turn,
         results=results,
         account=account,
-        stem=hash_of(seed, provider, profile.model, _without_stream(body)),
+        id_seed=hash_of(seed, provider, profile.model, _without_stream(body)),
     )
 
 
 def _without_stream(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream has the same ids as the same answer at once."""
+    """A stream has the same ids as the same reply in one piece."""
     return {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
 
 
@@ -104,14 +110,14 @@ def hash_of(*values: Any) -> str:
     return hashlib.sha256(canonical(values)).hexdigest()
 
 
-def _spoken(turns: tuple[Turn, ...]) -> tuple[str, int, tuple[ToolResult, ...]]:
-    said, count = "", 0
+def _last_prompt(turns: tuple[Turn, ...]) -> tuple[str, int, tuple[ToolResult, ...]]:
+    prompt, count = "", 0
     results: list[ToolResult] = []
     for turn in turns:
         if turn.results:
-            # Text beside results is a reminder of the client's, not a new question.
+            # Text beside results is a reminder from the client, not a new prompt.
             results += turn.results
         elif turn.role == "user" and turn.blocks:
-            said, count = turn.text, count + 1
+            prompt, count = turn.text, count + 1
             results = []
-    return said, count, tuple(results)
+    return prompt, count, tuple(results)

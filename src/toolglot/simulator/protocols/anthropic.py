@@ -1,0 +1,186 @@
+"""Anthropic's Messages, as the simulator serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from toolglot.profiles import Profile
+from toolglot.protocols.fields.reading import Fields
+from toolglot.simulator.protocols.base import (
+    BOUND_ELSEWHERE,
+    ReplyContext,
+    SimulatedProtocol,
+    SimulatedRoute,
+    objects,
+    returned_refusal,
+)
+from toolglot.simulator.replies.fault_effects import break_json
+from toolglot.simulator.replies.ids import call_id, letters
+from toolglot.simulator.replies.refusals import Refusal
+from toolglot.simulator.replies.signatures import Signer, digest
+from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse
+from toolglot.simulator.scripts.plan import ReplyPlan
+
+_NAME: Final = "anthropic"
+_CREATED: Final = "2026-01-31T00:00:00Z"
+BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
+_EDITED: Final = (
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
+    "These blocks must remain as they were in the original response."
+)
+_NO_THREADS: Final = Refusal(
+    kind="bad_request",
+    message="thread: message threads are not supported for this request",
+    param="thread",
+    fields={"details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}},
+    rule="threads",
+)
+"""The simulator stores nothing for Anthropic's clients. After this error their SDKs send the whole conversation."""
+
+
+def _prefix(body: Fields, end: int) -> Any:
+    """What thinking can be bound to: system, tools, the messages before its own. Cache markers do not count."""
+    messages = body.get("messages")
+    earlier = messages[:end] if isinstance(messages, list) else []
+    return [_plain(body.get("system")), _plain(body.get("tools")), [_plain(message) for message in earlier]]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {key: _plain(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(plain.get("content"), str):
+        plain["content"] = [{"type": "text", "text": plain["content"]}]
+    return plain
+
+
+def _binding_control(body: Fields, headers: Mapping[str, str]) -> tuple[Refusal | None, bool]:
+    """Whether blocks that are bound elsewhere are dropped, as a request may ask for under a beta header."""
+    thinking = body.get("thinking")
+    binding = thinking.get("block_binding") if isinstance(thinking, dict) else None
+    if not isinstance(binding, dict):
+        return None, False
+    if BINDING_BETA not in headers.get("anthropic-beta", ""):
+        message = "thinking.block_binding: Extra inputs are not permitted"
+        return returned_refusal(message, "thinking.block_binding"), False
+    return None, binding.get("prefix_mismatch_behavior") == "drop_block"
+
+
+def _check_thinking(block: Fields, ordinal: int, signer: Signer, *, is_latest: bool) -> str | None:
+    if block.get("type") == "redacted_thinking":
+        signature, text = signer.read("redacted", str(block.get("data"))), None
+        message = "Invalid `data` in `redacted_thinking` block"
+    else:
+        signature, text = signer.read("thinking", str(block.get("signature"))), block.get("thinking")
+        message = "Invalid `signature` in `thinking` block"
+    if signature is None:
+        return message
+    is_edited = text is not None and signature.content != digest(text)
+    if is_latest and (is_edited or signature.position != ordinal):
+        return _EDITED
+    return message if is_edited else None
+
+
+def _check_binding(block: Fields, prefix: Any, model: str, signer: Signer) -> str | None:
+    """Refuse thinking after another prefix. Thinking of another model is not read, and so not refused."""
+    is_hidden = block.get("type") == "redacted_thinking"
+    purpose, field = ("redacted", "data") if is_hidden else ("thinking", "signature")
+    signature = signer.read(purpose, str(block.get(field)))
+    if signature is None or signature.model != digest(model):
+        return None
+    return BOUND_ELSEWHERE if signature.prefix != digest(prefix) else None
+
+
+class _Anthropic(SimulatedProtocol):
+    routes = (
+        SimulatedRoute(r"/v1/messages", _NAME),
+        SimulatedRoute(r"/v1/messages/count_tokens", _NAME, "count"),
+        SimulatedRoute(r"/v1/models", _NAME, "models", "GET"),
+        SimulatedRoute(r"/v1/models/(?P<model>.+)", _NAME, "model", "GET"),
+    )
+    stop_reasons = {
+        "stop": "end_turn",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+        "filter": "refusal",
+        "pause": "pause_turn",
+        "error": "refusal",
+    }
+
+    def check_request(self, body: Fields) -> Refusal | None:
+        return _NO_THREADS if body.get("thread") is not None else None
+
+    def check_returned(
+        self, body: Fields, profile: Profile, signer: Signer, headers: Mapping[str, str]
+    ) -> Refusal | None:
+        refusal, drops = _binding_control(body, headers)
+        if refusal is not None:
+            return refusal
+        messages = list(objects(body.get("messages")))
+        latest = max((index for index, message in messages if message.get("role") == "assistant"), default=-1)
+        for index, message in messages:
+            thoughts = [
+                (at, block)
+                for at, block in objects(message.get("content"))
+                if block.get("type") in ("thinking", "redacted_thinking")
+            ]
+            for ordinal, (at, block) in enumerate(thoughts):
+                problem = _check_thinking(block, ordinal, signer, is_latest=index == latest)
+                if problem is None and "prefix" in profile.reasoning.bound_to and not drops:
+                    problem = _check_binding(block, _prefix(body, index), profile.model, signer)
+                if problem is not None:
+                    path = f"messages.{index}.content.{at}"
+                    return returned_refusal(f"{path}: {problem}", path)
+        return None
+
+    def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
+        request, usage = context.request, plan.usage
+        content: list[Fields] = []
+        if plan.thinking:
+            prefix = _prefix(request.body, len(request.body["messages"]))
+            signature = context.signer.sign("thinking", model=request.model, content=plan.thinking, prefix=prefix)
+            content.append({"type": "thinking", "thinking": plan.thinking, "signature": signature})
+        if plan.text:
+            content.append({"type": "text", "text": plan.text})
+        for index, call in enumerate(plan.calls):
+            id = call_id(request, index, call.name, "toolu_01", 22)
+            content.append({"type": "tool_use", "id": id, "name": call.name, "input": call.input})
+        return {
+            "id": f"msg_01{letters(request.id_seed, 'reply', 22)}",
+            "type": "message",
+            "role": "assistant",
+            "model": request.model,
+            "content": content,
+            "stop_reason": self.stop_reasons[plan.stop],
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": usage.input_tokens or 0,
+                "cache_creation_input_tokens": usage.cache_write_tokens or 0,
+                "cache_read_input_tokens": usage.cache_read_tokens or 0,
+                "output_tokens": usage.output_tokens or 0,
+                "service_tier": "standard",
+            },
+        }
+
+    def stream_frames(self, job: StreamJob) -> list[bytes]:
+        if not job.has_malformed_arguments:
+            return super().stream_frames(job)
+        events: list[Fields] = [msgspec.json.decode(frame.data) for frame in encoder_frames(job)]
+        pieces = [event["delta"] for event in events if event.get("delta", {}).get("type") == "input_json_delta"]
+        if pieces:
+            pieces[-1]["partial_json"] = break_json(pieces[-1]["partial_json"])
+        return [b"event: %b\n%b" % (event["type"].encode(), sse(event)) for event in events]
+
+    def model_entry(self, name: str, now: int) -> Fields:
+        return {"type": "model", "id": name, "display_name": name, "created_at": _CREATED}
+
+    def model_list(self, entries: list[Fields]) -> Fields:
+        return {"data": entries, "has_more": False, "first_id": entries[0]["id"], "last_id": entries[-1]["id"]}
+
+
+SIMULATED: Final = _Anthropic()

@@ -1,0 +1,109 @@
+"""Bedrock's Converse, as the simulator serves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolglot.profiles import Profile
+from toolglot.protocols.fields.reading import Fields
+from toolglot.referee import Violation
+from toolglot.simulator.protocols.base import (
+    BOUND_ELSEWHERE,
+    ReplyContext,
+    SimulatedProtocol,
+    SimulatedRoute,
+    objects,
+    returned_refusal,
+)
+from toolglot.simulator.replies.ids import call_id
+from toolglot.simulator.replies.refusals import Refusal
+from toolglot.simulator.replies.signatures import Signer, digest
+from toolglot.simulator.scripts.plan import ReplyPlan
+
+_NAME: Final = "bedrock"
+_PURPOSE: Final = "bedrock thinking"
+
+
+def _prefix(body: Fields, end: int) -> Any:
+    """What thinking of Claude on Bedrock can be bound to."""
+    messages = body.get("messages")
+    return [body.get("system"), body.get("toolConfig"), messages[:end] if isinstance(messages, list) else []]
+
+
+def _check_reasoning(reasoning: Any, prefix: Any, profile: Profile, signer: Signer) -> str | None:
+    if not isinstance(reasoning, dict):
+        return None
+    signature = signer.read(_PURPOSE, str(reasoning.get("signature")))
+    if signature is None or signature.content != digest(reasoning.get("text")):
+        return "Invalid `signature` in `thinking` block"
+    is_bound = "prefix" in profile.reasoning.bound_to and signature.model == digest(profile.model)
+    return BOUND_ELSEWHERE if is_bound and signature.prefix != digest(prefix) else None
+
+
+def _next_message(_message: Any, violation: Violation) -> str:
+    """Bedrock names the message that lacks the results, not the one that calls."""
+    return re.sub(r"(?<=at messages\.)\d+", lambda index: str(int(index[0]) + 1), violation.message)
+
+
+def _end_malformed(body: Fields) -> None:
+    body["output"]["message"]["content"].pop()
+    body["stopReason"] = "malformed_tool_use"
+
+
+class _Bedrock(SimulatedProtocol):
+    routes = (
+        SimulatedRoute(r"/model/(?P<model>.+)/converse", _NAME),
+        SimulatedRoute(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", _NAME),
+        SimulatedRoute(r"/model/(?P<model>.+)/count-tokens", _NAME, "count"),
+    )
+    stop_reasons = {
+        "stop": "end_turn",
+        "tool_calls": "tool_use",
+        "length": "max_tokens",
+        "filter": "content_filtered",
+        "pause": "end_turn",
+        "error": "malformed_model_output",
+    }
+    wordings = {(_NAME, "results.complete"): _next_message, (_NAME, "results.adjacent"): _next_message}
+    body_faults = {"malformed_arguments": _end_malformed}
+
+    def check_returned(
+        self, body: Fields, profile: Profile, signer: Signer, headers: Mapping[str, str]
+    ) -> Refusal | None:
+        for index, message in objects(body.get("messages")):
+            for at, block in objects(message.get("content")):
+                reasoning = block.get("reasoningContent")
+                shown = reasoning.get("reasoningText") if isinstance(reasoning, dict) else None
+                problem = _check_reasoning(shown, _prefix(body, index), profile, signer)
+                if problem is not None:
+                    where = f"messages.{index}.content.{at}"
+                    return returned_refusal(f"The model returned the following errors: {where}: {problem}")
+        return None
+
+    def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
+        request, usage = context.request, plan.usage
+        content: list[Fields] = []
+        if plan.thinking:
+            prefix = _prefix(request.body, len(request.body["messages"]))
+            signature = context.signer.sign(_PURPOSE, model=request.model, content=plan.thinking, prefix=prefix)
+            content.append({"reasoningContent": {"reasoningText": {"text": plan.thinking, "signature": signature}}})
+        if plan.text:
+            content.append({"text": plan.text})
+        for index, call in enumerate(plan.calls):
+            id = call_id(request, index, call.name, "tooluse_", 22)
+            content.append({"toolUse": {"toolUseId": id, "name": call.name, "input": call.input}})
+        read, written = usage.input_tokens or 0, usage.output_tokens or 0
+        return {
+            "output": {"message": {"role": "assistant", "content": content}},
+            "stopReason": self.stop_reasons[plan.stop],
+            "usage": {"inputTokens": read, "outputTokens": written, "totalTokens": read + written},
+            "metrics": {"latencyMs": 1},
+        }
+
+    def token_count(self, count: int) -> Fields:
+        return {"inputTokens": count}
+
+
+SIMULATED: Final = _Bedrock()
