@@ -60,7 +60,7 @@ def check_accepted(result: DiscoveryResult, url: str = "") -> None:
                 auth=result.sdk.auth,  # type: ignore[arg-type]
                 key=KEY,
             )
-            answer = await upstream.ask(out)
+            answer = await upstream.call(out)
             try:
                 return answer.status, await answer.whole(1_000_000)
             finally:

@@ -81,7 +81,7 @@ def test_every_provider_answers_whole_and_streamed(server: Server, name: str, ta
             upstream = upstream_of(name, root, transport)
             for stream in (False, True):
                 out = request_for(target, model_of(name), stream=stream)
-                answer = await upstream.ask(out)
+                answer = await upstream.call(out)
                 assert answer.status == 200
                 if stream:
                     translator = toolglot.StreamTranslator(source=target, target="anthropic", request=out)
@@ -146,7 +146,7 @@ def sent(
     recorder = Recorder()
     out = request_for(target, "some/model", stream=stream)
     with pytest.raises(InputError, match="recorded"):
-        asyncio.run(dataclasses.replace(upstream, transport=recorder).ask(out, headers))
+        asyncio.run(dataclasses.replace(upstream, transport=recorder).call(out, headers))
     (ask, limits) = recorder.asks[0]
     assert limits == upstream.limits
     return ask
@@ -226,7 +226,7 @@ def test_bedrock_is_signed_or_has_a_key_and_says_what_is_missing() -> None:
     assert sent(with_key, "bedrock").headers["authorization"] == "Bearer bedrock-key"
     nobody = dataclasses.replace(upstream, aws=None)
     with pytest.raises(InputError, match="AWS_BEARER_TOKEN_BEDROCK"):
-        asyncio.run(nobody.ask(request_for("bedrock", "m", stream=False)))
+        asyncio.run(nobody.call(request_for("bedrock", "m", stream=False)))
 
 
 def test_the_simulated_bedrock_takes_a_signature_for_a_key(server: Server) -> None:
@@ -234,7 +234,7 @@ def test_the_simulated_bedrock_takes_a_signature_for_a_key(server: Server) -> No
         async with way_to(server, "http") as (transport, root):
             who = AwsCredentials(access_key="AKIAEXAMPLE", secret_key=KEY, region="us-east-1")
             upstream = upstream_of("bedrock", root, transport, key="", aws=who)
-            answer = await upstream.ask(request_for("bedrock", model_of("bedrock"), stream=False))
+            answer = await upstream.call(request_for("bedrock", model_of("bedrock"), stream=False))
             assert answer.status == 200
             await answer.close()
 
@@ -262,9 +262,9 @@ def test_home_tells_accounts_and_endpoints_apart_without_the_key() -> None:
     simulator = AsgiTransport(Simulator())
     upstream = Upstream(name="work", target="openai", url="https://h:1/v1/?x=1", key=KEY, transport=simulator)
     account = sha256(KEY.encode()).hexdigest()[:16]
-    assert upstream.home("gpt-5.5") == Issuer("openai", "h:1/v1", account, "gpt-5.5")
-    assert upstream.home(target="openai_responses").provider == "openai_responses"
-    assert dataclasses.replace(upstream, key="").home().account == ""
+    assert upstream.issuer("gpt-5.5") == Issuer("openai", "h:1/v1", account, "gpt-5.5")
+    assert upstream.issuer(target="openai_responses").provider == "openai_responses"
+    assert dataclasses.replace(upstream, key="").issuer().account == ""
     who = AwsCredentials(access_key="AKIAEXAMPLE", secret_key=KEY)
-    signed = dataclasses.replace(upstream, key="", aws=who).home()
+    signed = dataclasses.replace(upstream, key="", aws=who).issuer()
     assert signed.account == sha256(b"AKIAEXAMPLE").hexdigest()[:16]

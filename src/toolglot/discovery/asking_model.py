@@ -109,7 +109,7 @@ def _upstream(
 
 async def _answer(upstream: Upstream, model: str, result: DiscoveryResult) -> str:
     out = convert(prompt(result, model), source="openai_chat", target=upstream.target, model=model)
-    answer = await upstream.ask(out)
+    answer = await upstream.call(out)
     try:
         data = await answer.whole(MOST_BYTES)
     finally:

@@ -1,9 +1,9 @@
-"""The client side: providers as data, their addresses and keys, and transports that carry requests to them.
+"""Calling a provider: its address, key and transport, routing by model name, retries, failover and circuit breakers.
 
     upstream = Upstream(name="anthropic", target="anthropic", url=url_of(PROVIDERS["anthropic"]), …)
-    answer = await upstream.ask(toolglot.convert(body, source="openai", target="anthropic"))
+    response = await upstream.call(toolglot.convert(body, source="openai", target="anthropic"))
 
-Used by the gateway and by the runtime; imports the core and nothing above it.
+Used by the gateway, sessions, discovery and the command line; imports the core and nothing above it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The HTTP client is imported when it is asked for: it is an extra."""
+    """The HTTP client is imported when it is first used: it is an extra."""
     if name != "HttpTransport":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -27,13 +27,13 @@ import httptools
 from toolglot.conversation import FailureKind
 from toolglot.upstream.liveness import is_quiet
 from toolglot.upstream.outbox import Outbox, outbox_of
+from toolglot.upstream.retry import REPEATABLE
 from toolglot.upstream.transport import (
     CHECK_NETWORK,
     CLOSED_KEPT,
     LARGE_HEAD,
     NOT_HTTP,
     REFUSED,
-    REPEATABLE,
     SWITCHED,
     SWITCHING,
     UNKNOWN_HOST,

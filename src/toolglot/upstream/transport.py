@@ -9,16 +9,17 @@
 Law: no redirect is followed, no cookie is kept, nothing is read ahead that was not asked for. Whatever goes wrong is a
 `ProviderError` that names the host and the reason, and never a key, a path or a query. An answer that is closed before
 its end ends the connection at once, so that the provider stops working; one that was read to its end gives it back.
-A request that may have reached the server is not sent again, unless its method may be repeated (`REPEATABLE`).
+A request that may have reached the server is not sent again, unless its method may be repeated (`retry.py`).
 
 `http_transport.py` has the one over HTTP, `asgi_transport.py` one for an app in this process; a test can write its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import ssl
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -45,8 +46,9 @@ CLOSED_KEPT: Final = (
 )
 """What a failure says of a kept connection that ended without an answer. The same words for every transport."""
 
-REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
-"""Methods that do the same once and twice (RFC 9110, 9.2.2). POST is none."""
+TRAILING_SECONDS: Final = 1.0
+MAX_TRAILING: Final = 64 * 1024
+"""Seconds and bytes that a provider has, after the end of its reply, to end the response as well."""
 
 
 class FixedHeaders(dict[str, str]):
@@ -186,3 +188,24 @@ async def read_whole(ask: HttpRequest, answer: HttpResponse, most: int) -> bytes
             raise ProviderError(Failure("server", f"{ask.whom} {reason}", code=ANSWER_LIMIT))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def trailing_pieces(pieces: AsyncIterator[bytes], read: Callable[[bytes], bytes] = bytes) -> AsyncIterator[bytes]:
+    """Read on from the end of a reply to the end of the response, so that the connection can be used again.
+
+    Yields what `read` makes of each piece, unless that is empty.
+    It ends early, and without an error, if that takes too long, is too much or fails: the reply is complete.
+    """
+    end = asyncio.get_running_loop().time() + TRAILING_SECONDS
+    size = 0
+    while size < MAX_TRAILING:
+        try:
+            async with asyncio.timeout_at(end):
+                piece = await anext(pieces, b"")
+        except (TimeoutError, ProviderError):
+            return
+        if not piece:
+            return
+        size += len(piece)
+        if data := read(piece):
+            yield data

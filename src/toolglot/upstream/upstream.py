@@ -1,10 +1,10 @@
-"""One configured provider: its address, its key, its limits, and a way to it.
+"""One configured provider: its address, its key, its timeouts, and a transport.
 
     upstream = Upstream(name="work", target="openai", url="https://api.openai.com/v1", key=…, transport=HttpTransport())
-    answer = await upstream.ask(out)            # out: what `convert` made for its target
+    response = await upstream.call(out)         # out: what `convert` made for its target
 
-Law: a key is in the headers of the requests to this address and nowhere else; what a client sent as its own key never
-goes to a provider. The address comes from the configuration alone, but for the model's place in its path.
+Law: a key is in the headers of the requests to this address and nowhere else; a client's own key is never sent to a
+provider. The address comes from the configuration alone, except for the model's segment of the path.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from toolglot.upstream.transport import DEFAULT_LIMITS, FixedHeaders, HttpReques
 T = TypeVar("T")
 
 AGENT: Final = "toolglot"
-MOST_KNOWN: Final = 256
+MAX_CACHED: Final = 256
 _OWN: Final = SECRET_HEADERS.union(
     {
         *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
         *("expect", "proxy-connection", "accept-encoding"),
     }
 )
-"""Headers that are between two parties: those of a client are not sent on."""
+"""Headers that concern one connection or one key: those of a client are not forwarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """A provider as configured. What may be secret is not shown."""
+    """A provider as configured. `repr` shows no secret."""
 
     name: str
     target: str
@@ -51,12 +51,12 @@ class Upstream:
     auth: Auth = "bearer"
     key: str = field(default="", repr=False)
     aws: AwsCredentials | None = field(default=None, repr=False)
-    """For `aws` without a key: who signs."""
+    """The credentials that sign requests, for `aws` without a key."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every request, over what a client or the protocol says."""
+    """Sent with every request. They override those of the client and of the protocol."""
     limits: TimeLimits = DEFAULT_LIMITS
     retries: int = 0
-    """How often it is asked again where it is busy, down or silent."""
+    """How often a request is sent again if the provider is busy, down or silent."""
     retry_seconds: float = 0.0
     """The longest wait before that."""
     also: tuple[str, ...] = ()
@@ -65,34 +65,36 @@ class Upstream:
     clock: Callable[[], float] = field(default=time.time, repr=False)
     """The time of day, for signatures."""
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was made before of a profile and a model."""
+    """Addresses, headers and issuers by profile and model."""
 
-    def ask(
+    def call(
         self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None
     ) -> Coroutine[Any, Any, HttpResponse]:
-        """Send a converted request. The answer may be an error of the provider's: look at its status."""
+        """Send a converted request. The response may be an error of the provider: check its status."""
         profile, model, stream = out.target, out.model, out.stream
         if extra_headers or (self.auth == "aws" and not self.key):
-            headers = {**protocol_headers(profile, stream), **_passed(extra_headers)}
+            headers = {**protocol_headers(profile, stream), **_forwarded(extra_headers)}
             return self.send(path_for(profile, model, stream), out.data, headers=headers, model=model)
-        key = ("ask", profile.name, profile.protocol, model, "stream" if stream else "")
-        known = self._known.get(key) or self._remember(key, self._usual(profile, model, stream))
-        address, usual = known
-        return self.transport.send(HttpRequest(url=address, headers=usual, body=out.data, name=self.name), self.limits)
+        key = ("call", profile.name, profile.protocol, model, "stream" if stream else "")
+        known = self._known.get(key) or self._remember(key, self._destination(profile, model, stream))
+        address, headers = known
+        return self.transport.send(
+            HttpRequest(url=address, headers=headers, body=out.data, name=self.name), self.limits
+        )
 
-    def _usual(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
-        """Where a request goes that says nothing unusual, and its headers."""
+    def _destination(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
+        """The address and the headers of a request without extra headers."""
         address = joined(self.url, path_for(profile, model, stream), model=model)
-        return address, FixedHeaders(self._said(protocol_headers(profile, stream)))
+        return address, FixedHeaders(self._all_headers(protocol_headers(profile, stream)))
 
     def _remember(self, key: tuple[str, ...], made: T) -> T:
-        if len(self._known) >= MOST_KNOWN:  # clients choose the names of models
+        if len(self._known) >= MAX_CACHED:  # clients choose the names of models
             self._known.clear()
         self._known[key] = made
         return made
 
-    def _said(self, headers: Mapping[str, str] | None) -> dict[str, str]:
-        """All headers of a request, but for a signature."""
+    def _all_headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
+        """All headers of a request, except for a signature."""
         own = {name.lower(): value for name, value in self.headers.items()}
         return {"user-agent": AGENT, **(headers or {}), **own, **auth_headers(self.auth, self.key)}
 
@@ -103,7 +105,7 @@ class Upstream:
         path = count_path(profile, model)
         if path is None:
             return None
-        headers = {**protocol_headers(profile, stream=False), **_passed(extra_headers)}
+        headers = {**protocol_headers(profile, stream=False), **_forwarded(extra_headers)}
         return await self.send(path, body, headers=headers, model=model)
 
     async def models(self, profile: Profile) -> HttpResponse | None:
@@ -124,13 +126,13 @@ class Upstream:
         method: str = "POST",
         model: str = "",
     ) -> HttpResponse:
-        """Send anything to a path under the address. The names of `headers` are in small letters."""
+        """Send anything to a path under the address. The names of `headers` are lowercase."""
         address = joined(self.url, path, model=model)
-        said = self._said(headers)
+        sent = self._all_headers(headers)
         if self.auth == "aws" and not self.key:
-            said |= self._signature(method, address, said, body)
+            sent |= self._signature(method, address, sent, body)
         return await self.transport.send(
-            HttpRequest(url=address, headers=said, body=body, method=method, name=self.name), self.limits
+            HttpRequest(url=address, headers=sent, body=body, method=method, name=self.name), self.limits
         )
 
     def _signature(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
@@ -157,13 +159,13 @@ class Upstream:
             own += [self.aws.secret_key, self.aws.session_token]
         return KnownSecrets(own).mask(text)
 
-    def home(self, model: str = "", target: str = "") -> Issuer:
-        """Who makes what this upstream answers: opaque things go back there only."""
-        key = ("home", model, target)
+    def issuer(self, model: str = "", target: str = "") -> Issuer:
+        """The issuer of this upstream's replies: opaque items go back to it only."""
+        key = ("issuer", model, target)
         known: Issuer | None = self._known.get(key)
-        return known or self._remember(key, self._home(model, target))
+        return known or self._remember(key, self._new_issuer(model, target))
 
-    def _home(self, model: str, target: str) -> Issuer:
+    def _new_issuer(self, model: str, target: str) -> Issuer:
         parts = urlsplit(self.url)
         secret = self.key or (self.aws.access_key if self.aws else "")
         return Issuer(
@@ -174,7 +176,7 @@ class Upstream:
         )
 
 
-def _passed(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """What of a client's headers goes on to a provider."""
+def _forwarded(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers of a client that are forwarded to a provider."""
     lower = ((name.lower(), value) for name, value in (headers or {}).items())
     return {name: value for name, value in lower if name not in _OWN}

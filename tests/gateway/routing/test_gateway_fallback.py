@@ -57,7 +57,7 @@ def test_where_one_fails_the_next_answers(simulated: Server, protocol: str, stre
     assert "read_file" in got.data.decode()
     assert [name for name, _ in providers(simulated)] == ["anthropic", "openai"]
     assert got.headers["x-toolglot-upstream"] == "openai_chat/gpt-4.1"
-    assert "was asked instead" in got.headers["x-toolglot-report"]
+    assert "was called instead" in got.headers["x-toolglot-report"]
     assert got.body["stop_reason"] == "tool_use" if protocol == "anthropic" and not stream else True
 
 

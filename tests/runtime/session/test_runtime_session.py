@@ -567,7 +567,7 @@ def test_opaque_things_go_home_only_to_the_account_that_made_them() -> None:
             assert "signature" in str(stage.simulator.requests[-1].body)
             session.switch("other/claude-opus-5")
             await session.run("Look again.")
-            assert session.history.turns[1].issuer == one.home("claude-opus-5", "anthropic")
+            assert session.history.turns[1].issuer == one.issuer("claude-opus-5", "anthropic")
             sent = stage.simulator.requests[-2].body
             assert ("signature" in str(sent)) == ("account" not in _bound_to(CLAUDE))
         assert stage.refused == []

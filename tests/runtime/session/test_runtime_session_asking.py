@@ -17,15 +17,17 @@ from toolglot.profiles import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.runtime.session.events import Said
 from toolglot.runtime.session.limits import SessionLimits
-from toolglot.runtime.session.model_call import MOST_AFTER_END, MOST_ANSWER
+from toolglot.runtime.session.model_call import MOST_ANSWER
 from toolglot.runtime.session.models import UpstreamModels
 from toolglot.runtime.session.run import UsageTotal
 from toolglot.runtime.session.session import Session
 from toolglot.simulator import upstreams
 from toolglot.translate.requests import request_for
 from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
-from toolglot.upstream.failures import failure_of, wait_before
+from toolglot.upstream.failures import failure_of
 from toolglot.upstream.protocol_choice import asking_encrypted
+from toolglot.upstream.retry import wait_before
+from toolglot.upstream.transport import MAX_TRAILING
 
 LOST = ProviderError(Failure("server", "the connection was lost"))
 
@@ -109,7 +111,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     assert [turn.text for turn in opened.history.turns] == ["Hello", "Fine."]
 
 
-@pytest.mark.parametrize("after", [[b": more\n\n" * MOST_AFTER_END] * 3, [LOST], []])
+@pytest.mark.parametrize("after", [[b": more\n\n" * MAX_TRAILING] * 3, [LOST], []])
 def test_what_follows_the_end_of_an_answer_does_not_matter(after: list[bytes | Exception]) -> None:
     answer, _ = asked(Provider(Told([*WHOLE, *after])))
     assert (answer.stop, answer.text) == ("stop", "Fine.")

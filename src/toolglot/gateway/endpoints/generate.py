@@ -8,7 +8,6 @@ answer, so that its next request finds it. A client that goes away ends the upst
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from operator import attrgetter
@@ -34,7 +33,7 @@ from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
-from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, in_step, moves_on
+from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, error_allows_failover, in_step
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
@@ -46,14 +45,12 @@ from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
 from toolglot.translate.streams import StreamTranslator
 from toolglot.upstream import HttpResponse, Upstream
+from toolglot.upstream.failover import failover_entry
 from toolglot.upstream.protocol_choice import RESPONSES
 from toolglot.upstream.routing.load_balancing import conversation_key, order_by_key
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.routes import Route
-
-AFTER_END: Final = 1.0
-MOST_AFTER_END: Final = 64 * 1024
-"""Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
+from toolglot.upstream.transport import trailing_pieces
 
 MAX_FED: Final = 32 * 1024
 """Bytes of a stream that are read on the event loop at once."""
@@ -120,7 +117,7 @@ class ModelRequest:
                     await self._answer(received, route, entries)
                 except (ProviderError, RefusedError) as error:
                     # A switch never happens inside a turn: once the client has seen some of an answer, it is its own.
-                    if self._record.response.status or place + 1 == len(routes) or not moves_on(error):
+                    if self._record.response.status or place + 1 == len(routes) or not error_allows_failover(error):
                         raise
                     entries.append(_switched(route, routes[place + 1], error))
                     self._record.restart()
@@ -138,8 +135,8 @@ class ModelRequest:
             self._services.meter.afford(self._request.client, self._record)
         if self._endpoint.source == RESPONSES:
             received = await self._joined(received, upstream)
-        self._asking.said = received.given
-        asked = await self._asking.asked(received, upstream, route.model, entries)
+        self._asking.original = received.given
+        asked = await self._asking.call(received, upstream, route.model, entries)
         try:
             failure = await (self._stream(asked) if asked.out.stream else self._whole(asked))
         except GatewayRefusal:  # the upstream did nothing wrong
@@ -163,8 +160,8 @@ class ModelRequest:
         received, routes = await self._ready(is_used=False)
         upstream = self._use(routes[0])
         received = await self._joined(received, upstream)
-        self._asking.said = received.given
-        return await self._asking.rendered(received, upstream, routes[0].model), upstream
+        self._asking.original = received.given
+        return await self._asking.render(received, upstream, routes[0].model), upstream
 
     # --- the way there ------------------------------------------------------------------------------
 
@@ -430,7 +427,7 @@ class ModelRequest:
                     yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={most}")))
                     break
             if translator.is_over and translator.failure is None:
-                async for data in _after_end(pieces, translator):
+                async for data in trailing_pieces(pieces, translator.feed):
                     yield data
         except ProviderError as error:
             data = self._broken(translator, error)
@@ -495,7 +492,7 @@ class ModelRequest:
         """Record what came. Returns whether the vault may have to keep something of it."""
         self._count(reply)
         self._record.reply.end(reply.stop or "", original.model)
-        is_renamed = self._asking.said.model != out.model
+        is_renamed = self._asking.original.model != out.model
         return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
 
     def _count(self, reply: Reply) -> None:
@@ -548,8 +545,8 @@ class ModelRequest:
         """Whether a response can be continued by its id, here or at its provider. `exchanged`: the request and it."""
         client = self._request.client
         if serves:
-            home = upstream.home(out.model, out.target.name)
-            await self._services.vault.keep(client, self._asking.said, original, reply, home, self._asking.apart)
+            home = upstream.issuer(out.model, out.target.name)
+            await self._services.vault.keep(client, self._asking.original, original, reply, home, self._asking.apart)
         asked, body = exchanged
         if asked is None or body is None:
             return False
@@ -645,25 +642,8 @@ class _Waiting:
         self._size = self._held = 0
 
 
-async def _after_end(pieces: AsyncIterator[bytes], translator: StreamTranslator) -> AsyncIterator[bytes]:
-    """What follows the end of an answer: a last mark, and the end of the body, which gives the connection back."""
-    end = asyncio.get_running_loop().time() + AFTER_END
-    size = 0
-    while size < MOST_AFTER_END:
-        try:
-            async with asyncio.timeout_at(end):
-                piece = await anext(pieces, b"")
-        except (TimeoutError, ProviderError):
-            return  # the client has its answer
-        if not piece:
-            return
-        size += len(piece)
-        if data := translator.feed(piece):
-            yield data
-
-
 def _switched(route: Route, other: Route, error: Exception) -> Entry:
     """What the report says of an upstream that did not answer."""
-    why = error.failure.kind if isinstance(error, ProviderError) else type(error).__name__
-    reason = f"{route.upstream_name} did not answer ({why}); {other.upstream_name}/{other.model[:80]} was asked instead"
-    return Entry(action="replaced", reason=reason, fault="policy", target=other.upstream_name)
+    reason = error.failure.kind if isinstance(error, ProviderError) else type(error).__name__
+    after = f"{other.upstream_name}/{other.model[:80]}"
+    return failover_entry(route.upstream_name, after, reason, other.upstream_name)

@@ -1,14 +1,13 @@
-"""One upstream is asked: what is sent to it, how often, and what of its refusals can be helped.
+"""One upstream is called for one request of a client: what is sent to it, and again after a failure.
 
-A provider that is busy, down or silent is asked again, as often and as late as the configuration allows and it says
-itself. One that does not know what came back as its own is asked once more without that. What was refused for what it
-says is never sent again as it was.
+    vault → settings of the route → render → circuit breaker → upstream
+
+Whether it is sent again is decided in `upstream/retry.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
@@ -32,18 +31,20 @@ from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.breaker import Breaker
-from toolglot.upstream.failures import failure_of, is_opaque_refused, wait_before
+from toolglot.upstream.failover import may_fail_over
+from toolglot.upstream.failures import failure_of
 from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
+from toolglot.upstream.retry import Retries
 from toolglot.upstream.routing.request_settings import apply_settings
 from toolglot.upstream.settings import RouteSettings
 
 T = TypeVar("T")
 
-_NOTHING_SAID: Final = Conversation()
+_EMPTY: Final = Conversation()
 
 
 class UpstreamReply(NamedTuple):
-    """An answer that has begun, and who gives it."""
+    """A response that has begun, and the upstream that sends it."""
 
     out: ConvertedRequest
     answer: HttpResponse
@@ -52,17 +53,17 @@ class UpstreamReply(NamedTuple):
 
 
 async def in_step(others: int) -> None:
-    """Let the other requests that are under way come to the same step.
+    """Let the other requests in progress come to the same step.
 
-    What several do one after the other, the processor has at hand from the second one on: under load a request takes
-    a twentieth less of its time than one that goes through all steps before the next may begin.
+    The code and data of a step are in the processor's cache from the second request on: under load this saves a
+    twentieth of the time of a request.
     """
     if others > 0:
         await asyncio.sleep(0)
 
 
 class UpstreamCall:
-    """Asks for one request of a client."""
+    """Calls upstreams for one request of a client."""
 
     def __init__(
         self, services: Services, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
@@ -72,54 +73,54 @@ class UpstreamCall:
         self._request = request
         self._record = record
         self.values = request.values
-        """How many JSON values there are to work on."""
+        """The number of JSON values in the request."""
         self.source: Profile = self.profile(endpoint.source)
-        """What the client speaks."""
-        self.said = _NOTHING_SAID
-        """What the client said, as it said it."""
+        """The profile of the client's protocol."""
+        self.original = _EMPTY
+        """The conversation as the client sent it."""
         self.settings: RouteSettings | None = None
-        """What the name that was asked for says besides where it leads."""
-        self._set: list[Entry] = []
-        """What was changed because of that."""
+        """The settings of the route."""
+        self._applied: list[Entry] = []
+        """What they changed."""
 
     def profile(self, name: str, model: str = "") -> Profile:
         return _profile(name, model, self._services.config.overrides)
 
     @property
     def policy(self) -> Policy:
-        """What to do where there is a choice, on the route that is taken."""
+        """The policy of the route."""
         own = self.settings.policy if self.settings is not None else None
         return own if own is not None else self._services.config.policy
 
     def target(self, upstream: Upstream, conversation: Conversation) -> str:
-        """The protocol of a provider that has several: the client's own, or the one that takes tools."""
+        """The profile to render for, if a provider has several: the client's protocol, or the one that takes tools."""
         if self._endpoint.source in upstream.also:
             return self._endpoint.source
         if not upstream.also:
             return upstream.target
         return target_for(upstream, self.profile(upstream.target, self._record.route.model), conversation)
 
-    async def rendered(
+    async def render(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
     ) -> ConvertedRequest:
-        """What the upstream is sent, with what was kept for it."""
-        received.conversation = self.said
-        target = self.target(upstream, self.said)
-        profile, home = self.profile(target, model), upstream.home(model, target)
-        told = [*entries]
+        """The request for the upstream, with what the vault holds for it."""
+        received.conversation = self.original
+        target = self.target(upstream, self.original)
+        profile, destination = self.profile(target, model), upstream.issuer(model, target)
+        reported = [*entries]
         vault = self._services.vault
-        if vault.may_recall(self.said, self.source, profile, home):
+        if vault.may_recall(self.original, self.source, profile, destination):
             try:
                 received.conversation, recalled = await vault.recall(
-                    self._request.client, self.said, self.source, profile, home, self.apart
+                    self._request.client, self.original, self.source, profile, destination, self.apart
                 )
-                told += recalled
-            except StoreError as error:  # as if nothing had been kept: most requests are good without
+                reported += recalled
+            except StoreError as error:  # most requests are good without it
                 self._record.response.store_failed(f"nothing was recalled: {error}")
         if self.settings is not None:
-            received.conversation, self._set = apply_settings(received.conversation, self.settings)
-            told += self._set
-        return await self.apart(lambda: self._render(received, profile, home, told))
+            received.conversation, self._applied = apply_settings(received.conversation, self.settings)
+            reported += self._applied
+        return await self.apart(lambda: self._render(received, profile, destination, reported))
 
     @property
     def is_much(self) -> bool:
@@ -127,40 +128,44 @@ class UpstreamCall:
         return offloading.is_much(self.values, len(self._request.body))
 
     async def apart(self, work: Callable[[], T]) -> T:
-        """What work on the client's request gives, done in a thread if there is much to do."""
+        """Run work on the client's request, in a thread if there is much to do."""
         return await offloading.run(self.values, len(self._request.body), work)
 
     def _render(
-        self, received: ReceivedRequest, profile: Profile, home: Issuer, entries: list[Entry]
+        self, received: ReceivedRequest, profile: Profile, destination: Issuer, entries: list[Entry]
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
             received.conversation = asking_encrypted(received.conversation, profile)
-        out = received.for_target(profile.name, model=home.model, destination=home, entries=entries, policy=self.policy)
+        out = received.for_target(
+            profile.name, model=destination.model, destination=destination, entries=entries, policy=self.policy
+        )
         self._record.sent = RecordedRendering(profile.name, out.data, count_entries(out.report.entries))
         return out
 
-    # --- asking -------------------------------------------------------------------------------------
+    # --- calling ------------------------------------------------------------------------------------
 
-    async def asked(
+    async def call(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
     ) -> UpstreamReply:
-        """The answer of an upstream, as soon as it begins. Who gets it ends the breaker's count."""
-        out = await self.rendered(received, upstream, model, entries)
-        breaker, tries = self._services.upstreams.breaker(upstream), upstream.retries
+        """The response of an upstream, as soon as it begins. The caller ends the breaker's count."""
+        out = await self.render(received, upstream, model, entries)
+        breaker = self._services.upstreams.breaker(upstream)
         await in_step(breaker.running)
-        is_bare = False
+        retries: Retries | None = None
+        is_stripped = False
         while True:
             answer, failure = await self._try(out, upstream, breaker)
             if answer is not None:
-                if is_bare:
-                    home = upstream.home(model, out.target.name)
-                    self._services.vault.spoil(self._request.client, self.said, home)
+                if is_stripped:
+                    destination = upstream.issuer(model, out.target.name)
+                    self._services.vault.spoil(self._request.client, self.original, destination)
                 return UpstreamReply(out, answer, upstream, breaker)
-            again = None if is_bare else self._without_refused(received, out, failure, upstream, entries)
-            if again is not None:
-                out, is_bare = again, True
-            elif tries and (wait := _wait(failure, upstream, upstream.retries - tries + 1)) is not None:
-                tries -= 1
+            retries = retries or Retries(upstream.retries, upstream.retry_seconds)
+            retries.add(failure, out.data)
+            stripped = self._without_opaque(received, out, upstream, entries) if retries.may_strip(failure) else None
+            if stripped is not None and not retries.was_refused(stripped.data):
+                out, is_stripped = stripped, True
+            elif (wait := retries.wait(failure)) is not None:
                 await asyncio.sleep(wait)
             else:
                 raise ProviderError(failure)
@@ -169,17 +174,17 @@ class UpstreamCall:
     async def _try(
         self, out: ConvertedRequest, upstream: Upstream, breaker: Breaker
     ) -> tuple[HttpResponse, Failure] | tuple[None, Failure]:
-        """One request: its answer, or why there is none."""
+        """One attempt: the response, or why there is none."""
         reason = breaker.refusal()
         if reason:
             wait = breaker.wait or 1.0
-            return None, Failure("overloaded", f"{upstream.name} is not asked: {reason}", retry_after=wait)
+            return None, Failure("overloaded", f"{upstream.name} is not called: {reason}", retry_after=wait)
         breaker.begin()
         is_open = False
         try:
             traced = self._record.begin_call(upstream)
             headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
-            answer = await upstream.ask(out, headers | traced if traced else headers)
+            answer = await upstream.call(out, headers | traced if traced else headers)
             if answer.status < 300:
                 is_open = True
                 return answer, NO_FAILURE
@@ -194,31 +199,18 @@ class UpstreamCall:
         self._record.calls.fail(upstream.name, failure.kind)
         return None, failure
 
-    def _without_refused(
-        self,
-        received: ReceivedRequest,
-        out: ConvertedRequest,
-        failure: Failure,
-        upstream: Upstream,
-        entries: Sequence[Entry],
-    ) -> ConvertedRequest | None:
-        """The request without what the provider does not know as its own; None where that is not what is wrong."""
-        if not is_opaque_refused(failure):
-            return None
+    def _without_opaque(
+        self, received: ReceivedRequest, out: ConvertedRequest, upstream: Upstream, entries: Sequence[Entry]
+    ) -> ConvertedRequest:
+        """The request without the thinking and signatures that the provider does not recognise as its own."""
         received.conversation, dropped = without_opaque(received.conversation)
-        home = upstream.home(out.model, out.target.name)
-        again = self._render(received, out.target, home, [*entries, *self._set, *dropped])
-        return again if again.data != out.data else None
+        destination = upstream.issuer(out.model, out.target.name)
+        return self._render(received, out.target, destination, [*entries, *self._applied, *dropped])
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
-        """What a client said in headers, for a provider of its own protocol."""
-        given = self._request.headers
-        return {name: given[name] for name in get(out.source.protocol).forwarded_headers if name in given}
-
-
-def _wait(failure: Failure, upstream: Upstream, tried: int) -> float | None:
-    spread = random.random()  # noqa: S311 - so that not all come at once
-    return wait_before(failure, tried, upstream.retry_seconds, spread)
+        """The client's headers that a provider of the same protocol gets."""
+        original = self._request.headers
+        return {name: original[name] for name in get(out.source.protocol).forwarded_headers if name in original}
 
 
 @lru_cache(maxsize=1024)
@@ -229,8 +221,8 @@ def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:
 NO_FAILURE: Final = Failure("server")
 
 
-def moves_on(error: Exception) -> bool:
-    """Whether another upstream may do what this one did not."""
+def error_allows_failover(error: Exception) -> bool:
+    """Whether another upstream may answer. What the gateway itself refuses, it refuses for all of them."""
     if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal):
-        return error.failure.kind != "content_filter"
+        return may_fail_over(error.failure)
     return isinstance(error, RefusedError)

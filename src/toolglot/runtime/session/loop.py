@@ -14,7 +14,6 @@ provider refused for what it says is not sent again as it was.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
@@ -53,8 +52,9 @@ from toolglot.runtime.session.run import SessionRun
 from toolglot.runtime.session.spending import took
 from toolglot.runtime.tools.toolbox import ToolBox
 from toolglot.upstream import prices
-from toolglot.upstream.failures import is_opaque_refused, wait_before
+from toolglot.upstream.failover import failover_entry, may_fail_over
 from toolglot.upstream.protocol_choice import profile_for
+from toolglot.upstream.retry import Retries
 
 T = TypeVar("T")
 
@@ -87,16 +87,14 @@ class OpenAttempt(NamedTuple):
 
 
 class ModelAttempts:
-    """What was done to get an answer of one model."""
+    """What was tried to get a reply of one model."""
 
-    __slots__ = ("count", "has_shrunk", "is_bare", "refused")
+    __slots__ = ("count", "has_shrunk", "retries")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SessionLimits) -> None:
         self.count: int = 0
         self.has_shrunk: bool = False
-        self.is_bare: bool = False
-        self.refused: bytes | None = None
-        """What was refused for what it says."""
+        self.retries = Retries(limits.retries, limits.retry_seconds)
 
 
 class Loop:
@@ -405,27 +403,27 @@ class Loop:
                     self.model = name
                 return found
             failure, before = found, name
-            if failure.kind == "content_filter":
+            if not may_fail_over(failure):
                 break
         return failure
 
     def _tell_fallback(self, flight: SessionRun, before: str, after: str, failure: Failure) -> None:
-        reason = f"{before} did not answer ({failure.kind}); {after} is asked instead"
-        flight.tell(Switched(before, after, reason))
-        self._tell(flight, [Entry(action="replaced", reason=reason, fault="policy", target=after.partition("/")[0])])
+        entry = failover_entry(before, after, failure.kind, after.partition("/")[0])
+        flight.tell(Switched(before, after, entry.reason))
+        self._tell(flight, [entry])
 
     async def _ask_model(self, flight: SessionRun, name: str) -> ModelReply | Failure:
         """The answer of one model, with the patience that there is."""
         choice = self.models.find(name)
         self._refuse_unpriced(choice)
         await self._shrink_if_full(flight, choice)
-        tries, failure = ModelAttempts(), Failure("bad_request")
+        tries, failure = ModelAttempts(self.limits), Failure("bad_request")
         while True:
             try:
                 prepared = self._prepared(choice)
             except InputError as error:
                 return from_input_error(error)
-            if prepared.out.data == tries.refused:
+            if tries.retries.was_refused(prepared.out.data):
                 return failure
             found = await self._try(flight, prepared, tries)
             if isinstance(found, ModelReply):
@@ -467,19 +465,15 @@ class Loop:
         return found.failure if found.failure is not None else ModelReply(trial, prepared, reply, cost)
 
     async def _is_helped(self, flight: SessionRun, prepared: Prepared, failure: Failure, tries: ModelAttempts) -> bool:
-        """Whether it is worth asking the same model again, after what can be done was done."""
-        if not failure.retryable:
-            tries.refused = prepared.out.data
+        """Whether to call the same model again, after what can be done was done."""
+        tries.retries.add(failure, prepared.out.data)
         if failure.kind == "context_overflow" and not tries.has_shrunk:
             tries.has_shrunk = True
             return await self._shrink(flight, prepared.choice)
-        if is_opaque_refused(failure) and not tries.is_bare:
-            tries.is_bare = True
+        if tries.retries.may_strip(failure):
             self._refused_turns |= {turn.key for turn in self.history.turns if turn.issuer is not None}
             return True
-        if tries.count > self.limits.retries:
-            return False
-        wait = wait_before(failure, tries.count, self.limits.retry_seconds, random.random())  # noqa: S311 - a spread
+        wait = tries.retries.wait(failure)
         if wait is None:
             return False
         await anyio.sleep(wait)
@@ -592,19 +586,18 @@ class Loop:
             return await summarised(self.summarise, turns)
         asked = summary_request(turns, window=self.window(choice))
         prepared = prepare(asked, choice, policy=self.policy, overrides=self.overrides)
-        tried = 0
+        retries = Retries(self.limits.retries, self.limits.retry_seconds)
         while True:
             found = await ask(
                 prepared, policy=self.policy, overrides=self.overrides, take=lambda _: None, heard=flight.heard
             )
             self._counted(flight, choice, found.reply, asked, is_answer=found.failure is None)
-            tried += 1
             failure = found.failure
             if failure is None and found.reply.turn.text.strip():
                 return found.reply.turn.text
             failure = failure or Failure("bad_output", "the model wrote no summary")
-            wait = wait_before(failure, tried, self.limits.retry_seconds, random.random())  # noqa: S311 - a spread
-            if wait is None or tried > self.limits.retries:
+            wait = retries.wait(failure)
+            if wait is None:
                 raise ProviderError(failure)
             await anyio.sleep(wait)
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 import anyio
-from anyio import CancelScope, move_on_after
+from anyio import CancelScope
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Failure, Issuer, Reply, ToolCall, Turn
@@ -32,13 +32,10 @@ from toolglot.translate.requests import ConvertedRequest, request_for
 from toolglot.translate.streams import StreamReader
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.protocol_choice import asking_encrypted, profile_for
+from toolglot.upstream.transport import trailing_pieces
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer."""
-AFTER_END: Final = 1.0
-MOST_AFTER_END: Final = 64 * 1024
-"""Seconds and bytes that a provider has, after the end of its answer, to end what it sends as well."""
-
 LEFT: Final = "it was left"
 """Why an attempt is dropped whose run was stopped."""
 STOPPED_WITH_ERROR: Final = Failure("bad_output", "the model broke off: what it wrote could not be used")
@@ -78,7 +75,7 @@ def prepare(
     """The request that asks a model to go on. `refused` are the keys of turns whose opaque things it does not know."""
     upstream = choice.upstream
     profile = profile_for(upstream, choice.model, conversation, overrides=overrides)
-    home = upstream.home(choice.model, profile.name)
+    home = upstream.issuer(choice.model, profile.name)
     asked = asking_encrypted(_bare(conversation, refused), profile)
     asked = asking_usage(replace(asked, options=replace(asked.options, stream=True)), profile)
     out = request_for(
@@ -101,7 +98,7 @@ async def ask(
     """Ask once. `take` gets the events of the answer as they come; `heard` is awaited where a listener is behind."""
     out = prepared.out
     try:
-        answer = await prepared.choice.upstream.ask(out)
+        answer = await prepared.choice.upstream.call(out)
         if answer.status >= 300:
             return AttemptResult(_NOTHING, _told(await failure_of(answer, out), prepared))
     except ProviderError as error:
@@ -145,22 +142,10 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
         if heard is not None:
             await heard()
     if reader.is_over:
-        await _read_out(pieces)
+        async for _ in trailing_pieces(pieces):  # to its end, so that the connection can be used again
+            pass
     else:
         take(reader.finish())
-
-
-async def _read_out(pieces: AsyncIterator[bytes]) -> None:
-    """What follows the end of an answer: the end of the body, which gives the connection back."""
-    size = 0
-    with move_on_after(AFTER_END):
-        try:
-            async for piece in pieces:
-                size += len(piece)
-                if size > MOST_AFTER_END:
-                    return
-        except ProviderError:
-            return  # the answer is there
 
 
 def shown_events(events: list[StreamEvent], tell: Callable[[Event], None]) -> None:
