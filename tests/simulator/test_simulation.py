@@ -488,9 +488,9 @@ def test_a_session_has_the_simulated_models_by_their_names(bare: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("model", "message", "hint"),
     [
-        ("anthropic/claude-opus-5", "Anthropic needs a key", "ANTHROPIC_API_KEY, or ask for simulated/anthropic/…"),
-        ("simulated/antropic/x", "did you mean 'simulated/anthropic/x'", "write simulated/provider/model"),
-        ("simulated/openai", "unknown model 'simulated/openai'", "write simulated/provider/model"),
+        ("anthropic/claude-opus-5", "Anthropic needs a key", "ANTHROPIC_API_KEY, or use simulated/anthropic/…"),
+        ("simulated/antropic/x", "did you mean 'simulated/anthropic/x'", "write simulated/PROVIDER/MODEL"),
+        ("simulated/openai", "unknown model 'simulated/openai'", "write simulated/PROVIDER/MODEL"),
         ("simulated/", "expected the name of a model", ""),
         ("opnai/gpt-5.5", "did you mean 'openai/gpt-5.5'", ""),
     ],

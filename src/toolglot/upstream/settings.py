@@ -5,13 +5,17 @@ Law: values only. Keys and headers are `Secret`s, which are never shown.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials
+from toolglot.upstream.providers import Provider, aws_credentials, key_of, url_of
+from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.secret import NONE, Secret
 
 CONFIG_FILE: Final = "toolglot.toml"
@@ -47,6 +51,25 @@ class UpstreamSettings(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     is_target_fixed: bool = False
     """The profile was named, so that no other one of the same provider is used."""
+
+
+def settings_from_environment(provider: Provider, environ: Mapping[str, str]) -> UpstreamSettings:
+    """A provider as an upstream, with the key and address of the environment. `InputError` says what is missing."""
+    key = key_of(provider, environ)
+    aws = aws_credentials(environ) if provider.auth == "aws" and not key else None
+    if not key and aws is None and provider.auth != "none":
+        variables = " or ".join(provider.key_env)
+        hint = f"set the environment variable {variables}, or use {SIMULATED}/{provider.name}/…, which needs none"
+        raise InputError(f"{provider.title} needs a key", path="model", hint=hint)
+    return UpstreamSettings(
+        name=provider.name,
+        provider=provider.name,
+        target=provider.target,
+        url=url_of(provider, environ=environ),
+        auth=provider.auth,
+        key=Secret(key),
+        aws=aws,
+    )
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

@@ -3,7 +3,7 @@
     models = ConfiguredModels(read_config(None, os.environ))
     models.find("opus").name                     # "anthropic/claude-opus-5", or "simulated/anthropic/claude-opus-5"
 
-Laws: a name that `find` gave leads to the same model again. A simulated model answers where it is asked for by
+Laws: a name that `find` gave leads to the same model again. A simulated model answers where it is requested for by
 `simulated/`, where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
 """
 
@@ -65,11 +65,11 @@ class ConfiguredModels:
         return self._routes[name] if name in self._routes else self._route(with_default_model(name, self._config))
 
     def names(self) -> list[str]:
-        """What can be asked for, as far as the configuration lists it."""
+        """What can be requested for, as far as the configuration lists it."""
         return [found.name for found in self._router.listed()]
 
     def first(self, environ: Mapping[str, str]) -> str:
-        """Who is asked where nobody is named."""
+        """Who is requested where nobody is named."""
         if named := environ.get(MODEL_VARIABLE, "").strip():
             return named
         listed = self._router.listed()
@@ -104,18 +104,15 @@ class ConfiguredModels:
             is_unknown = bool(refused.name)
             again = self._only_by_name and is_unknown
             error = self._router.no_route(name.strip(), only_by_name=True) if again else refused
-            raise NoRouteError(
-                error.message, path="model", hint=error.hint, name=error.name, suggestions=error.suggestions
-            ) from None
+            raise error.at("model") from None
         return route
 
-    def _choice(self, route: Route, asked: str) -> ModelChoice:
-        mark = f"{SIMULATED}/" if route.simulated else ""
-        # What an entry of [models] sets besides is found again by its own name only.
-        name = asked if route.settings is not None and asked else f"{mark}{route.upstream_name}/{route.model}"
+    def _choice(self, route: Route, requested: str) -> ModelChoice:
+        # The settings of an entry of [models] are found again by its own name only.
+        name = requested if route.settings is not None and requested else route.name
         choice = ModelChoice(name, route.model, self._upstreams.find(route))
         self._found[name] = choice
-        self._routes[name] = route if name == asked else _plain(route)
+        self._routes[name] = route if name == requested else _plain(route)
         return choice
 
 

@@ -1,41 +1,41 @@
-"""Which provider a model's name leads to, with its key.
+"""The models of a session: from a name to a model and its upstream, with its key.
 
     models = ProviderModels()                               # keys from the environment
     models.find("anthropic/claude-opus-5").upstream
 
-A name is `provider/model`; a name without a provider is looked for among the patterns of those that have a key;
-`simulated/provider/model` is a simulated model, which needs no key.
+A name is `provider/model`, a model's name alone, which is searched among the patterns of providers, those with a key
+first, or `simulated/provider/model`, which needs no key. `upstream/routing/router.py` has the rules.
 
-Laws: a key is read when a model of its provider is asked for, and goes nowhere but into its upstream. Nothing is
-simulated that was not asked for by name.
+Laws: a key is read when a model of its provider is first used, and goes nowhere but into its upstream. Nothing is
+simulated unless it was named so.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import os
-from collections.abc import Mapping
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Protocol
 
 from msgspec import Struct
 
-from toolglot import profiles
-from toolglot.errors import InputError, UnknownNameError, closest_names, quote, unknown_name
-from toolglot.upstream import PROVIDERS, Provider, Transport, Upstream, aws_credentials, key_of, url_of
-
-T = TypeVar("T")
-
-SIMULATED: Final = "simulated"
-"""The prefix that asks for a simulated model."""
+from toolglot.errors import InputError, quote
+from toolglot.upstream import PROVIDERS, Transport, Upstream, key_of
+from toolglot.upstream.pool import UpstreamPool
+from toolglot.upstream.routing.model_names import MAX_LENGTH, SimulatedNames
+from toolglot.upstream.routing.no_route import NoRouteError
+from toolglot.upstream.routing.router import Router
+from toolglot.upstream.routing.routes import ModelEntry, Route
+from toolglot.upstream.settings import UpstreamSettings, settings_from_environment
 
 
 class ModelChoice(Struct, frozen=True):
-    """A model, and the way to it."""
+    """A model and its upstream."""
 
     name: str
-    """`provider/model`."""
+    """`provider/model`, or `simulated/provider/model`."""
     model: str
-    """As the provider knows it."""
+    """Its name at the provider."""
     upstream: Upstream
 
 
@@ -43,26 +43,24 @@ class Models(Protocol):
     """Finds models by their names."""
 
     def find(self, name: str) -> ModelChoice:
-        """The model of a name. An `InputError` says what is wrong with it, or what is missing."""
+        """The model of a name. An `InputError` says what is wrong or missing."""
         ...
 
     async def close(self) -> None:
-        """The end of all connections."""
+        """Close all connections."""
         ...
 
 
 class UpstreamModels:
-    """The models of upstreams that are there already."""
+    """The models of upstreams that exist already."""
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = {name.lower(): upstream for name, upstream in upstreams.items()}
+        self._router = Router(SessionTable({name: SessionUpstream(name) for name in self._upstreams}))
 
     def find(self, name: str) -> ModelChoice:
-        provider, model = split(name)
-        found = self._upstreams.get(provider) or self._upstreams.get(profiles.resolve(provider or "none"))
-        if found is None or not model:
-            raise unknown(name, self._upstreams)
-        return ModelChoice(f"{provider}/{model}", model, found)
+        route = _find_route(self._router, name)
+        return ModelChoice(route.name, route.model, self._upstreams[route.upstream_name])
 
     async def close(self) -> None:
         for transport in {id(found.transport): found.transport for found in self._upstreams.values()}.values():
@@ -72,102 +70,82 @@ class UpstreamModels:
 class ProviderModels:
     """The models of all providers that toolglot knows, with the keys of the environment, and the simulated ones.
 
-    transport: the way to all of them; without it, one over HTTP, which is opened when it is needed and closed here.
+    transport: for all of them; it is not closed here. None: HTTP, opened when it is first needed.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, transport: Transport | None = None) -> None:
         self._environ = environ
-        self._given = transport
-        self._own: Transport | None = None
-        self._made: dict[str, Upstream] = {}
-        self._simulated: UpstreamModels | None = None
+        self._settings: dict[str, UpstreamSettings] = {}
+        self._pool = UpstreamPool(self._settings, _SimulatedUpstreams(), transport=transport)
 
     def find(self, name: str) -> ModelChoice:
-        named, model = split(name)
-        if named == SIMULATED:
-            found = self._find_simulated(name, model)
-            return ModelChoice(f"{SIMULATED}/{found.name}", found.model, found.upstream)
-        provider = PROVIDERS.get(named) or PROVIDERS.get(profiles.resolve(named or "none"))
-        if provider is None:
-            provider, model = self._guessed(name), name
-        if provider is None or not model:
-            raise unknown(name, PROVIDERS)
-        if provider.name not in self._made:
-            self._made[provider.name] = self._upstream(provider)
-        return ModelChoice(f"{provider.name}/{model}", model, self._made[provider.name])
+        route = _find_route(self._router, name)
+        if not route.simulated and route.upstream_name not in self._settings:
+            provider = PROVIDERS[route.upstream_name]
+            self._settings[route.upstream_name] = settings_from_environment(provider, self._environ)
+        return ModelChoice(route.name, route.model, self._pool.find(route))
 
-    def _find_simulated(self, name: str, model: str) -> ModelChoice:
-        from toolglot.simulator.upstreams import marked_simulator, upstreams  # noqa: PLC0415 - few need it
-
-        if self._simulated is None:
-            self._simulated = UpstreamModels(upstreams(marked_simulator()))
-        try:
-            return self._simulated.find(model)
-        except UnknownNameError as error:
-            close = tuple(f"{SIMULATED}/{found}" for found in error.suggestions)
-            hint = error.hint.replace("write provider/", f"write {SIMULATED}/provider/")
-            raise unknown_name("model", name, (), suggestions=close, hint=hint) from None
-
-    def _guessed(self, name: str) -> Provider | None:
-        """The provider whose models are named so; one with a key before one without."""
-        fitting = [
-            provider
-            for provider in PROVIDERS.values()
-            if any(fnmatch.fnmatchcase(name.lower(), pattern) for pattern in provider.models)
-        ]
-        return next((found for found in fitting if key_of(found, self._environ)), fitting[0] if fitting else None)
-
-    def _upstream(self, provider: Provider) -> Upstream:
-        key = key_of(provider, self._environ)
-        aws = aws_credentials(self._environ) if provider.auth == "aws" and not key else None
-        if not key and aws is None and provider.auth != "none":
-            raise InputError(
-                f"{provider.title} needs a key",
-                path="model",
-                hint=f"set the environment variable {' or '.join(provider.key_env)}, or ask for {SIMULATED}/"
-                f"{provider.name}/…, which needs none",
-            )
-        return Upstream(
-            name=provider.name,
-            target=provider.target,
-            url=url_of(provider, environ=self._environ),
-            transport=self._transport(),
-            auth=provider.auth,
-            key=key,
-            aws=aws,
-            also=provider.also,
-        )
-
-    def _transport(self) -> Transport:
-        if self._given is not None:
-            return self._given
-        if self._own is None:
-            from toolglot.upstream import HttpTransport  # noqa: PLC0415 - an extra, for those that ask a provider
-
-            self._own = HttpTransport()
-        return self._own
+    @cached_property
+    def _router(self) -> Router:
+        keyed = sorted(PROVIDERS.values(), key=lambda provider: not key_of(provider, self._environ))
+        upstreams = {provider.name: SessionUpstream(provider.name, provider.name) for provider in keyed}
+        return Router(SessionTable(upstreams, allows_simulated=True))
 
     async def close(self) -> None:
-        if self._own is not None:
-            own, self._own = self._own, None
-            self._made.clear()
-            await own.close()
-        if self._simulated is not None:
-            simulated, self._simulated = self._simulated, None
-            await simulated.close()
+        await self._pool.close()
 
 
-def split(name: object) -> tuple[str, str]:
-    """The provider of a name, in small letters, and the model, which may have slashes of its own."""
-    if not isinstance(name, str) or not name.strip() or len(name) > profiles.MAX_NAME:
+# --- routing without a configuration ----------------------------------------------------------------
+
+
+class SessionUpstream(Struct, frozen=True):
+    """An upstream of a session, for the router."""
+
+    name: str
+    provider: str = ""
+    models: tuple[str, ...] = ()
+
+
+class SessionTable:
+    """The upstreams of a session, for the router."""
+
+    models: tuple[ModelEntry, ...] = ()
+    origin: str = ""
+    is_configurable: bool = False
+    simulates_known: bool = False
+    lists_simulated: bool = False
+
+    def __init__(self, upstreams: Mapping[str, SessionUpstream], *, allows_simulated: bool = False) -> None:
+        self.upstreams = upstreams
+        self.left_out: Mapping[str, str] = {}
+        self.allows_simulated = allows_simulated
+
+    @cached_property
+    def simulated(self) -> SimulatedNames:
+        if not self.allows_simulated:
+            return SimulatedNames({})
+        from toolglot.simulator.upstreams import SIMULATED_NAMES  # noqa: PLC0415 - few need it
+
+        return SIMULATED_NAMES
+
+
+class _SimulatedUpstreams:
+    """Makes the upstreams of simulated providers."""
+
+    def __call__(self, name: str) -> Upstream:
+        return self._make(name)
+
+    @cached_property
+    def _make(self) -> Callable[[str], Upstream]:
+        from toolglot.simulator.upstreams import SimulatedUpstreams  # noqa: PLC0415 - few need it
+
+        return SimulatedUpstreams()
+
+
+def _find_route(router: Router, name: object) -> Route:
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_LENGTH:
         raise InputError(f"expected the name of a model, got {quote(name)}", path="model", hint="provider/model")
-    provider, is_pair, model = name.strip().partition("/")
-    return (provider.lower(), model) if is_pair else ("", provider)
-
-
-def unknown(name: str, known: Mapping[str, T]) -> UnknownNameError:
-    provider, model = split(name)
-    close = closest_names(provider, known)
-    listed = ", ".join([*known][:40])
-    suggestions = tuple(f"{found}/{model}" for found in close) if model else ()
-    return unknown_name("model", name, (), suggestions=suggestions, hint=f"write provider/model; providers: {listed}")
+    try:
+        return router.route(name)
+    except NoRouteError as error:
+        raise error.at("model") from None

@@ -24,6 +24,10 @@ _MAX_PROVIDERS: Final = 40
 class NoRouteError(UnknownNameError):
     """A model that no upstream serves."""
 
+    def at(self, path: str) -> NoRouteError:
+        """The same error for a name at another path."""
+        return NoRouteError(self.message, path=path, hint=self.hint, name=self.name, suggestions=self.suggestions)
+
 
 class RouteErrors:
     """The errors of one table."""
@@ -42,7 +46,8 @@ class RouteErrors:
         shown = quote(mask(name))
         if name.lower().startswith(f"{SIMULATED}/"):
             return self._not_simulated(name)
-        if provider is not None and model and provider.name not in self._table.upstreams:
+        is_missing = bool(model) and self._table.is_configurable
+        if provider is not None and is_missing and provider.name not in self._table.upstreams:
             message, hint = self._not_configured(provider, shown)
             if self._table.allows_simulated and (played := self._table.simulated.provider(provider.name)):
                 hint += f"; {SIMULATED}/{played}/{mask(model)} is a simulated model"
@@ -53,7 +58,8 @@ class RouteErrors:
     def _unknown(self, name: str, *, only_by_name: bool) -> NoRouteError:
         """With the names that look most like it, also those of providers that are known and not configured."""
         head, is_pair, model = name.partition("/")
-        heads = closest_names(head, (*self._table.upstreams, *PROVIDERS)) if is_pair and model else ()
+        others = PROVIDERS if self._table.is_configurable else ()
+        heads = closest_names(head, (*self._table.upstreams, *others)) if is_pair and model else ()
         close = closest_names(name, (*(f"{each}/{model}" for each in heads), *self._words))
         if not close and not is_pair:  # the name of a provider alone
             alike = closest_names(name, (*self._table.upstreams, *self._table.simulated.models))

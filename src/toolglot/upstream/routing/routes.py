@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from toolglot.upstream.routing.model_names import Destination, SimulatedNames
+from toolglot.upstream.routing.model_names import SIMULATED, Destination, SimulatedNames
 from toolglot.upstream.settings import RouteSettings
 
 Each = Literal["conversation", "request"]
@@ -55,6 +55,12 @@ class Route(Struct, frozen=True, kw_only=True):
     """What is spread: whole conversations, or single requests."""
     settings: RouteSettings | None = None
     """The settings of the entry; None: it has none."""
+
+    @property
+    def name(self) -> str:
+        """The name that leads here and nowhere else: `upstream/model`, or `simulated/provider/model`."""
+        prefix = f"{SIMULATED}/" if self.simulated else ""
+        return f"{prefix}{self.upstream_name}/{self.model}"
 
 
 class Listed(NamedTuple):
