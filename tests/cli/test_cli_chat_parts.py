@@ -524,8 +524,8 @@ def test_names_of_the_configuration_lead_to_models_and_are_found_again() -> None
     )
     assert found.find("best").name == "openai/gpt-5.5"
     assert found.find("openai/gpt-5.5") is found.find("openai/gpt-5.5")
-    assert found.stand_ins("best") == ("groq/llama",)
-    assert found.stand_ins("openai/gpt-5.5") == ()
+    assert found.fallback("best") == ("groq/llama",)
+    assert found.fallback("openai/gpt-5.5") == ()
     assert found.find("simulated/anthropic/claude-opus-5").name == "simulated/anthropic/claude-opus-5"
     assert found.find("simulated/anthropic/claude-opus-5").upstream.is_simulated
     assert found.first({}) == "best"

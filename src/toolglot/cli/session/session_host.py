@@ -18,7 +18,7 @@ from typing import Final, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.cli.route_settings import AsSet, applied, is_same
+from toolglot.cli.route_settings import RunSettings, is_same, settings_for
 from toolglot.cli.screen.history_view import recovery_note
 from toolglot.cli.session.session_models import ConfiguredModels
 from toolglot.cli.session.session_options import SessionSettings
@@ -126,8 +126,8 @@ class SessionHost:
                 guess = f"did you mean {close[0]}?" if close else f"there are {', '.join(names[:10]) or 'none'}"
                 yield f"--allow {pattern}: no tool is called so; {guess}"
 
-    def _as_set(self, model: str) -> AsSet:
-        return applied(self.models.route(model), base=self.config.policy, tools=self.tools.specs)
+    def _as_set(self, model: str) -> RunSettings:
+        return settings_for(self.models.route(model), base=self.config.policy, tools=self.tools.specs)
 
     # --- its life -----------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class SessionHost:
 
     def _stand_ins(self, asked: str) -> tuple[str, ...]:
         """Those of the name that is asked; a name in full has none, and then those of the options' model hold."""
-        return self.models.stand_ins(asked) or self.models.stand_ins(self.settings.model or asked)
+        return self.models.fallback(asked) or self.models.fallback(self.settings.model or asked)
 
     def _asked_first(self, kept: str, chosen: str) -> str:
         """The model that a session has before another one is chosen: its own, where it can still be asked."""

@@ -1,10 +1,10 @@
-"""The models of a gateway's configuration, for sessions: its upstreams and names, and simulated ones by the same rule.
+"""The models of a configuration, for sessions: its upstreams and names, routed by the same rules as in the gateway.
 
     models = ConfiguredModels(read_config(None, os.environ))
     models.find("opus").name                     # "anthropic/claude-opus-5", or "simulated/anthropic/claude-opus-5"
 
-Laws: a name that `find` gave leads to the same model again. A simulated model answers where it is requested for by
-`simulated/`, where `[models]` leads to it, or where nothing is configured at all: never for a name that was mistyped.
+Laws: a name that `find` returned finds the same model again. A simulated model answers to its `simulated/` name, to a
+name of `[models]`, or to a known name if nothing at all is configured; never to a mistyped name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.no_route import NoRouteError
 from toolglot.upstream.routing.router import Router
 from toolglot.upstream.routing.routes import Route
-from toolglot.upstream.settings import RouteSettings
+from toolglot.upstream.settings import CONFIG_FILE, RouteSettings
 
 MODEL_VARIABLE: Final = "TOOLGLOT_MODEL"
 _SIMULATED_MODEL: Final = f"{SIMULATED}/anthropic/claude-opus-5"
 
 
 class ConfiguredModels:
-    """Finds models by the names that a configuration gives them.
+    """Finds models by the names of a configuration.
 
-    only_by_name: a simulated model answers only where it was named, also where nothing is configured.
+    only_by_name: a simulated model answers only to its `simulated/` name, also if nothing is configured.
     """
 
     def __init__(self, config: Config, *, simulator: Simulator | None = None, only_by_name: bool = False) -> None:
@@ -42,44 +42,44 @@ class ConfiguredModels:
         self._upstreams = UpstreamPool(config.upstreams, SimulatedUpstreams(simulator))
         self._found: dict[str, ModelChoice] = {}
         self._routes: dict[str, Route] = {}
-        """The ways of the names that were found."""
+        """By the names of the models that were found."""
 
     def find(self, name: str) -> ModelChoice:
         known = self._found.get(name)
         return known if known is not None else self._choice(self.route(name), name)
 
     def is_simulated(self, name: str) -> bool:
-        """Whether a name that `find` gave is that of a simulated model."""
+        """Whether a model is simulated."""
         return self.find(name).upstream.is_simulated
 
-    def stand_ins(self, name: str) -> tuple[str, ...]:
-        """Who the configuration names for the case that this one does not answer."""
+    def fallback(self, name: str) -> tuple[str, ...]:
+        """The models that the configuration names for failover, in their order."""
         return tuple(self._choice(route, "").name for route in self.route(name).others)
 
     def settings(self, name: str) -> RouteSettings | None:
-        """What `[models]` says of a name besides where it leads; None: nothing."""
+        """The settings of a name of `[models]`; None: it has none."""
         return self.route(name).settings
 
     def route(self, name: str) -> Route:
-        """The way of a name, also of one that `find` gave."""
+        """The route of a name, also of one that `find` returned."""
         return self._routes[name] if name in self._routes else self._route(with_default_model(name, self._config))
 
     def names(self) -> list[str]:
-        """What can be requested for, as far as the configuration lists it."""
+        """The names that the configuration lists."""
         return [found.name for found in self._router.listed()]
 
     def first(self, environ: Mapping[str, str]) -> str:
-        """Who is requested where nobody is named."""
+        """The model to use if none is named."""
         if named := environ.get(MODEL_VARIABLE, "").strip():
             return named
         listed = self._router.listed()
         real = next((found.name for found in listed if not found.simulated), "")
-        real = real or next(filter(None, map(self._usual, self._config.upstreams)), "")
+        real = real or next(filter(None, map(self._default, self._config.upstreams)), "")
         if real:
             return real
         if listed and self._config.simulates_known:
             return listed[0].name
-        file = self._config.origin or "toolglot.toml"
+        file = self._config.origin or CONFIG_FILE
         some = next(iter(self._config.upstreams), "")
         hint = f"--model {some}/NAME, or list its models in {file}"
         if not some:
@@ -87,7 +87,7 @@ class ConfiguredModels:
             hint += f", or name a simulated model: --model {_SIMULATED_MODEL}" if self._config.allows_simulated else ""
         raise InputError("no model is named", path="--model", hint=hint)
 
-    def _usual(self, upstream: str) -> str:
+    def _default(self, upstream: str) -> str:
         """A well known model of an upstream; empty: none."""
         model = known_default(self._config.upstreams[upstream].provider)
         return f"{upstream}/{model}" if model else ""
@@ -102,8 +102,8 @@ class ConfiguredModels:
                 raise self._router.no_route(name.strip())
         except NoRouteError as refused:
             is_unknown = bool(refused.name)
-            again = self._only_by_name and is_unknown
-            error = self._router.no_route(name.strip(), only_by_name=True) if again else refused
+            is_real = self._only_by_name and is_unknown
+            error = self._router.no_route(name.strip(), only_by_name=True) if is_real else refused
             raise error.at("model") from None
         return route
 
@@ -112,9 +112,9 @@ class ConfiguredModels:
         name = requested if route.settings is not None and requested else route.name
         choice = ModelChoice(name, route.model, self._upstreams.find(route))
         self._found[name] = choice
-        self._routes[name] = route if name == requested else _plain(route)
+        self._routes[name] = route if name == requested else _without_settings(route)
         return choice
 
 
-def _plain(route: Route) -> Route:
+def _without_settings(route: Route) -> Route:
     return Route(upstream_name=route.upstream_name, model=route.model, simulated=route.simulated)
