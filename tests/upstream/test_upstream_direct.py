@@ -13,8 +13,9 @@ import pytest
 
 from raw_server import STREAM, RawServer, answer, chunk, listening
 from toolglot import ProviderError
-from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, direct_http
-from toolglot.upstream.direct_http import DirectResponse, head_of, plain_place, with_length
+from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
+from toolglot.upstream.http import direct_http
+from toolglot.upstream.http.direct_http import DirectResponse, head_of, plain_place, with_length
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 Handler = Callable[[RawServer, Reader, Writer], Awaitable[None]]

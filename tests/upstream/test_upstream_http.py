@@ -22,7 +22,7 @@ import toolglot.upstream
 from raw_server import STREAM, Came, RawServer, answer, chunk, listening
 from toolglot import InputError, ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
-from toolglot.upstream.transport import REFUSED, UNKNOWN_HOST
+from toolglot.upstream.http.transport import REFUSED, UNKNOWN_HOST
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 BOUND = 120.0
@@ -549,7 +549,7 @@ def test_the_http_transport_is_imported_when_it_is_asked_for(monkeypatch: pytest
     monkeypatch.delitem(vars(toolglot.upstream), "HttpTransport", raising=False)
     assert toolglot.upstream.HttpTransport is HttpTransport
     monkeypatch.delitem(vars(toolglot.upstream), "HttpTransport")
-    monkeypatch.setitem(sys.modules, "toolglot.upstream.http_transport", None)
+    monkeypatch.setitem(sys.modules, "toolglot.upstream.http.http_transport", None)
     with pytest.raises(InputError, match="aiohttp"):
         _ = toolglot.upstream.HttpTransport
 

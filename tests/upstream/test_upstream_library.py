@@ -8,7 +8,7 @@ import pytest
 import test_upstream_http as told
 
 from raw_server import STREAM
-from toolglot.upstream.aiohttp_transport import AiohttpTransport
+from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
 
 LAWS: list[Callable[[], None]] = [
     told.test_a_refused_connection_is_a_provider_that_cannot_be_reached,

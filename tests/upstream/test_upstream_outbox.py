@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import cast
 
-from toolglot.upstream.outbox import Outbox, outbox_of
+from toolglot.upstream.http.outbox import Outbox, outbox_of
 
 
 class Line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolglot import InputError
-from toolglot.upstream.proxies import Proxies, shown
+from toolglot.upstream.http.proxies import Proxies, shown
 
 PROXY = "http://proxy.example:3128"
 

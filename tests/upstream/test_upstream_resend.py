@@ -25,8 +25,8 @@ from hostile_upstream import GOOD
 from raw_server import RawServer, answer, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, Transport
-from toolglot.upstream.aiohttp_transport import AiohttpTransport
-from toolglot.upstream.direct_http import kept_seconds
+from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
+from toolglot.upstream.http.direct_http import kept_seconds
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0, keep_alive=60.0)
 TRANSPORTS = [HttpTransport, AiohttpTransport]

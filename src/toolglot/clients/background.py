@@ -25,7 +25,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.http.requests import Receive, Scope, Send
 from toolglot.upstream import AsgiTransport, HttpRequest, TimeLimits
-from toolglot.upstream.asgi_transport import AsgiResponse
+from toolglot.upstream.http.asgi_transport import AsgiResponse
 
 P = ParamSpec("P")
 T = TypeVar("T")

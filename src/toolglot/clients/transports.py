@@ -22,7 +22,7 @@ from toolglot.errors import InputError
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.upstream import HttpRequest, TimeLimits
-from toolglot.upstream.asgi_transport import AsgiResponse
+from toolglot.upstream.http.asgi_transport import AsgiResponse
 
 T = TypeVar("T")
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from toolglot.errors import InputError, how_to_install
 from toolglot.protocols.base import Auth
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for
-from toolglot.upstream.asgi_transport import AsgiTransport
 from toolglot.upstream.aws_signing import AwsCredentials
+from toolglot.upstream.http.asgi_transport import AsgiTransport
+from toolglot.upstream.http.transport import HttpRequest, HttpResponse, TimeLimits, Transport
 from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, checked_url, key_of, url_of
-from toolglot.upstream.transport import HttpRequest, HttpResponse, TimeLimits, Transport
 from toolglot.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
-    from toolglot.upstream.http_transport import HttpTransport
+    from toolglot.upstream.http.http_transport import HttpTransport
 
 __all__ = [
     "PROVIDERS",
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
     if name != "HttpTransport":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from toolglot.upstream.http_transport import HttpTransport  # noqa: PLC0415
+        from toolglot.upstream.http.http_transport import HttpTransport  # noqa: PLC0415
     except ImportError:
         hint = how_to_install("gateway")
         raise InputError("talking to a provider needs aiohttp, which is not installed", path="", hint=hint) from None

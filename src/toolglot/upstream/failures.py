@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Failure
 from toolglot.protocols.base import codec
 from toolglot.translate.requests import ConvertedRequest
-from toolglot.upstream.transport import HttpResponse
+from toolglot.upstream.http.transport import HttpResponse
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """Of a response that is an error."""

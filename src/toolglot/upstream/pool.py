@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from toolglot.upstream.breaker import Breaker
+from toolglot.upstream.http.transport import TimeLimits, Transport
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.routes import Route
 from toolglot.upstream.settings import RouteSettings, UpstreamSettings
-from toolglot.upstream.transport import TimeLimits, Transport
 from toolglot.upstream.upstream import Upstream
 
 T = TypeVar("T")

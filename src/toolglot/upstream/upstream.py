@@ -24,7 +24,14 @@ from toolglot.protocols.base import Auth
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
-from toolglot.upstream.transport import DEFAULT_LIMITS, FixedHeaders, HttpRequest, HttpResponse, TimeLimits, Transport
+from toolglot.upstream.http.transport import (
+    DEFAULT_LIMITS,
+    FixedHeaders,
+    HttpRequest,
+    HttpResponse,
+    TimeLimits,
+    Transport,
+)
 
 T = TypeVar("T")
 

@@ -25,9 +25,9 @@ from toolglot.simulator import upstreams
 from toolglot.translate.requests import request_for
 from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
 from toolglot.upstream.failures import failure_of
+from toolglot.upstream.http.transport import MAX_TRAILING
 from toolglot.upstream.protocol_choice import asking_encrypted
 from toolglot.upstream.retry import wait_before
-from toolglot.upstream.transport import MAX_TRAILING
 
 LOST = ProviderError(Failure("server", "the connection was lost"))
 

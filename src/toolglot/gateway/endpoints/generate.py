@@ -46,11 +46,11 @@ from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_
 from toolglot.translate.streams import StreamTranslator
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.failover import failover_entry
+from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import RESPONSES
 from toolglot.upstream.routing.load_balancing import conversation_key, order_by_key
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.routes import Route
-from toolglot.upstream.transport import trailing_pieces
 
 MAX_FED: Final = 32 * 1024
 """Bytes of a stream that are read on the event loop at once."""

@@ -41,7 +41,7 @@ from toolglot.gateway.http.requests import (
     refuse_large,
     uncounted,
 )
-from toolglot.upstream.outbox import outbox_of
+from toolglot.upstream.http.outbox import outbox_of
 
 HEAD_SECONDS: Final = 30.0
 """That the line and the headers of a request may take, the first of a connection from its beginning on."""

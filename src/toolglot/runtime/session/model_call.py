@@ -31,8 +31,8 @@ from toolglot.runtime.session.models import ModelChoice
 from toolglot.translate.requests import ConvertedRequest, request_for
 from toolglot.translate.streams import StreamReader
 from toolglot.upstream.failures import failure_of
+from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import asking_encrypted, profile_for
-from toolglot.upstream.transport import trailing_pieces
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer."""

@@ -9,7 +9,7 @@
 Law: no redirect is followed, no cookie is kept, nothing is read ahead that was not asked for. Whatever goes wrong is a
 `ProviderError` that names the host and the reason, and never a key, a path or a query. An answer that is closed before
 its end ends the connection at once, so that the provider stops working; one that was read to its end gives it back.
-A request that may have reached the server is not sent again, unless its method may be repeated (`retry.py`).
+A request that may have reached the server is not sent again, unless its method may be repeated (`upstream/retry.py`).
 
 `http_transport.py` has the one over HTTP, `asgi_transport.py` one for an app in this process; a test can write its own.
 """

@@ -25,10 +25,9 @@ import aiohappyeyeballs
 import httptools
 
 from toolglot.conversation import FailureKind
-from toolglot.upstream.liveness import is_quiet
-from toolglot.upstream.outbox import Outbox, outbox_of
-from toolglot.upstream.retry import REPEATABLE
-from toolglot.upstream.transport import (
+from toolglot.upstream.http.liveness import is_quiet
+from toolglot.upstream.http.outbox import Outbox, outbox_of
+from toolglot.upstream.http.transport import (
     CHECK_NETWORK,
     CLOSED_KEPT,
     LARGE_HEAD,
@@ -45,6 +44,7 @@ from toolglot.upstream.transport import (
     refuse_redirect,
     tls_failed,
 )
+from toolglot.upstream.retry import REPEATABLE
 
 MOST_HEAD: Final = 64 * 1024
 MOST_AHEAD: Final = 64 * 1024

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from toolglot.errors import InputError
-from toolglot.upstream.transport import HttpRequest, TimeLimits, failed, host_of, read_whole, refuse_redirect
+from toolglot.upstream.http.transport import HttpRequest, TimeLimits, failed, host_of, read_whole, refuse_redirect
 
 Message = MutableMapping[str, Any]
 App = Callable[

@@ -29,9 +29,9 @@ from yarl import URL
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.upstream.liveness import is_quiet
-from toolglot.upstream.proxies import Proxies, shown
-from toolglot.upstream.transport import (
+from toolglot.upstream.http.liveness import is_quiet
+from toolglot.upstream.http.proxies import Proxies, shown
+from toolglot.upstream.http.transport import (
     CHECK_NETWORK,
     CHECK_PROXY,
     CLOSED_KEPT,

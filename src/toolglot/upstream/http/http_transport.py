@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from toolglot.errors import InputError
-from toolglot.upstream.proxies import Proxies
-from toolglot.upstream.transport import FixedHeaders, HttpRequest, HttpResponse, TimeLimits
+from toolglot.upstream.http.proxies import Proxies
+from toolglot.upstream.http.transport import FixedHeaders, HttpRequest, HttpResponse, TimeLimits
 
 if TYPE_CHECKING:
-    from toolglot.upstream.aiohttp_transport import AiohttpTransport
+    from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
 
 if find_spec("aiohttp") is None:
     raise ImportError("aiohttp")
 try:
-    from toolglot.upstream.direct_http import ConnectionPool, RequestTarget, head_of, plain_place, with_length
+    from toolglot.upstream.http.direct_http import ConnectionPool, RequestTarget, head_of, plain_place, with_length
 
     IS_DIRECT = True
 except ImportError:  # httptools is not there: aiohttp does everything
@@ -100,7 +100,7 @@ class HttpTransport:
 
     def _with_library(self) -> AiohttpTransport:
         if self._library is None:
-            from toolglot.upstream.aiohttp_transport import AiohttpTransport  # noqa: PLC0415 - it is large
+            from toolglot.upstream.http.aiohttp_transport import AiohttpTransport  # noqa: PLC0415 - it is large
 
             self._library = AiohttpTransport(proxy=self._proxy, tls=self._tls, environ=self._environ)
         return self._library
