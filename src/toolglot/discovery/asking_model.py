@@ -77,7 +77,7 @@ async def ask_model(
         opinion = Opinion(by=who, problem=one_line(secrets.in_text(str(error)), 300))
     finally:
         if transport is None:
-            await upstream.http.transport.close()
+            await upstream.transport.close()
     return replace(result, opinion=opinion)
 
 

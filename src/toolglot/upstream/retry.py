@@ -95,4 +95,4 @@ def backoff(retry_after: float | None, retry: int, *, first: float = FIRST_WAIT,
     """
     if retry_after is not None:
         return retry_after
-    return first * 2 ** min(retry - 1, 16) * (0.5 + jitter / 2)
+    return first * 2.0 ** min(retry - 1, 16) * (0.5 + jitter / 2)

@@ -78,10 +78,10 @@ def test_a_transport_of_its_own_is_opened_when_it_is_needed_and_closed() -> None
         known = ProviderModels(KEYS)
         await known.close()
         upstream = known.find("openai/gpt-4.1").upstream
-        assert isinstance(upstream.http.transport, HttpTransport)
-        assert known.find("anthropic/claude-opus-5").upstream.http.transport is upstream.http.transport
+        assert isinstance(upstream.transport, HttpTransport)
+        assert known.find("anthropic/claude-opus-5").upstream.transport is upstream.transport
         await known.close()
-        assert known.find("openai/gpt-4.1").upstream.http.transport is not upstream.http.transport
+        assert known.find("openai/gpt-4.1").upstream.transport is not upstream.transport
         await known.close()
 
     asyncio.run(steps())
