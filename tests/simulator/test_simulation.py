@@ -491,7 +491,7 @@ def test_a_session_has_the_simulated_models_by_their_names(bare: pytest.MonkeyPa
         ("anthropic/claude-opus-5", "Anthropic needs a key", "ANTHROPIC_API_KEY, or use simulated/anthropic/…"),
         ("simulated/antropic/x", "did you mean 'simulated/anthropic/x'", "write simulated/PROVIDER/MODEL"),
         ("simulated/openai", "unknown model 'simulated/openai'", "write simulated/PROVIDER/MODEL"),
-        ("simulated/", "expected the name of a model", ""),
+        ("simulated/", "unknown model 'simulated/'", "write simulated/PROVIDER/MODEL"),
         ("opnai/gpt-5.5", "did you mean 'openai/gpt-5.5'", ""),
     ],
 )

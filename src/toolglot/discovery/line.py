@@ -28,6 +28,7 @@ from toolglot.errors import InputError, ToolglotError
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream import Auth, HttpResponse, TimeLimits, Transport, Upstream
 from toolglot.upstream.addresses import joined, path_for, protocol_headers
+from toolglot.upstream.retry import backoff
 
 MOST_BYTES: Final = 1024 * 1024
 """Of an answer; no answer to a probe is longer."""
@@ -36,8 +37,9 @@ MOST_LIST_BYTES: Final = 8 * 1024 * 1024
 KEPT_BYTES: Final = 6_000
 """Of a request or an answer, as evidence."""
 MOST_TRIES: Final = 3
+FIRST_WAIT: Final = 2.0
 LONGEST_WAIT: Final = 20.0
-"""Seconds that are waited because an endpoint says so."""
+"""Seconds before the first retry of a busy endpoint, if it does not say; and at most."""
 CHARACTERS_A_TOKEN: Final = 3.5
 MAX_COUNT: Final = 10**12
 """Requests or tokens of a discovery."""
@@ -196,8 +198,8 @@ class EndpointClient:
         return replace(heard, problem=came.problem or heard.problem)
 
     async def _wait(self, heard: ParsedReply, attempt: int) -> None:
-        told = heard.failure.retry_after if heard.failure is not None else None
-        wait = min(told if told is not None else 2.0**attempt, LONGEST_WAIT)
+        retry_after = heard.failure.retry_after if heard.failure is not None else None
+        wait = min(backoff(retry_after, attempt, first=FIRST_WAIT), LONGEST_WAIT)
         if self.seconds + wait > self.budget.seconds:
             raise StoppedError("the endpoint is busy, and there is no time left to wait")
         await self._sleep(wait)
