@@ -251,22 +251,37 @@ class ReceivedRequest:
         destination: Issuer | None = None,
         entries: Iterable[Entry] = (),
         policy: Policy | None = None,
+        conversation: Conversation | None = None,
     ) -> ConvertedRequest:
         """The request that the target accepts.
 
         destination: the endpoint and account that it goes to, for signatures that are bound to one.
         entries: what the report tells besides, of changes to `conversation`.
         policy: in the place of the one that the request was read with.
+        conversation: in the place of `conversation`; what was changed in it is in `entries`.
         """
         try:
-            return self._for_target(target, model, destination, entries, policy if policy is not None else self._policy)
+            return self._for_target(
+                conversation if conversation is not None else self.conversation,
+                target,
+                model,
+                destination,
+                entries,
+                policy if policy is not None else self._policy,
+            )
         except RecursionError:
             raise too_deep() from None
 
     def _for_target(
-        self, target: str, model: str, destination: Issuer | None, entries: Iterable[Entry], policy: Policy
+        self,
+        said: Conversation,
+        target: str,
+        model: str,
+        destination: Issuer | None,
+        entries: Iterable[Entry],
+        policy: Policy,
     ) -> ConvertedRequest:
-        fields, said = self.fields, self.conversation
+        fields = self.fields
         named, continued = model or said.model, self.continues
         to = profile_named(target, named, self._overrides, "target")
         from_ = profile_named(self._source.name, said.model, self._overrides, "source")

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolglot import jsontext
 from toolglot.conversation import Failure, Reply
 from toolglot.conversation.believed_usage import COUNTS, NOT_BELIEVED, believed
 from toolglot.conversation.report import Entry
@@ -93,6 +92,8 @@ class ModelRequest:
         self._channel = request.channel
         self._record = record
         self._asking = UpstreamCall(services, endpoint, request, record)
+        self._fields: Fields = {}
+        """The request as the client sent it."""
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
@@ -169,6 +170,7 @@ class ModelRequest:
         """The request as it is to be sent, and who is asked, one after the other."""
         body = self._request.body
         received = await self._asking.apart(lambda: self._read(body))
+        self._fields = received.fields
         routes = self._routed(received)
         meter, client = self._services.meter, self._request.client
         self._has_rules = self._services.ring.key_of(client) is not None
@@ -405,7 +407,7 @@ class ModelRequest:
         dated = body
         if body.get("created") == 0 or body.get("created_at") == 0:
             dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
-        return with_request(self._given_fields(), dated) if self._endpoint.source == RESPONSES else dated
+        return with_request(self._fields, dated) if self._endpoint.source == RESPONSES else dated
 
     async def _translated(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The answer as the client reads it, piece by piece, with one end whatever happens."""
@@ -521,7 +523,7 @@ class ModelRequest:
     ) -> None:
         """Keep what the client does not: for its own next request, or because its protocol says so. What the store did
         not take is reported with the answer."""
-        asked = await self._asking.apart(self._given_fields) if body is not None and self._is_responses else None
+        asked = self._fields if body is not None and self._is_responses else None
         try:
             is_stored = await self._kept(serves, out, original, reply, upstream, (asked, body))
         except StoreError as error:  # the answer is there, and it is the client's
@@ -557,11 +559,6 @@ class ModelRequest:
     @property
     def _is_responses(self) -> bool:
         return self._endpoint.source == RESPONSES
-
-    def _given_fields(self) -> Fields:
-        """The request as the client sent it."""
-        fields: Fields = jsontext.parse(self._request.body, limits=self._services.limits).value
-        return fields
 
     def _headers(self, out: ConvertedRequest, answer: HttpResponse) -> dict[str, str]:
         headers = {

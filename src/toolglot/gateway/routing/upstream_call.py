@@ -78,6 +78,8 @@ class UpstreamCall:
         """The profile of the client's protocol."""
         self.original = _EMPTY
         """The conversation as the client sent it."""
+        self._sent = _EMPTY
+        """The same with what the vault and the settings of the route added."""
         self.settings: RouteSettings | None = None
         """The settings of the route."""
         self._applied: list[Entry] = []
@@ -104,23 +106,24 @@ class UpstreamCall:
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
     ) -> ConvertedRequest:
         """The request for the upstream, with what the vault holds for it."""
-        received.conversation = self.original
-        target = self.target(upstream, self.original)
+        conversation = self.original
+        target = self.target(upstream, conversation)
         profile, destination = self.profile(target, model), upstream.issuer(model, target)
         reported = [*entries]
         vault = self._services.vault
         if vault.may_recall(self.original, self.source, profile, destination):
             try:
-                received.conversation, recalled = await vault.recall(
+                conversation, recalled = await vault.recall(
                     self._request.client, self.original, self.source, profile, destination, self.apart
                 )
                 reported += recalled
             except StoreError as error:  # most requests are good without it
                 self._record.response.store_failed(f"nothing was recalled: {error}")
         if self.settings is not None:
-            received.conversation, self._applied = apply_settings(received.conversation, self.settings)
+            conversation, self._applied = apply_settings(conversation, self.settings)
             reported += self._applied
-        return await self.apart(lambda: self._render(received, profile, destination, reported))
+        self._sent = conversation
+        return await self.apart(lambda: self._render(received, conversation, profile, destination, reported))
 
     @property
     def is_much(self) -> bool:
@@ -132,12 +135,22 @@ class UpstreamCall:
         return await offloading.run(self.values, len(self._request.body), work)
 
     def _render(
-        self, received: ReceivedRequest, profile: Profile, destination: Issuer, entries: list[Entry]
+        self,
+        received: ReceivedRequest,
+        conversation: Conversation,
+        profile: Profile,
+        destination: Issuer,
+        entries: list[Entry],
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
-            received.conversation = asking_encrypted(received.conversation, profile)
+            conversation = asking_encrypted(conversation, profile)
         out = received.for_target(
-            profile.name, model=destination.model, destination=destination, entries=entries, policy=self.policy
+            profile.name,
+            model=destination.model,
+            destination=destination,
+            entries=entries,
+            policy=self.policy,
+            conversation=conversation,
         )
         self._record.sent = RecordedRendering(profile.name, out.data, count_entries(out.report.entries))
         return out
@@ -203,9 +216,9 @@ class UpstreamCall:
         self, received: ReceivedRequest, out: ConvertedRequest, upstream: Upstream, entries: Sequence[Entry]
     ) -> ConvertedRequest:
         """The request without the thinking and signatures that the provider does not recognise as its own."""
-        received.conversation, dropped = without_opaque(received.conversation)
+        self._sent, dropped = without_opaque(self._sent)
         destination = upstream.issuer(out.model, out.target.name)
-        return self._render(received, out.target, destination, [*entries, *self._applied, *dropped])
+        return self._render(received, self._sent, out.target, destination, [*entries, *self._applied, *dropped])
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
         """The client's headers that a provider of the same protocol gets."""
