@@ -162,7 +162,7 @@ def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_told(tmp_path:
             wait = box.find("wait")
             assert wait is not None
             assert wait.timeout == 0.5
-            with pytest.raises(ToolError, match=r"'kinds' did not answer within 0\.5 s, and was told to stop"):
+            with pytest.raises(ToolError, match=r"'kinds' did not respond within 0\.5 s, and the call was cancelled"):
                 await ask(box, "wait", note=str(note))
             await until(note.exists)
 

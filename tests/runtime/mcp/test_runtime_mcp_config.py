@@ -16,7 +16,7 @@ from mcp_servers.serving import EVERY_KIND, ask
 from toolglot import InputError, lint, request_for
 from toolglot.conversation import Conversation, Text, ToolSpec, Turn
 from toolglot.runtime.mcp.config import servers_from
-from toolglot.runtime.mcp.naming import Joined, legal
+from toolglot.runtime.mcp.naming import SyncedTools, legal_name
 from toolglot.runtime.mcp.servers import McpServers
 from toolglot.runtime.tools.toolbox import Tool, ToolBox
 
@@ -77,7 +77,7 @@ def test_an_address_with_headers_and_the_tables_of_other_clients_are_read() -> N
         ({"mcpServers": {"a": {"command": "x", "env": []}}}, "^$"),
         ({"mcpServers": {"a": {"command": "x", "env": ["y"]}}}, r"a\.env: expected an object"),
         ({"mcpServers": {"a": {"command": "x", "env": {"K": 1}}}}, r"a\.env\.K: expected a string"),
-        ({"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "the environment has no NOT_THERE"),
+        ({"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "the environment variable NOT_THERE is not set"),
         ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, r"a\.type: the transport 'sse' is not supported"),
         ({"mcpServers": {"a": {"url": "x"}}}, "begins with http"),
     ],
@@ -115,7 +115,7 @@ def test_names_are_legal_distinct_and_lead_back(listed: list[tuple[str, str]]) -
     box = ToolBox()
     for server in dict.fromkeys(server for server, _ in listed):
         tools = [Tool(spec=ToolSpec(name)) for owner, name in listed if owner == server]
-        joined = Joined(box, server, "auto")
+        joined = SyncedTools(box, server, "auto")
         assert joined.sync(tools) == []
         given_names = [held.name for held in box]
         assert joined.sync(tools) == []
@@ -124,4 +124,4 @@ def test_names_are_legal_distinct_and_lead_back(listed: list[tuple[str, str]]) -
         originals = [joined.original(name) for name in given_names]
         assert {name for name in originals if name is not None} == {tool.name for tool in tools}
     assert len(box) == len(listed)
-    assert all(legal(held.name) == held.name for held in box)
+    assert all(legal_name(held.name) == held.name for held in box)

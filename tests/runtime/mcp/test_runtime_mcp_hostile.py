@@ -31,7 +31,7 @@ def opened(server: McpServer) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("noise", "what it writes to its standard output is no JSON-RPC"),
+        ("noise", "its standard output is not JSON-RPC"),
         ("many_tools", "it has more than 1000 tools"),
         ("endless_pages", "its list of tools has more than 100 pages"),
         ("no_list", "ValidationError"),
@@ -50,12 +50,12 @@ def test_a_server_that_cannot_be_used_does_not_open(kind: str, message: str) -> 
 @pytest.mark.parametrize("kind", ["deaf", "slow_start"])
 def test_a_server_that_does_not_answer_is_given_up(kind: str) -> None:
     limits = McpLimits(start=0.5, stop=0.1)
-    with pytest.raises(McpServerError, match=r"it did not tell its tools within 0\.5 s"):
+    with pytest.raises(McpServerError, match=r"it did not list its tools within 0\.5 s"):
         opened(hostile(kind, limits=limits))
 
 
 def test_what_a_server_wrote_last_is_in_the_error_without_secrets() -> None:
-    with pytest.raises(McpServerError, match=r"its last words: no key \*\*\*$"):
+    with pytest.raises(McpServerError, match=r"its last error output: no key \*\*\*$"):
         opened(hostile("exit", env={"SECRET": SECRET}, limits=QUICK))
 
 
@@ -132,7 +132,7 @@ def test_an_answer_that_is_none_is_an_error_and_the_server_stays() -> None:
     async def main() -> None:
         server = hostile("no_result", limits=QUICK)
         async with server as box:
-            with pytest.raises(ToolError, match="'hostile' failed: its answer is no result of a tool"):
+            with pytest.raises(ToolError, match="'hostile' failed: its response is not the result of a tool"):
                 await ask(box, "ask")
             assert server.is_open
 
@@ -180,7 +180,7 @@ async def answering(head: str, chunk: bytes, times: int) -> AsyncIterator[str]:
     ("head", "chunk", "message"),
     [
         ("Content-Type: application/json", b"x" * 65_536, "it sent a message of more than 1000000 bytes"),
-        ("Content-Type: application/json\r\nContent-Encoding: gzip", b"\0" * 64, "it packs its answers"),
+        ("Content-Type: application/json\r\nContent-Encoding: gzip", b"\0" * 64, "it compresses its responses"),
         ("Content-Type: text/event-stream", b"data: " + b"x" * 65_536, "."),
         ("Content-Type: application/json", b'{"jsonrpc": "2.0"}', "."),
         ("Content-Type: text/html", b"<html>", "."),
@@ -207,7 +207,7 @@ def test_the_body_of_an_answer_is_closed_with_its_bound() -> None:
         async def aclose(self) -> None:
             closed.append(True)
 
-    asyncio.run(mcp_http._Bounded(Body(), 10).aclose())
+    asyncio.run(mcp_http._LimitedBody(Body(), 10).aclose())
     assert closed == [True]
 
 

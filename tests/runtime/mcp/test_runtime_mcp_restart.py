@@ -15,7 +15,7 @@ from mcp.types import JSONRPCError, JSONRPCResponse
 
 from mcp_servers.serving import PATIENCE, ask, hostile, over_stdio, until
 from scheduled_tools import call
-from toolglot.runtime.mcp.lists import with_short_lists
+from toolglot.runtime.mcp.lists import limit_tool_lists
 from toolglot.runtime.mcp.servers import McpLimits, McpServer
 from toolglot.runtime.scheduler.scheduler import Scheduler
 from toolglot.runtime.tools.toolbox import ToolBox, ToolError
@@ -108,7 +108,7 @@ def listed(count: int) -> SessionMessage:
 def test_a_list_that_is_too_long_is_an_error_before_anybody_looks_at_the_tools() -> None:
     async def main() -> None:
         short, long, other = listed(2), listed(3), ValueError("no message")
-        async with with_short_lists(saying(long, short, long, other), McpLimits(max_tools=2)) as (incoming, _):
+        async with limit_tool_lists(saying(long, short, long, other), McpLimits(max_tools=2)) as (incoming, _):
             first = await incoming.receive()
             async with incoming:
                 came = [message async for message in incoming]

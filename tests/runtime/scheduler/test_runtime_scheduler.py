@@ -35,7 +35,7 @@ from toolglot.errors import InputError
 from toolglot.runtime.scheduler.known_calls import RUN_BEFORE, KnownCallLimits, KnownCalls, size_of
 from toolglot.runtime.scheduler.progress import MAX_CHARACTERS
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
-from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.threads import run_in_thread
 from toolglot.runtime.tools.toolbox import Output, Tool, ToolBox, ToolContext, ToolError
 
 # --- a batch --------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_progress_is_told_while_the_tool_runs_from_any_thread_and_not_after() ->
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
             kept.append(context)
             context.progress("x" * 100_000)
-            return await in_thread(work, context)
+            return await run_in_thread(work, context)
 
         (result,) = await scheduler(make_tool(run), watch=watch).run([call()])
         kept[0].progress("too late")
@@ -552,7 +552,7 @@ def test_a_function_in_a_thread_that_does_not_return_is_left() -> None:
         release = threading.Event()
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-            return await in_thread(release.wait)
+            return await run_in_thread(release.wait)
 
         running = scheduler(make_tool(run, side_effects=False), limits=NEVER)
         (result,) = await running.run([call()])
@@ -576,7 +576,7 @@ def test_a_function_in_a_thread_hears_of_its_cancellation_and_may_end_in_time() 
             return "3 of 5 written"
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-            return await in_thread(work, context)
+            return await run_in_thread(work, context)
 
         running = scheduler(make_tool(run), limits=RunLimits(grace=30))
         batch = asyncio.create_task(running.run([call()]))

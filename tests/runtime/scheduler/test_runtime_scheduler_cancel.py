@@ -30,7 +30,7 @@ from toolglot.conversation.completion import status_of
 from toolglot.runtime.scheduler import outcomes
 from toolglot.runtime.scheduler.approvals import Allow, Decision
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
-from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.threads import run_in_thread
 from toolglot.runtime.tools.toolbox import Tool, ToolBox, ToolContext
 
 REASON = "Enough."
@@ -450,7 +450,7 @@ def test_closing_lets_go_of_threads_that_do_not_return() -> None:
 
     async def main() -> None:
         async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-            return await in_thread(release.wait)
+            return await run_in_thread(release.wait)
 
         running = scheduler(make_tool(run), limits=RunLimits(timeout=0.001, grace=GRACE))
         await running.run([call()])
@@ -473,7 +473,7 @@ def test_when_the_event_loop_is_closed_every_call_still_has_its_result() -> None
 
         async def stuck(arguments: dict[str, Any], context: ToolContext) -> object:
             started.set()
-            return await in_thread(release.wait)
+            return await run_in_thread(release.wait)
 
         watch = Watched()
         running = scheduler(make_tool(stuck, "stuck"), tool_returning("x"), limits=RunLimits(parallel=1), watch=watch)
@@ -514,10 +514,10 @@ def test_a_function_in_a_thread_gives_back_what_it_returns_and_raises() -> None:
         raise StopIteration(3)
 
     async def main() -> None:
-        assert await in_thread(divmod, 7, 2) == (3, 1)
+        assert await run_in_thread(divmod, 7, 2) == (3, 1)
         with pytest.raises(RuntimeError):
-            await in_thread(stop)
+            await run_in_thread(stop)
         with pytest.raises(ZeroDivisionError):
-            await in_thread(divmod, 7, 0)
+            await run_in_thread(divmod, 7, 0)
 
     asyncio.run(main())

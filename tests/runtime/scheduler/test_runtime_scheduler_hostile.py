@@ -27,8 +27,8 @@ from scheduled_tools import (
 from toolglot.conversation import Media, Opaque, Text, ToolCall
 from toolglot.runtime.scheduler.progress import BURST, MAX_CHARACTERS, ProgressThrottle
 from toolglot.runtime.scheduler.scheduler import RunLimits
-from toolglot.runtime.tools.output import MOST_PARTS, NOT_FINITE, read_output
-from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.output import MAX_PARTS, NOT_FINITE, read_output
+from toolglot.runtime.tools.threads import run_in_thread
 from toolglot.runtime.tools.toolbox import Output, Tool, ToolContext, ToolError
 
 ENDINGS = [SystemExit("out"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), ValueError("plain")]
@@ -113,7 +113,7 @@ def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> Non
 def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
     async def main() -> None:
         asked = harmful(SystemExit("out"))[0]
-        assert await in_thread(lambda: asked) is asked
+        assert await run_in_thread(lambda: asked) is asked
 
     asyncio.run(main())
 
@@ -173,7 +173,7 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
         assert "cannot be shown" in result.text
         assert result.text.endswith("after")
     assert outcome(tool_returning(circle)).is_error
-    assert outcome(tool_returning([Text("x")] * (MOST_PARTS + 1))).is_error
+    assert outcome(tool_returning([Text("x")] * (MAX_PARTS + 1))).is_error
 
 
 # --- media that nobody can read -------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_
 
         async def run(arguments: dict[str, Any], context: ToolContext) -> None:
             if in_a_thread:
-                await in_thread(talk, context)
+                await run_in_thread(talk, context)
             else:
                 talk(context)
 

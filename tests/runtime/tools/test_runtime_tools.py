@@ -591,10 +591,10 @@ def unreadable(value: "int[") -> None: ...  # type: ignore[valid-type]  # noqa: 
         (generator, "generator: a generator cannot be a tool"),
         (asynchronous_generator, "a generator cannot be a tool"),
         (callback, r"callback\.function: this type hint is not supported"),
-        (unknown, "unknown: a type hint names what is not there: name 'NotThere'"),
+        (unknown, "unknown: a type hint refers to an unknown name: name 'NotThere'"),
         (unreadable, "unreadable: a type hint cannot be read"),
         (Counter.add, r"add\.self: the method is not bound"),
-        (lambda: None, "'<lambda>' is no name for a tool"),
+        (lambda: None, "'<lambda>' cannot be the name of a tool"),
         (3, "expected a function, got 3"),
         (dict.fromkeys, "."),
         (define(ToolSpec("made")), "'made' is a tool already"),
@@ -606,7 +606,7 @@ def test_what_cannot_be_a_tool_is_refused_and_told_why(given: Any, message: str)
 
 
 def test_a_function_that_tells_nothing_of_itself_is_refused() -> None:
-    with pytest.raises(InputError, match="does not tell its parameters"):
+    with pytest.raises(InputError, match="parameters of the function are not known"):
         tool(type, name="kind")
 
 

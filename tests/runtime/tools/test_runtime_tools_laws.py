@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolglot.arguments import validate
-from toolglot.runtime.tools.references import inlined
+from toolglot.runtime.tools.references import inline_definitions
 from toolglot.runtime.tools.toolbox import Tool, ToolContext, ToolError, tool
 
 
@@ -186,7 +186,7 @@ def test_definitions_are_written_out_and_only_recursive_ones_stay() -> None:
         "Node": {"properties": {"next": {"$ref": "#/$defs/Node"}, "b": {"$ref": "#/$defs/B", "title": "mine"}}},
         "Unused": {"$ref": "#/$defs/Unused"},
     }
-    assert inlined({"items": [{"$ref": "#/$defs/A"}], "$ref": "#/elsewhere"}, definitions) == {
+    assert inline_definitions({"items": [{"$ref": "#/$defs/A"}], "$ref": "#/elsewhere"}, definitions) == {
         "items": [
             {"type": "object", "properties": {"b": {"type": "integer"}, "n": {"$ref": "#/$defs/Node"}}},
         ],
@@ -202,4 +202,4 @@ def test_what_would_become_too_large_stays_as_it_is() -> None:
     for depth in range(1, 40):
         definitions[f"d{depth}"] = {"items": [{"$ref": f"#/$defs/d{depth - 1}"}] * 2}
     schema = {"$ref": "#/$defs/d39"}
-    assert inlined(schema, definitions) == {**schema, "$defs": definitions}
+    assert inline_definitions(schema, definitions) == {**schema, "$defs": definitions}

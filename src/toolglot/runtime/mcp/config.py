@@ -1,12 +1,12 @@
-"""MCP servers from the configuration that every client of MCP reads.
+"""MCP servers from the configuration format that MCP clients share.
 
     {"mcpServers": {"git":  {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "${GIT_TOKEN}"}},
                     "docs": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${DOCS_KEY}"}}}}
 
-`${NAME}` and `${env:NAME}` are taken from the environment, `${NAME:-else}` has a default. VS Code's `servers` is read
-like `mcpServers`; an entry with `"disabled": true` is left out; fields of other clients are not looked at.
+`${NAME}` and `${env:NAME}` are replaced from the environment, `${NAME:-else}` has a default. VS Code's `servers` works
+like `mcpServers`; an entry with `"disabled": true` is left out; fields of other clients are ignored.
 
-Law: a variable that is not there is an error that names it, and no value of one is ever in an error.
+Law: a missing variable is an error that names it, and no error contains the value of one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def servers_from(
     all_needed: bool = True,
     **options: Unpack[ServerOptions],
 ) -> McpServers:
-    """The servers of a configuration: the name of a JSON file, or what is in one. `options` are for every server."""
+    """The servers of a configuration: the path of a JSON file, or its content. `options` apply to every server."""
     table = _table_of(_read(config) if isinstance(config, str | Path) else config)
     known = os.environ if environ is None else environ
     found: list[McpServer] = []
@@ -109,7 +109,7 @@ def _filler(environ: Mapping[str, str]) -> Fill:
             name, otherwise = match.groups()
             if name not in environ and otherwise is None:
                 hint = f"set it, or write ${{{name}:-something}}"
-                raise InputError(f"the environment has no {name}", path=path, hint=hint)
+                raise InputError(f"the environment variable {name} is not set", path=path, hint=hint)
             return environ.get(name) or otherwise or ""
 
         return _VARIABLE.sub(found, value)

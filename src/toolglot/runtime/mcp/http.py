@@ -1,7 +1,7 @@
-"""An MCP server over streamable HTTP, with a bound on what it may answer.
+"""An MCP server over streamable HTTP, with a limit on the size of its responses.
 
-Law: no answer and no event is read beyond the limit, and the headers that the user gave go to the server's own origin
-only (the `mcp` package follows no redirect to another).
+Law: no response and no event is read beyond the limit, and the user's headers go to the server's own origin only (the
+`mcp` package follows no redirect to another).
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ CONNECT_SECONDS = 30.0
 
 
 class McpAddress(Struct, frozen=True):
-    """Where a server is, and what it is told with every request."""
+    """The URL of a server, and the headers of every request."""
 
     url: str
     headers: dict[str, str] | None = None
 
     def __repr__(self) -> str:
-        return "Address()"  # headers are secrets, and so may be parts of the address
+        return "Address()"  # headers are secrets, and parts of the URL may be
 
 
 @contextlib.asynccontextmanager
 async def http_transport(address: McpAddress, limits: McpLimits) -> AsyncIterator[tuple[Any, Any]]:
-    """The two streams that a client of the `mcp` package speaks through."""
+    """The two streams for a client of the `mcp` package."""
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - only when a server is used
 
-    async def bound(response: httpx2.Response) -> None:
+    async def limit_body(response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
-            # A few bytes may be packed gigabytes.
-            raise McpServerError("it packs its answers, which it was asked not to")
+            # A few compressed bytes may be gigabytes.
+            raise McpServerError("it compresses its responses although the request does not allow that")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, limits.max_message)
+            response.stream = _LimitedBody(response.stream, limits.max_message)
 
     client = httpx2.AsyncClient(
         headers={**(address.headers or {}), "accept-encoding": "identity"},
-        # A call may take as long as it likes: whoever calls has a clock of their own.
+        # A call may take any time: the caller has its own timeout.
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-        event_hooks={"response": [bound]},
+        event_hooks={"response": [limit_body]},
     )
     async with (
         client,
@@ -53,18 +53,18 @@ async def http_transport(address: McpAddress, limits: McpLimits) -> AsyncIterato
         yield streams
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that is cut off, with an error, where it becomes too long."""
+class _LimitedBody(httpx2.AsyncByteStream):
+    """A response body that raises an error when it becomes too long."""
 
-    def __init__(self, inner: Any, most: int) -> None:
+    def __init__(self, inner: Any, max_bytes: int) -> None:
         self._inner = inner
-        self._left = self._most = most
+        self._left = self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
             self._left -= len(chunk)
             if self._left < 0:
-                raise McpServerError(f"it sent a message of more than {self._most} bytes")
+                raise McpServerError(f"it sent a message of more than {self._max_bytes} bytes")
             yield chunk
 
     async def aclose(self) -> None:

@@ -1,6 +1,6 @@
-"""How much an MCP server may say, how long it may take, and what is said when it does not keep to that.
+"""Limits for MCP servers, and the error that they raise.
 
-Law: nothing that a server sends is unbounded, and no value of its environment or its headers is in an error.
+Law: nothing that a server sends is unbounded, and no error contains a value of its environment or headers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from toolglot.errors import InputError, ToolglotError, cut
 from toolglot.masking import KnownSecrets
 
 MIN_SECRET: Final = 4
-"""Characters of a secret. Shorter values are none: masking every `1` of a message would leave nothing of it."""
+"""Characters of a secret. Shorter values are not masked: replacing every `1` would leave nothing of a message."""
 
 
 class McpServerError(ToolglotError):
@@ -26,7 +26,7 @@ class McpServerError(ToolglotError):
 
 
 class McpLimits(Struct, frozen=True, kw_only=True):
-    """Bounds for one server."""
+    """Limits for one server."""
 
     max_message: int = 16 * 1024 * 1024
     """Bytes of one message."""
@@ -34,15 +34,15 @@ class McpLimits(Struct, frozen=True, kw_only=True):
     max_pages: int = 100
     """Pages of the list of tools."""
     max_definition: int = 200_000
-    """Bytes of the definition of one tool; a larger one is left out, and told of in `problems`."""
+    """Bytes of the definition of one tool; a larger one is left out and listed in `problems`."""
     max_noise: int = 1_000
-    """Lines on the standard output that are no message."""
+    """Lines on the standard output that are not messages."""
     max_errors: int = 8_000
     """Bytes of the standard error that are kept: the last ones."""
     start: float = 30.0
-    """Seconds until the server has told its tools."""
+    """Seconds until the server has listed its tools."""
     stop: float = 2.0
-    """Seconds that a server gets to end by itself, and then once more after it was asked to."""
+    """Seconds that a server gets to end by itself, and again after the signal to end."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -58,10 +58,10 @@ def server_secrets(values: Iterable[str]) -> KnownSecrets:
 
 
 def reason_of(error: BaseException) -> str:
-    """The first thing that went wrong, in few words. Groups of errors are opened."""
+    """The first error, in few words, also of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    said = str(error).strip().partition("\n")[0]
+    message = str(error).strip().partition("\n")[0]
     if isinstance(error, McpServerError):
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

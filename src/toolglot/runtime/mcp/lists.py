@@ -1,9 +1,9 @@
-"""The bound on a list of tools, before the `mcp` package looks at each of them.
+"""Limits the length of a list of tools, before the `mcp` package validates each of them.
 
-Its models take long: a hundred thousand tools would hold up everything else for seconds. So a list that is too long is
-taken for an error of the server's as soon as its message is there.
+Its models are slow: a hundred thousand tools would block everything else for seconds. So a message with a list that is
+too long is replaced by an error.
 
-Law: whatever a server lists, no more tools than the limit are looked at.
+Law: whatever a server lists, no more tools than the limit are validated.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, Self
 from toolglot.runtime.mcp.limits import McpLimits
 
 
-def too_many(limits: McpLimits) -> str:
+def too_many_tools(limits: McpLimits) -> str:
     return f"it has more than {limits.max_tools} tools"
 
 
 @contextlib.asynccontextmanager
-async def with_short_lists(
+async def limit_tool_lists(
     transport: contextlib.AbstractAsyncContextManager[tuple[Any, Any]], limits: McpLimits
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams of a transport; what comes in is held against the limit."""
+    """The streams of a transport, with the limit applied to incoming lists."""
     async with transport as (incoming, outgoing):
         yield _Incoming(incoming, limits), outgoing
 
@@ -39,17 +39,17 @@ class _Incoming:
 
     @property
     def last_context(self) -> Context | None:
-        """What the package looks for besides messages."""
+        """An attribute that the package reads."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Any:
-        return _checked(await self._inner.receive(), self._limits)
+        return _check_length(await self._inner.receive(), self._limits)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        return _checked(await self._inner.__anext__(), self._limits)
+        return _check_length(await self._inner.__anext__(), self._limits)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -65,7 +65,7 @@ class _Incoming:
         return left
 
 
-def _checked(received: Any, limits: McpLimits) -> Any:
+def _check_length(received: Any, limits: McpLimits) -> Any:
     message = getattr(received, "message", None)
     result = getattr(message, "result", None)
     tools = result.get("tools") if isinstance(result, dict) else None
@@ -74,5 +74,5 @@ def _checked(received: Any, limits: McpLimits) -> Any:
     from mcp.shared.message import SessionMessage  # noqa: PLC0415 - only when a server is used
     from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError  # noqa: PLC0415
 
-    error = ErrorData(code=INTERNAL_ERROR, message=too_many(limits))
+    error = ErrorData(code=INTERNAL_ERROR, message=too_many_tools(limits))
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=getattr(message, "id", None), error=error))

@@ -1,10 +1,10 @@
 """The names that tools of MCP servers have in a box.
 
-A server names its tools as it likes, and two servers may use one name. A tool keeps its name where that is legal
-everywhere and free; otherwise it is `server__tool`, made legal, with a mark where that changed it.
+Servers choose the names of their tools, and two servers may use the same one. A tool keeps its name if that is legal
+everywhere and not taken. Otherwise it becomes `server__tool`, made legal, with a mark if that changed it.
 
-Law: names are legal for the strictest targets (letters, digits, `_` and `-`, at most 64), each is one tool's, the way
-back is kept, and a name once given stays that tool's as long as the box has it.
+Law: names are legal for the strictest targets (letters, digits, `_` and `-`, at most 64) and unique, the original is
+known, and a tool keeps its name as long as the box has it.
 """
 
 from __future__ import annotations
@@ -21,65 +21,65 @@ from toolglot.runtime.tools.values import Tool
 from toolglot.schema import NameMap
 
 Names = Literal["auto", "always", "never"]
-"""When a tool's name begins with its server's: where it would meet another, always, or never."""
+"""When the name of a tool begins with that of its server: to avoid a conflict, always, or never."""
 
 STRICTEST: Final = "openai"
 
 
-def legal(name: str) -> str:
-    """The name itself, or a legal one that stands for it alone."""
+def legal_name(name: str) -> str:
+    """The name itself, or a unique legal one in its place."""
     return NameMap(profiles.get(STRICTEST), [name])[name]
 
 
-class Joined:
-    """The tools of one server in one box, kept in step with what the server has."""
+class SyncedTools:
+    """The tools of one server in one box, kept in sync with the server."""
 
     def __init__(self, box: ToolBox, server: str, names: Names, clashing: Collection[str] = ()) -> None:
         self.box = box
         self._server = server
         self._names = names
         self._clashing = frozenset(clashing)
-        self._given: dict[str, str] = {}
+        self._box_names: dict[str, str] = {}
 
     def sync(self, tools: Iterable[Tool]) -> list[str]:
-        """Put in what is new, replace what is there, take out what is gone; the names that could not be given."""
-        there = {tool.name: tool for tool in tools}
-        for original in [known for known in self._given if known not in there]:
-            self.box.remove(self._given.pop(original))
+        """Add new tools, replace known ones, remove the rest. Returns the tools for which no name was free."""
+        listed = {tool.name: tool for tool in tools}
+        for original in [known for known in self._box_names if known not in listed]:
+            self.box.remove(self._box_names.pop(original))
         refused: list[str] = []
-        for original, tool in there.items():
-            if original in self._given:
-                self.box.replace(_renamed(tool, self._given[original]))
+        for original, tool in listed.items():
+            if original in self._box_names:
+                self.box.replace(_with_name(tool, self._box_names[original]))
             elif (name := self._free_name(original)) is not None:
-                self.box.add(_renamed(tool, name))
-                self._given[original] = name
+                self.box.add(_with_name(tool, name))
+                self._box_names[original] = name
             else:
                 refused.append(original)
         return refused
 
     def original(self, name: str) -> str | None:
-        """The name that a tool of the box has at its server."""
-        return next((original for original, given in self._given.items() if given == name), None)
+        """The name that the server uses for a tool of the box."""
+        return next((original for original, box_name in self._box_names.items() if box_name == name), None)
 
     def _free_name(self, original: str) -> str | None:
-        prefixed = legal(f"{self._server}__{original}")
-        plain = legal(original)
+        prefixed = legal_name(f"{self._server}__{original}")
+        plain = legal_name(original)
         wanted = {"always": [prefixed], "never": [plain], "auto": [plain, prefixed]}[self._names]
         if self._names == "auto" and plain in self._clashing:
             wanted = [prefixed]
         return next((name for name in wanted if name not in self.box), None)
 
 
-def clashing(listed: Iterable[Iterable[str]]) -> frozenset[str]:
+def clashing_names(listed: Iterable[Iterable[str]]) -> frozenset[str]:
     """The legal names that more than one server uses."""
     seen: set[str] = set()
     twice: set[str] = set()
     for names in listed:
-        own = {legal(name) for name in names}
+        own = {legal_name(name) for name in names}
         twice |= seen & own
         seen |= own
     return frozenset(twice)
 
 
-def _renamed(tool: Tool, name: str) -> Tool:
+def _with_name(tool: Tool, name: str) -> Tool:
     return tool if tool.name == name else replace(tool, spec=structs.replace(tool.spec, name=name))

@@ -1,13 +1,13 @@
-"""What a tool of an MCP server answered, as the output of a tool.
+"""The response of an MCP tool as the output of a tool.
 
     text                    Text
     image, audio            Media
-    embedded resource       Text under its address, or Media by its media type
-    resource link           Text that names it: the address is the server's own and nobody else may be able to open it
-    structuredContent       `result`; and the text, where the server sent no content
+    embedded resource       Text after its URI, or Media by its media type
+    resource link           Text with its URI, which only the server may be able to open
+    structuredContent       `result`; and the text, if the server sent no content
 
-Law: nothing that came is dropped. Data that is no base64 is told in words, so that no provider refuses the request
-that carries it.
+Law: nothing is dropped. Data that is not base64 is described in words, so that no provider refuses the request that
+carries it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOCUMENTS: Final = frozenset({"application/pdf", "text/plain", "text/markdown",
 
 
 def output_of(answer: Any) -> Output:
-    """The output that a `CallToolResult` stands for."""
+    """The output for a `CallToolResult`."""
     blocks = tuple(_block(part) for part in answer.content)
     structured = answer.structured_content
     return Output(_content(blocks, structured), is_error=bool(answer.is_error), result=structured)
@@ -59,9 +59,8 @@ def _resource(resource: Any) -> Text | Media:
 
 
 def _link(link: Any) -> str:
-    told = [link.title or "", link.description or "", link.mime_type or ""]
-    beside = "; ".join(text for text in told if text)
-    return f"{link.name}: {link.uri}" + (f" ({beside})" if beside else "")
+    details = "; ".join(text for text in (link.title, link.description, link.mime_type) if text)
+    return f"{link.name}: {link.uri}" + (f" ({details})" if details else "")
 
 
 def _media(data: str, media_type: str, what: str, *, name: str | None = None) -> Text | Media:

@@ -1,12 +1,11 @@
 """The tools of MCP servers, over stdio or streamable HTTP.
 
     async with McpServer.stdio("uvx", ["mcp-server-git"]) as tools:
-        ...                                           # a ToolBox, kept in step with the server
+        ...                                           # a ToolBox, kept in sync with the server
 
-A server that dies takes no session with it: the calls that were running are errors that say so, and the next call
-starts it once more.
+If a server dies, its running calls end with an error, and the next call starts it again.
 
-Law: whatever a server sends, a call ends with an output or a `ToolError`, and nothing secret is in either.
+Law: whatever a server sends, a call ends with an output or a `ToolError`, and neither contains a secret.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, cut, quote
 from toolglot.runtime.mcp.connection import Handshake, McpConnection, Transport
 from toolglot.runtime.mcp.limits import McpLimits, McpServerError, server_secrets
-from toolglot.runtime.mcp.naming import Joined, Names, clashing
+from toolglot.runtime.mcp.naming import Names, SyncedTools, clashing_names
 from toolglot.runtime.mcp.results import output_of
 from toolglot.runtime.mcp.stdio import Ending, McpCommand, command_of, stdio_transport
 from toolglot.runtime.tools.toolbox import Output, Run, Tool, ToolBox, ToolContext, ToolError
@@ -37,26 +36,26 @@ if TYPE_CHECKING:
 
 __all__ = ["McpLimits", "McpServer", "McpServerError", "McpServers", "ServerOptions"]
 
-MOST_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 
 
 class ServerOptions(TypedDict, total=False):
-    """What every server may be given."""
+    """The options of every server."""
 
     timeout: float | None
     """Seconds for a call; None: the scheduler's."""
     names: Names
     """When the names of tools begin with that of the server."""
     approval: bool
-    """Whether somebody is asked before each call."""
+    """Whether each call needs an approval."""
     trust_hints: bool
-    """Whether the server is believed that a tool changes nothing, or may be run again."""
+    """Whether to trust the server's hints that a tool is read-only or idempotent."""
     handshake: Handshake
     limits: McpLimits | None
 
 
 class McpServer:
-    """One server. Open it, and `tools` has what it offers; closed, its tools answer with an error."""
+    """An MCP server. Once it is open, `tools` has its tools; after it is closed, calling them is an error."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class McpServer:
         self.name = name
         self.tools: ToolBox = ToolBox()
         self.problems: tuple[str, ...] = ()
-        """What was left out or went wrong, in words."""
+        """What was left out or went wrong."""
         self._transport = transport
         self._secrets = server_secrets(secrets)
         self._timeout = timeout
@@ -92,7 +91,7 @@ class McpServer:
         self._opening: asyncio.Task[McpConnection] | None = None
         self._is_wanted = False
         self._offered: list[Tool] = []
-        self._joined = [Joined(self.tools, name, names)]
+        self._synced = [SyncedTools(self.tools, name, names)]
 
     @classmethod
     def stdio(
@@ -105,11 +104,11 @@ class McpServer:
         name: str | None = None,
         **options: Unpack[ServerOptions],
     ) -> Self:
-        """A server that is started as a process. Of this one's environment it sees only what `mcp` calls safe."""
-        how = command_of(command, args, env, cwd)
+        """A server that runs as a child process. Of this environment it inherits only what `mcp` considers safe."""
+        started_by = command_of(command, args, env, cwd)
         limits = options.get("limits") or McpLimits()
-        called = name or Path(command).stem or "server"
-        return cls(called, _StdioTransport(how, limits), secrets=(env or {}).values(), **options)
+        server_name = name or Path(command).stem or "server"
+        return cls(server_name, _StdioTransport(started_by, limits), secrets=(env or {}).values(), **options)
 
     @classmethod
     def http(
@@ -120,10 +119,10 @@ class McpServer:
         name: str | None = None,
         **options: Unpack[ServerOptions],
     ) -> Self:
-        """A server at an address, over streamable HTTP."""
+        """A server at a URL, over streamable HTTP."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"expected an address that begins with http:// or https://, got {quote(url)}", path="url")
+            raise InputError(f"expected a URL that begins with http:// or https://, got {quote(url)}", path="url")
         limits = options.get("limits") or McpLimits()
         secrets = [*(headers or {}).values(), parts.password or "", parts.query]
         return cls(name or parts.hostname, _HttpTransport(url, dict(headers or {}), limits), secrets=secrets, **options)
@@ -137,32 +136,32 @@ class McpServer:
 
     @property
     def instructions(self) -> str:
-        """What the server says about its use, for a system prompt."""
+        """The server's instructions, for a system prompt."""
         return self._connection.instructions if self._connection is not None else ""
 
     @property
     def errors(self) -> str:
-        """The last of what a process wrote to its standard error."""
+        """The end of the server's standard error."""
         return self._secrets.mask(self._connection.ending.errors) if self._connection is not None else ""
 
     def original(self, name: str) -> str | None:
-        """What the server itself calls a tool of `tools`."""
-        return self._joined[0].original(name)
+        """The name that the server uses for a tool of `tools`."""
+        return self._synced[0].original(name)
 
     # --- opening and closing ------------------------------------------------------------------------
 
     async def open(self) -> ToolBox:
-        """Start the server, or connect to it, and list its tools; McpServerError says why that is impossible."""
+        """Start the server, or connect to it, and list its tools. Raises `McpServerError` if that fails."""
         self._is_wanted = True
         try:
-            await self._connected()
+            await self._get_connection()
         except asyncio.CancelledError:
             await self.close()
             raise
         return self.tools
 
     async def close(self) -> None:
-        """End the connection; a process that was started is gone when this returns."""
+        """End the connection. A server process is gone when this returns."""
         self._is_wanted = False
         with anyio.CancelScope(shield=True):
             if self._opening is not None:
@@ -179,90 +178,90 @@ class McpServer:
     ) -> None:
         await self.close()
 
-    async def _connected(self) -> McpConnection:
-        """The open connection; a new one where the last is over.
+    async def _get_connection(self) -> McpConnection:
+        """The open connection; a new one if the last has ended.
 
-        It is opened in a task of its own: who waits for it may go, and the next one finds it further on.
+        It opens in its own task: a caller may stop waiting, and the next one continues to wait for the same task.
         """
         if self._opening is None:
             if self._connection is not None and self._connection.is_open:
                 return self._connection
             if not self._is_wanted:
                 raise McpServerError(f"the MCP server {self.name!r} is not open")
-            self._opening = asyncio.create_task(self._opened())
-            self._opening.add_done_callback(self._has_opened)
+            self._opening = asyncio.create_task(self._open_connection())
+            self._opening.add_done_callback(self._on_opened)
         opening = self._opening
-        # Not awaited itself: being cancelled here must not cancel it, and its being cancelled must not look like that.
+        # Not awaited directly: a cancellation here must not cancel the task, and the other way round.
         await asyncio.wait((opening,))
         if opening.cancelled():
             raise McpServerError(f"the MCP server {self.name!r} was closed while it started")
         return opening.result()
 
-    def _has_opened(self, opening: asyncio.Task[McpConnection]) -> None:
+    def _on_opened(self, opening: asyncio.Task[McpConnection]) -> None:
         self._opening = None
         if not opening.cancelled():
-            opening.exception()  # an error that nobody has fetched would be printed
+            opening.exception()  # otherwise asyncio would print an unretrieved error
 
-    async def _opened(self) -> McpConnection:
+    async def _open_connection(self) -> McpConnection:
         if self._connection is not None:
             await self._connection.close()
         connection = McpConnection(
             self._transport,
             self._limits,
             handshake=self._handshake,
-            changed=self._take,
-            problem=self._note,
+            on_tools=self._update_tools,
+            on_problem=self._note,
         )
         self._connection = connection
         try:
             listed = await connection.open()
         except McpServerError as error:
-            raise self._failed(error) from None
-        self._take(listed)
+            raise self._startup_error(error) from None
+        self._update_tools(listed)
         return connection
 
-    def _failed(self, error: McpServerError) -> McpServerError:
+    def _startup_error(self, error: McpServerError) -> McpServerError:
         tail = self.errors.strip().rpartition("\n")[2][:200]
-        beside = f"; its last words: {tail}" if tail else ""
-        return McpServerError(f"the MCP server {self.name!r} failed: {self._secrets.mask(error.message)}{beside}")
+        output = f"; its last error output: {tail}" if tail else ""
+        return McpServerError(f"the MCP server {self.name!r} failed: {self._secrets.mask(error.message)}{output}")
 
     # --- tools --------------------------------------------------------------------------------------
 
     def join(self, box: ToolBox, *, names: Names | None = None, clashing: Iterable[str] = ()) -> None:
-        """Put the tools into another box, too, and keep them in step there."""
-        joined = Joined(box, self.name, names or self._names, frozenset(clashing))
-        self._refuse(joined.sync(self._offered))
-        self._joined.append(joined)
+        """Also put the tools into another box, and keep them in sync there."""
+        synced = SyncedTools(box, self.name, names or self._names, frozenset(clashing))
+        self._note_name_conflicts(synced.sync(self._offered))
+        self._synced.append(synced)
 
-    def _take(self, listed: list[Listed]) -> None:
+    def _update_tools(self, listed: list[Listed]) -> None:
         offered: dict[str, Tool] = {}
         for definition in listed:
-            objection = self._objection(definition, offered)
+            objection = self._objection_to(definition, offered)
             if objection:
                 self._note(f"the tool {definition.name[:80]!r} is left out: {objection}")
             else:
                 offered[definition.name] = self._tool_of(definition)
         self._offered = [*offered.values()]
-        for joined in self._joined:
-            self._refuse(joined.sync(self._offered))
+        for synced in self._synced:
+            self._note_name_conflicts(synced.sync(self._offered))
 
-    def _objection(self, definition: Listed, offered: Mapping[str, Tool]) -> str:
+    def _objection_to(self, definition: Listed, offered: Mapping[str, Tool]) -> str:
         if not definition.name:
             return "it has no name"
         if definition.name in offered:
-            return "there is another with its name"
+            return "another tool has the same name"
         size = len(definition.name) + len(definition.description or "") + _size_of(definition.input_schema)
         if size > self._limits.max_definition:
             return f"its definition has more than {self._limits.max_definition} bytes"
         return ""
 
-    def _refuse(self, names: Iterable[str]) -> None:
+    def _note_name_conflicts(self, names: Iterable[str]) -> None:
         for name in names:
             self._note(f"the tool {name[:80]!r} is left out: its name is taken")
 
     def _note(self, problem: str) -> None:
-        told = dict.fromkeys((*self.problems, cut(self._secrets.mask(problem))))
-        self.problems = tuple(told)[-MOST_PROBLEMS:]
+        unique = dict.fromkeys((*self.problems, cut(self._secrets.mask(problem))))
+        self.problems = tuple(unique)[-MAX_PROBLEMS:]
 
     def _tool_of(self, definition: Listed) -> Tool:
         hints = definition.annotations if self._trust_hints else None
@@ -288,7 +287,7 @@ class McpServer:
         if not self.is_open or self._opening is not None:
             context.waits_for = f"The MCP server {self.name!r} was still starting"
         try:
-            connection = await self._connected()
+            connection = await self._get_connection()
         except McpServerError as error:
             raise ToolError(f"{error.message}. The tool was never started: nothing was done.") from None
         context.waits_for = ""
@@ -298,27 +297,29 @@ class McpServer:
         except McpServerError as error:
             message = f"the MCP server {self.name!r} failed: {error.message}"
         except TimeoutError:
-            message = f"the MCP server {self.name!r} did not answer within {self._timeout:g} s, and was told to stop"
+            message = (
+                f"the MCP server {self.name!r} did not respond within {self._timeout:g} s, and the call was cancelled"
+            )
         raise ToolError(cut(self._secrets.mask(message)))
 
 
 class McpServers:
-    """Several servers and one box with the tools of all."""
+    """Several servers, and one box with the tools of all."""
 
     def __init__(self, servers: Iterable[McpServer], *, names: Names = "auto", all_needed: bool = True) -> None:
         """
-        names: `auto`: where servers use the same name for a tool, both are told apart by their servers' names.
+        names: with `auto`, tools with the same name on several servers get their server's name as a prefix.
         all_needed: whether it is an error if one of them does not open; otherwise `failures` says which and why.
         """
-        given = [*servers]
-        self._servers = {server.name: server for server in given}
-        if len(self._servers) != len(given):
+        listed_servers = [*servers]
+        self._servers = {server.name: server for server in listed_servers}
+        if len(self._servers) != len(listed_servers):
             raise InputError("two servers have the same name", path="servers", hint="McpServer.stdio(…, name=…)")
         self.tools: ToolBox = ToolBox()
         self.failures: dict[str, str] = {}
         self._names: Names = names
         self._all_needed = all_needed
-        self._is_joined = False
+        self._is_synced = False
 
     def __iter__(self) -> Iterator[McpServer]:
         return iter(self._servers.values())
@@ -330,9 +331,9 @@ class McpServers:
         return self._servers[name]
 
     async def open(self) -> ToolBox:
-        """Open all, at the same time."""
+        """Open all servers at the same time."""
         try:
-            opened = await asyncio.gather(*(_opened(server) for server in self))
+            opened = await asyncio.gather(*(_open_error(server) for server in self))
         except BaseException:
             await self.close()
             raise
@@ -340,9 +341,9 @@ class McpServers:
         if self.failures and self._all_needed:
             await self.close()
             raise McpServerError("; ".join(self.failures.values()))
-        if not self._is_joined:
-            self._is_joined = True
-            twice = clashing([tool.name for tool in server.tools] for server in self)
+        if not self._is_synced:
+            self._is_synced = True
+            twice = clashing_names([tool.name for tool in server.tools] for server in self)
             for server in self:
                 server.join(self.tools, names=self._names, clashing=twice)
         return self.tools
@@ -360,7 +361,8 @@ class McpServers:
         await self.close()
 
 
-async def _opened(server: McpServer) -> str:
+async def _open_error(server: McpServer) -> str:
+    """Open a server; why that failed, or an empty string."""
     try:
         await server.open()
     except McpServerError as error:
@@ -375,11 +377,11 @@ def _hint(hints: ToolAnnotations | None, name: str) -> bool:
 def _size_of(schema: dict[str, Any]) -> int:
     with contextlib.suppress(ValueError, TypeError, RecursionError):
         return len(msgspec.json.encode(schema))
-    return 2**62  # what cannot be written is too large
+    return 2**62  # what cannot be encoded counts as too large
 
 
 class _StdioTransport:
-    """Starts a process for each connection. Its representation holds no secret."""
+    """Starts a process for each connection. Its repr contains no secret."""
 
     def __init__(self, command: McpCommand, limits: McpLimits) -> None:
         self._command = command
@@ -390,14 +392,14 @@ class _StdioTransport:
 
 
 class _HttpTransport:
-    """Connects to an address for each connection. Its representation holds no secret."""
+    """Connects to a URL for each connection. Its repr contains no secret."""
 
     def __init__(self, url: str, headers: dict[str, str], limits: McpLimits) -> None:
         self._url = url
         self._headers = headers
         self._limits = limits
 
-    def __call__(self, ending: Ending) -> Transport:  # noqa: ARG002 - HTTP tells the end by itself
+    def __call__(self, ending: Ending) -> Transport:  # noqa: ARG002 - HTTP signals the end by itself
         from toolglot.runtime.mcp.http import McpAddress, http_transport  # noqa: PLC0415 - httpx2 comes with mcp
 
         return http_transport(McpAddress(self._url, self._headers), self._limits)

@@ -1,9 +1,9 @@
-"""An MCP server as a child process: messages in lines over its standard input and output.
+"""An MCP server as a child process: one message per line over its standard input and output.
 
-The transport of the `mcp` package keeps a line of any length and prints the standard error; this one bounds a line,
-counts what is no message, and keeps the last of the standard error for whoever asks why the server ended.
+The transport of the `mcp` package accepts lines of any length and prints the standard error. This one limits the
+length of a line, counts lines that are not messages, and keeps the end of the standard error to explain failures.
 
-Law: when the context is left, the process and its children are gone, within twice `limits.stop` seconds and a little.
+Law: when the context exits, the process and its children are gone, within little more than twice `limits.stop`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class McpCommand(Struct, frozen=True):
-    """How a server is started."""
+    """The command line, environment and directory of a server."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class McpCommand(Struct, frozen=True):
 
 
 class Ending:
-    """Why a server ended, as far as its transport knows."""
+    """Why a server ended, as far as its transport knows, and its last error output."""
 
     def __init__(self, limits: McpLimits) -> None:
         self.reason: str = ""
@@ -60,7 +60,7 @@ class Ending:
 
     @property
     def errors(self) -> str:
-        """The last of what the server wrote to its standard error."""
+        """The end of the server's standard error."""
         return self._errors.decode("utf-8", "replace")
 
 
@@ -70,8 +70,8 @@ def command_of(command: str, args: Sequence[str], env: Mapping[str, str] | None,
 
 @contextlib.asynccontextmanager
 async def stdio_transport(command: McpCommand, limits: McpLimits, ending: Ending) -> AsyncIterator[tuple[Any, Any]]:
-    """A running server and the two streams that a client of the `mcp` package speaks through."""
-    process = await _started(command)
+    """Start a server; the two streams for a client of the `mcp` package."""
+    process = await _start_process(command)
     incoming, to_read = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
     to_write, outgoing = anyio.create_memory_object_stream["SessionMessage"](0)
     with incoming, to_read, to_write, outgoing:
@@ -87,14 +87,14 @@ async def stdio_transport(command: McpCommand, limits: McpLimits, ending: Ending
                 tasks.cancel_scope.cancel()
 
 
-async def _started(command: McpCommand) -> Process:
+async def _start_process(command: McpCommand) -> Process:
     from mcp.client.stdio import get_default_environment  # noqa: PLC0415 - only when a server is used
 
     environment = {**get_default_environment(), **(command.env or {})}
     program = shutil.which(command.command, path=environment.get("PATH")) or command.command
     process: Process | None = None
     try:
-        with anyio.CancelScope(shield=True):  # half of a start would leave a process that nobody knows
+        with anyio.CancelScope(shield=True):  # an interrupted start would leave an unknown process
             process = await anyio.open_process(
                 [program, *command.args],
                 stdin=PIPE,
@@ -102,7 +102,7 @@ async def _started(command: McpCommand) -> Process:
                 stderr=PIPE,
                 env=environment,
                 cwd=command.cwd,
-                start_new_session=sys.platform != "win32",  # its children are ended with it
+                start_new_session=sys.platform != "win32",  # so that its children can be killed with it
             )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
@@ -115,25 +115,25 @@ async def _started(command: McpCommand) -> Process:
 
 
 class LineSplitter:
-    """Lines of bounded length, from bytes however they are cut."""
+    """Splits bytes into lines of limited length."""
 
-    def __init__(self, longest: int) -> None:
-        self._longest = longest
-        self._begun: list[bytes] = []
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._partial: list[bytes] = []
         self._length = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         *ended, rest = chunk.split(b"\n")
         for line in ended:
-            yield b"".join((*self._begun, self._bounded(line)))
-            self._begun, self._length = [], 0
+            yield b"".join((*self._partial, self._bounded(line)))
+            self._partial, self._length = [], 0
         if rest:
-            self._begun.append(self._bounded(rest))
+            self._partial.append(self._bounded(rest))
             self._length += len(rest)
 
     def _bounded(self, part: bytes) -> bytes:
-        if self._length + len(part) > self._longest:
-            raise McpServerError(f"it sent a message of more than {self._longest} bytes")
+        if self._length + len(part) > self._max_bytes:
+            raise McpServerError(f"it sent a message of more than {self._max_bytes} bytes")
         return part
 
 
@@ -156,7 +156,7 @@ async def _read(
                     elif line.strip():
                         noise += 1
                     if noise > limits.max_noise:
-                        raise McpServerError("what it writes to its standard output is no JSON-RPC")  # noqa: TRY301
+                        raise McpServerError("its standard output is not JSON-RPC")  # noqa: TRY301
         except McpServerError as error:
             ending.end(error.message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -172,7 +172,7 @@ async def _chunks(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
 
 
 def _message_of(line: bytes) -> SessionMessage | None:
-    """A message; None for a line that is none, which some servers write while they start."""
+    """The message of a line; None if it is not a message: some servers print other lines while they start."""
     from mcp.shared.message import SessionMessage  # noqa: PLC0415
     from mcp.types import jsonrpc_message_adapter  # noqa: PLC0415
 
@@ -202,16 +202,16 @@ async def _write(
     stdin = process.stdin
     assert stdin is not None  # noqa: S101 - it was opened with pipes
     try:
-        async for held in outgoing:
-            text = held.message.model_dump_json(by_alias=True, exclude_unset=True)
+        async for item in outgoing:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             await stdin.send(text.encode() + b"\n")
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-        ending.end("it no longer reads")
-        incoming.close()  # it may live on and write: nobody is to wait for that
+        ending.end("it no longer reads its standard input")
+        incoming.close()  # it may go on writing: do not wait for that
 
 
 async def _stop(process: Process, limits: McpLimits) -> None:
-    """Close its input, wait, ask it to end, wait, kill it."""
+    """Close its input, wait, terminate it, wait, kill it."""
     if process.stdin is not None:
         with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
@@ -220,7 +220,7 @@ async def _stop(process: Process, limits: McpLimits) -> None:
             _signal(process, sign)
         if await _has_ended(process, limits.stop):
             break
-    _signal(process, "SIGKILL")  # the children that it left
+    _signal(process, "SIGKILL")  # the children that are left
     with anyio.move_on_after(limits.stop):
         await process.aclose()
 

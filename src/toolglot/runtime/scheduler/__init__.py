@@ -1,1 +1,1 @@
-"""How calls of a model are run: checked, approved, limited, cancelled, each exactly once."""
+"""Runs the calls of a model: checked, approved, limited, cancelled, each exactly once."""

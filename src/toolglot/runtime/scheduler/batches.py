@@ -396,7 +396,7 @@ class Batch:
             # A ToolError is the tool's own answer to the model: a retry would give the same.
             is_answer = issubclass(type(outcome.error), ToolError)
             return AttemptOutcome(outcomes.exception(job.call, outcome.error), again=not is_answer)
-        return AttemptOutcome(self._read_output(job, outcome).of(job.call))
+        return AttemptOutcome(self._read_output(job, outcome).result_of(job.call))
 
     def _timeout_outcome(
         self, job: CallJob, tool: Tool, task: abandonable.Task, seconds: float, *, has_ended: bool

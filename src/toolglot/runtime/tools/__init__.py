@@ -1,1 +1,1 @@
-"""Tools that a session can run: functions, definitions, and the box that holds them under their names."""
+"""The tools of a session: functions, definitions, and the box that holds them by name."""

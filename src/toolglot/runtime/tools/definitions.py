@@ -1,14 +1,14 @@
-"""Tools that are only described: by a `ToolSpec`, or by a definition in any protocol's own form.
+"""Tools from plain definitions: a `ToolSpec`, or a definition in the format of any protocol.
 
     {"type": "function", "function": {"name", "parameters"}}    OpenAI Chat Completions, Mistral, Cohere, Ollama
-    {"type": "function", "name", "parameters"}                  OpenAI Responses; without `type`, too
-    {"name", "input_schema"}                                    Anthropic, and the tools that it types itself
-    {"functionDeclarations": [{"name", "parameters"}]}          Gemini: one entry may hold many
+    {"type": "function", "name", "parameters"}                  OpenAI Responses; also without `type`
+    {"name", "input_schema"}                                    Anthropic, and its own typed tools
+    {"functionDeclarations": [{"name", "parameters"}]}          Gemini: one entry may declare many
     {"toolSpec": {"name", "inputSchema": {"json"}}}             Bedrock
     {"name", "inputSchema", "annotations"}                      MCP
 
-Law: the readers of the wire read them, so that a definition means here what it means in a request, and goes home as
-it came.
+Law: the request codecs read them. So a definition means the same here as in a request, and returns unchanged to its
+own provider.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from toolglot import jsontext
 from toolglot.conversation import ToolSpec
 from toolglot.errors import InputError, quote
 from toolglot.protocols.base import codec, get
-from toolglot.runtime.tools.threads import in_thread
+from toolglot.runtime.tools.threads import run_in_thread
 from toolglot.runtime.tools.values import OnTimeout, Resources, Run, Tool, ToolContext
 
 Definition = ToolSpec | Mapping[str, Any]
 Handler = Callable[[dict[str, Any]], object] | Callable[[dict[str, Any], ToolContext], object]
 """`run(arguments)` or `run(arguments, context)`, synchronous or not."""
 
-_HINT: Final = "a ToolSpec, or a definition as OpenAI, Anthropic, Gemini, Bedrock or MCP writes it"
+_HINT: Final = "a ToolSpec, or a definition in the format of OpenAI, Anthropic, Gemini, Bedrock or MCP"
 _DECLARED: Final = ("functionDeclarations", "function_declarations")
 
 
@@ -43,13 +43,13 @@ def define(
     on_timeout: OnTimeout = "unknown",
     approval: bool = False,
 ) -> Tool:
-    """A tool from its definition. Without `run` it is only shown to the model, and whoever asked runs it."""
+    """Make a tool from a definition. Without `run` it is only shown to the model, and the caller runs it."""
     specs = specs_of(definition)
     if len(specs) != 1:
         raise InputError(f"expected one tool, got {len(specs)}", hint="define each of them on its own")
     return Tool(
         spec=specs[0],
-        run=None if run is None else handled(run),
+        run=None if run is None else wrap_handler(run),
         side_effects=side_effects,
         idempotent=idempotent,
         resources=resources,
@@ -60,13 +60,13 @@ def define(
 
 
 def specs_of(definition: Definition, *, path: str = "$") -> tuple[ToolSpec, ...]:
-    """The tools of one definition: as a rule one, and all that an entry of Gemini declares."""
+    """The tools of one definition: usually one; a Gemini entry may declare several."""
     if isinstance(definition, ToolSpec):
         return (definition,)
     if not isinstance(definition, Mapping):
         raise InputError(f"expected a tool definition, got {quote(definition)}", path=path, hint=_HINT)
     fields = jsontext.clone(dict(definition), path=path).value
-    protocol, entry = _form_of(fields)
+    protocol, entry = _detect_form(fields)
     if protocol == "mcp":
         return (_read_mcp(entry, path),)
     try:
@@ -78,8 +78,8 @@ def specs_of(definition: Definition, *, path: str = "$") -> tuple[ToolSpec, ...]
     return found
 
 
-def _form_of(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The protocol that a definition is written for, and the definition as a request of it would hold it."""
+def _detect_form(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The protocol of a definition, and the definition as it appears in a request of that protocol."""
     if "toolSpec" in fields:
         return "bedrock", fields
     if any(key in fields for key in _DECLARED):
@@ -88,7 +88,7 @@ def _form_of(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "openai_chat", fields
     if "inputSchema" in fields:
         return "mcp", fields
-    if "parametersJsonSchema" in fields or _is_shouted(fields.get("parameters")):
+    if "parametersJsonSchema" in fields or _has_gemini_types(fields.get("parameters")):
         return "gemini", {"functionDeclarations": [fields]}
     return _flat_form(fields)
 
@@ -99,18 +99,18 @@ def _flat_form(fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if fields.get("type") in ("function", "custom", "namespace") or "name" not in fields:
         return "openai_responses", fields
     if "type" in fields:
-        return "anthropic", fields  # `bash_20250124` and its like have a name and no schema
+        return "anthropic", fields  # typed tools such as `bash_20250124` have a name and no schema
     return "openai_responses", {"type": "function", **fields}
 
 
-def _is_shouted(schema: object) -> bool:
-    """Whether a schema has Gemini's own types: OBJECT and STRING."""
+def _has_gemini_types(schema: object) -> bool:
+    """Whether a schema uses Gemini's type names: OBJECT, STRING."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     return isinstance(kind, str) and kind.isupper()
 
 
 def _request(protocol: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """A request for the sake of one tool."""
+    """A minimal request with one tool."""
     turns = get(protocol).turns
     if protocol == "gemini":
         return {turns: [{"role": "user", "parts": [{"text": "?"}]}], "tools": [entry]}
@@ -133,16 +133,16 @@ def _read_mcp(fields: dict[str, Any], path: str) -> ToolSpec:
 # --- handlers ---------------------------------------------------------------------------------------
 
 
-def handled(handler: Handler) -> Run:
-    """A handler as the scheduler runs it: in a thread if it is not asynchronous, with the context if it wants that."""
+def wrap_handler(handler: Handler) -> Run:
+    """Wrap a handler for the scheduler: in a thread if it is not asynchronous, with the context if it takes one."""
     if not callable(handler):
         raise InputError(f"expected a function, got {quote(handler)}", path="run")
     wants_context = _takes_two(handler)
     is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-        given = (arguments, context) if wants_context else (arguments,)
-        returned = handler(*given) if is_async else await in_thread(handler, *given)
+        args = (arguments, context) if wants_context else (arguments,)
+        returned = handler(*args) if is_async else await run_in_thread(handler, *args)
         return await returned if inspect.isawaitable(returned) else returned
 
     return run
@@ -153,6 +153,6 @@ def _takes_two(handler: Handler) -> bool:
         inspect.signature(handler).bind({}, ToolContext())
     except TypeError:
         return False
-    except ValueError:  # a function of C that does not tell
+    except ValueError:  # a C function without a signature
         return False
     return True

@@ -1,10 +1,10 @@
-"""Type hints as JSON Schema, and arguments as what the hints say.
+"""JSON Schema from type hints, and arguments converted to the hinted types.
 
-msgspec reads the hints. What it does not take is replaced beforehand by a stand-in class that knows its own schema and
-how its values are read: unions that msgspec cannot tell apart, enums of mixed values, paths, and pydantic's models,
-which are known by their methods (nothing here imports pydantic).
+msgspec reads the hints. What it does not support is replaced first by a substitute class that has its own schema and
+reads its own values: ambiguous unions, enums of mixed values, paths, and pydantic models, which are recognised by
+their methods (nothing here imports pydantic).
 
-Law: a value that the schema accepts, its `format`s included, can be read as the hint says.
+Law: a value that the schema accepts, `format`s included, can be converted to the hinted type.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from typing import Annotated, Any, ClassVar, Final, Union, get_args, get_origin
 import msgspec
 
 from toolglot.errors import InputError, cut
-from toolglot.runtime.tools.references import Schema, named_in, renamed
+from toolglot.runtime.tools.references import Schema, references_in, rename_definitions
 
 _LISTS: Final = (collections.abc.Iterable, collections.abc.Iterator, collections.abc.Container)
-_MOST_NESTED: Final = 50
+_MAX_DEPTH: Final = 50
 
 
-class _Standing(type):
-    """msgspec asks whether what was read is of the hinted class; what a stand-in reads is another's."""
+class _SubstituteMeta(type):
+    """msgspec checks that a value is an instance of the hinted class; the values of a substitute never are."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
-class StandIn(metaclass=_Standing):
-    """Stands in a hint for what msgspec does not read."""
+class SubstituteType(metaclass=_SubstituteMeta):
+    """Replaces in a hint what msgspec does not support."""
 
     schema: ClassVar[Callable[[Definitions], Schema]]
     read: ClassVar[Callable[[Any], Any]]
 
 
 class Definitions:
-    """Definitions that models bring along, each under a name of its own."""
+    """The definitions of all models, each under a unique name."""
 
     def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
 
-    def take(self, schema: Schema) -> Schema:
-        """A model's schema, its definitions taken out of it."""
+    def collect(self, schema: Schema) -> Schema:
+        """Collect the definitions of a model's schema, and return the schema without them."""
         own = schema.get("$defs", {})
-        names = {name: self._free(name) for name in own}
-        self.found |= {names[name]: renamed(held, names) for name, held in own.items()}
-        rest: Schema = renamed({key: held for key, held in schema.items() if key != "$defs"}, names)
+        names = {name: self._unused_name(name) for name in own}
+        self.found |= {names[name]: rename_definitions(held, names) for name, held in own.items()}
+        rest: Schema = rename_definitions({key: held for key, held in schema.items() if key != "$defs"}, names)
         return rest
 
-    def _free(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         taken, count = f"model.{name}", 1
         while taken in self.found:
             count += 1
@@ -69,7 +69,7 @@ class Definitions:
 
 
 def schemas_of(hints: Sequence[Any]) -> tuple[tuple[Schema, ...], dict[str, Schema]]:
-    """The schemas of hints that `supported` made, and the definitions that they refer to."""
+    """The schemas of hints that `supported_hint` returned, and the definitions that they refer to."""
     definitions = Definitions()
     hook = functools.partial(_schema_of, definitions=definitions)
     schemas, components = msgspec.json.schema_components(hints, schema_hook=hook)
@@ -79,17 +79,17 @@ def schemas_of(hints: Sequence[Any]) -> tuple[tuple[Schema, ...], dict[str, Sche
 
 
 def _schema_of(kind: type, *, definitions: Definitions) -> Schema:
-    if issubclass(kind, StandIn):
+    if issubclass(kind, SubstituteType):
         return kind.schema(definitions)
     if _is_model(kind):
-        return definitions.take(kind.model_json_schema())  # type: ignore[attr-defined]
+        return definitions.collect(kind.model_json_schema())  # type: ignore[attr-defined]
     if issubclass(kind, pathlib.PurePath):
         return {"type": "string", "format": "path"}
     raise NotImplementedError
 
 
 def _plain(schema: Schema) -> Schema:
-    """Without a union that has a member for everything."""
+    """The schema without a union that has a member for any value."""
     members = schema.get("anyOf")
     if isinstance(members, list) and {} in members:
         return {key: held for key, held in schema.items() if key != "anyOf"}
@@ -97,7 +97,7 @@ def _plain(schema: Schema) -> Schema:
 
 
 def _is_model(kind: object) -> bool:
-    """Whether a class is a model of pydantic, or works like one."""
+    """Whether a class is a pydantic model, or works like one."""
     return isinstance(kind, type) and all(
         callable(getattr(kind, method, None)) for method in ("model_json_schema", "model_validate")
     )
@@ -107,12 +107,12 @@ def _is_model(kind: object) -> bool:
 
 
 def read(value: Any, hint: Any, *, strict: bool) -> Any:
-    """A JSON value as a hint says; msgspec.ValidationError says where and why not."""
+    """Convert a JSON value to a hinted type; a msgspec.ValidationError says where and why that failed."""
     return msgspec.convert(value, hint, strict=strict, dec_hook=_read_custom, str_keys=True)
 
 
 def _read_custom(kind: Any, value: Any) -> Any:
-    if issubclass(kind, StandIn):
+    if issubclass(kind, SubstituteType):
         return kind.read(value)
     if _is_model(kind):
         return _read_model(kind, value)
@@ -129,7 +129,7 @@ def _read_model(kind: Any, value: Any) -> Any:
 
 
 def _problems(error: Any) -> str:
-    """What a model has against its fields, in few words."""
+    """The validation errors of a model, in few words."""
     listed = getattr(error, "errors", None)
     if not callable(listed):
         return cut(str(error))
@@ -137,27 +137,27 @@ def _problems(error: Any) -> str:
     return cut("; ".join(found))
 
 
-# --- hints that msgspec takes -----------------------------------------------------------------------
+# --- hints that msgspec supports --------------------------------------------------------------------
 
 
-def supported(hint: Any, path: str, depth: int = 0) -> Any:
-    """A hint that msgspec reads and that means the same."""
-    if depth > _MOST_NESTED:
+def supported_hint(hint: Any, path: str, depth: int = 0) -> Any:
+    """An equivalent hint that msgspec supports."""
+    if depth > _MAX_DEPTH:
         raise InputError("the hint is nested too deeply", path=path)
-    made = _rebuilt(hint, lambda inner: supported(inner, path, depth + 1))
+    made = _rebuild(hint, lambda inner: supported_hint(inner, path, depth + 1))
     try:
         msgspec.json.schema_components([made], schema_hook=functools.partial(_schema_of, definitions=Definitions()))
     except (TypeError, NotImplementedError, ValueError, NameError) as error:
         if _is_union(made):
             return _union_of(get_args(made))
         why = str(error).splitlines()[-1] if "requires either" in str(error) else str(error).splitlines()[0]
-        hint_text = "use types that JSON can carry, or give the schema yourself: toolglot.runtime.define"
+        hint_text = "use types that JSON supports, or write the schema yourself: toolglot.runtime.define"
         raise InputError(f"this type hint is not supported: {why}", path=path, hint=hint_text) from None
     return made
 
 
-def _rebuilt(hint: Any, inner: Callable[[Any], Any]) -> Any:
-    """A hint whose parts went through `inner`, and what has a better name under it."""
+def _rebuild(hint: Any, inner: Callable[[Any], Any]) -> Any:
+    """The hint with `inner` applied to its parts, and special types replaced."""
     if hint is object:
         return Any
     if hint is datetime.datetime:
@@ -184,7 +184,7 @@ def _generic(hint: Any, origin: Any, args: tuple[Any, ...], inner: Callable[[Any
 
 
 def _annotated(inner: Any, metadata: Iterable[Any]) -> Any:
-    """The annotations that msgspec knows; a plain string is a description."""
+    """A hint with the annotations that msgspec knows; a plain string is a description."""
     kept = [part for part in metadata if isinstance(part, msgspec.Meta)]
     if not any(part.description for part in kept):
         texts = [part for part in metadata if isinstance(part, str)]
@@ -199,12 +199,14 @@ def _is_union(hint: Any) -> bool:
 
 
 def _union_of(members: tuple[Any, ...]) -> Any:
-    """A union that msgspec cannot tell apart: the first member that reads a value wins."""
+    """A union that msgspec cannot distinguish: the first member that accepts a value wins."""
 
     def schema(definitions: Definitions) -> Schema:
         hook = functools.partial(_schema_of, definitions=definitions)
         schemas, components = msgspec.json.schema_components(members, schema_hook=hook)
-        return {"anyOf": [definitions.take({**part, "$defs": _needed(part, components)}) for part in schemas]}
+        return {
+            "anyOf": [definitions.collect({**part, "$defs": _used_components(part, components)}) for part in schemas]
+        }
 
     def read_any(value: Any) -> Any:
         problems: list[str] = []
@@ -216,22 +218,22 @@ def _union_of(members: tuple[Any, ...]) -> Any:
                     problems.append(str(error))
         raise msgspec.ValidationError(" or ".join(dict.fromkeys(problems[: len(members)])))
 
-    return _Standing("Union", (StandIn,), {"schema": staticmethod(schema), "read": staticmethod(read_any)})
+    return _SubstituteMeta("Union", (SubstituteType,), {"schema": staticmethod(schema), "read": staticmethod(read_any)})
 
 
-def _needed(schema: Schema, components: dict[str, Schema]) -> dict[str, Schema]:
-    return components if any(True for _ in named_in(schema)) else {}
+def _used_components(schema: Schema, components: dict[str, Schema]) -> dict[str, Schema]:
+    return components if any(True for _ in references_in(schema)) else {}
 
 
 def _enum_of(kind: type[enum.Enum]) -> Any:
-    """An enum; msgspec takes those whose values are all strings or all whole numbers."""
+    """An enum. msgspec supports those whose values are all strings or all integers."""
     values = [member.value for member in kind]
     if all(type(value) is str for value in values) or all(type(value) is int for value in values):
         return kind
 
     def read_member(value: Any) -> Any:
         for member in kind:
-            # `==` alone would take 1 for True.
+            # `==` alone would accept 1 as True.
             if member.value == value and isinstance(member.value, bool) is isinstance(value, bool):
                 return member
         raise msgspec.ValidationError("Expected one of the listed values")
@@ -239,14 +241,16 @@ def _enum_of(kind: type[enum.Enum]) -> Any:
     def schema(_: Definitions) -> Schema:
         return {"enum": [msgspec.to_builtins(value) for value in values], "title": kind.__name__}
 
-    return _Standing(kind.__name__, (StandIn,), {"schema": staticmethod(schema), "read": staticmethod(read_member)})
+    return _SubstituteMeta(
+        kind.__name__, (SubstituteType,), {"schema": staticmethod(schema), "read": staticmethod(read_member)}
+    )
 
 
-# --- descriptions inside of classes -----------------------------------------------------------------
+# --- descriptions inside classes --------------------------------------------------------------------
 
 
 def _descriptions(hints: Iterable[Any]) -> dict[str, dict[str, str]]:
-    """What classes in hints say of their fields with `Annotated[…, "text"]`: class name → field → text."""
+    """The descriptions of fields by `Annotated[…, "text"]`: class name → field → text."""
     found: dict[str, dict[str, str]] = {}
     seen: set[int] = set()
     stack = [*hints]
@@ -259,7 +263,7 @@ def _descriptions(hints: Iterable[Any]) -> dict[str, dict[str, str]]:
         if isinstance(hint, type) and _has_fields(hint):
             fields = _fields(hint)
             stack += fields.values()
-            found[hint.__name__] = {name: text for name, part in fields.items() if (text := said_in(part))}
+            found[hint.__name__] = {name: text for name, part in fields.items() if (text := description_in(part))}
     return found
 
 
@@ -274,8 +278,8 @@ def _fields(kind: type) -> dict[str, Any]:
         return {}
 
 
-def said_in(hint: Any) -> str:
-    """The plain string that describes an annotated hint; empty if there is none."""
+def description_in(hint: Any) -> str:
+    """The plain string in an annotated hint; empty without one."""
     metadata = getattr(hint, "__metadata__", ()) if get_origin(hint) is Annotated else ()
     return next((part for part in metadata if isinstance(part, str)), "")
 

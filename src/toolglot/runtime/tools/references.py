@@ -1,7 +1,7 @@
-"""Definitions written out where they are used: what is left of `$defs` is only what contains itself.
+"""Inlines definitions where they are used; `$defs` keeps only the recursive ones.
 
-Most targets know no references, and every lowering of one is a guess less when there is none. Law: the schema means
-the same; what would become too large when written out stays as it is.
+Many targets do not support references. Law: the schema keeps its meaning; one that would become too large stays as it
+is.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any, Final
 Schema = dict[str, Any]
 
 PREFIX: Final = "#/$defs/"
-MOST_VALUES: Final = 20_000
-"""Values in a schema whose definitions were written out."""
+MAX_VALUES: Final = 20_000
+"""Values in a schema with its definitions inlined."""
 
 
-def inlined(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """A schema without references to definitions that do not contain themselves."""
-    recursive = _recursive(definitions)
+def inline_definitions(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """Replace all references to definitions that are not recursive."""
+    recursive = _recursive_names(definitions)
     try:
         writer = _Writer(definitions, recursive)
         written = writer.write(schema)
-        kept = {name: writer.write(definitions[name]) for name in _used(written, definitions, recursive)}
+        kept = {name: writer.write(definitions[name]) for name in _used_names(written, definitions, recursive)}
     except OverflowError:
         return {**schema, "$defs": definitions}
     return {**written, "$defs": kept} if kept else written
 
 
-def named_in(schema: Any) -> Iterator[str]:
-    """The definitions that a schema refers to, as often as it does."""
+def references_in(schema: Any) -> Iterator[str]:
+    """The definitions that a schema refers to, once per reference."""
     stack = [schema]
     while stack:
         part = stack.pop()
@@ -42,13 +42,13 @@ def named_in(schema: Any) -> Iterator[str]:
             stack += part
 
 
-def renamed(schema: Any, names: dict[str, str]) -> Any:
-    """The same with other names for its definitions."""
+def rename_definitions(schema: Any, names: dict[str, str]) -> Any:
+    """The schema with other names for its definitions."""
     if type(schema) is list:
-        return [renamed(part, names) for part in schema]
+        return [rename_definitions(part, names) for part in schema]
     if type(schema) is not dict:
         return schema
-    written = {key: renamed(part, names) for key, part in schema.items()}
+    written = {key: rename_definitions(part, names) for key, part in schema.items()}
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith(PREFIX):
         written["$ref"] = PREFIX + names.get(reference.removeprefix(PREFIX), reference.removeprefix(PREFIX))
@@ -58,8 +58,8 @@ def renamed(schema: Any, names: dict[str, str]) -> Any:
 class _Writer:
     def __init__(self, definitions: dict[str, Schema], recursive: frozenset[str]) -> None:
         self._definitions = definitions
-        self._recursive = recursive
-        self._left = MOST_VALUES
+        self._recursive_names = recursive
+        self._left = MAX_VALUES
 
     def write(self, part: Any) -> Any:
         self._left -= 1
@@ -70,31 +70,33 @@ class _Writer:
         if type(part) is not dict:
             return part
         name = str(part.get("$ref", "")).removeprefix(PREFIX)
-        if name not in self._definitions or name in self._recursive:
+        if name not in self._definitions or name in self._recursive_names:
             return {key: self.write(inner) for key, inner in part.items()}
-        # What stands beside a reference is said of this place, so it goes before what the definition says.
-        beside = {key: self.write(inner) for key, inner in part.items() if key != "$ref"}
-        return {**self.write(self._definitions[name]), **beside}
+        # Keys next to a reference belong to this use, so they override those of the definition.
+        siblings = {key: self.write(inner) for key, inner in part.items() if key != "$ref"}
+        return {**self.write(self._definitions[name]), **siblings}
 
 
-def _used(written: Schema, definitions: dict[str, Schema], recursive: frozenset[str]) -> list[str]:
+def _used_names(written: Schema, definitions: dict[str, Schema], recursive: frozenset[str]) -> list[str]:
     """The recursive definitions that are still needed, in the order of the definitions."""
-    needed, stack = set[str](), [*named_in(written)]
+    needed, stack = set[str](), [*references_in(written)]
     while stack:
         name = stack.pop()
         if name in definitions and name not in needed:
             needed.add(name)
-            stack += named_in(definitions[name])
+            stack += references_in(definitions[name])
     return [name for name in definitions if name in needed and name in recursive]
 
 
-def _recursive(definitions: dict[str, Schema]) -> frozenset[str]:
-    """The definitions that contain themselves."""
-    refers = {name: {other for other in named_in(held) if other in definitions} for name, held in definitions.items()}
-    return frozenset(name for name in definitions if name in _reached(name, refers))
+def _recursive_names(definitions: dict[str, Schema]) -> frozenset[str]:
+    """The definitions that refer to themselves, directly or not."""
+    refers = {
+        name: {other for other in references_in(held) if other in definitions} for name, held in definitions.items()
+    }
+    return frozenset(name for name in definitions if name in _reachable(name, refers))
 
 
-def _reached(start: str, refers: dict[str, set[str]]) -> set[str]:
+def _reachable(start: str, refers: dict[str, set[str]]) -> set[str]:
     found, stack = set[str](), [*refers[start]]
     while stack:
         name = stack.pop()

@@ -1,10 +1,10 @@
-"""Functions that are not asynchronous, run in a thread of their own.
+"""Runs synchronous functions, each in its own thread.
 
-A thread cannot be cancelled. So the first cancellation is waited out: whoever cancelled sees that the function has
-not ended, which is the truth. A second one, when a session or the event loop is closed, lets go of the thread.
+A thread cannot be cancelled. So the first cancellation keeps waiting: the caller sees that the function has not ended,
+which is true. A second cancellation, when a session or the event loop is closed, abandons the thread.
 
-Law: nothing here waits for a thread that was let go, not even the end of the program. There is no number of threads
-beyond which a function waits: how many run at once is the scheduler's to say.
+Law: nothing waits for an abandoned thread, not even the end of the program. The number of threads is not limited here:
+the scheduler decides how many tools run at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 from toolglot.runtime.scheduler.abandonable import Raised
 
 
-async def in_thread(function: Callable[..., object], *args: Any) -> object:
-    """What the function returns or raises. Context variables go with it."""
+async def run_in_thread(function: Callable[..., object], *args: Any) -> object:
+    """Run a function in a thread, with the current context variables, and return or raise what it does."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
     context = contextvars.copy_context()
@@ -33,9 +33,9 @@ async def in_thread(function: Callable[..., object], *args: Any) -> object:
         outcome: object
         try:
             outcome = context.run(function, *args)
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the awaiting task
             outcome = Raised(error)
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is waiting
             loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=work, name="toolglot tool", daemon=True).start()

@@ -1,7 +1,7 @@
-"""The tools of a session under their names: functions, definitions, tools of MCP servers, all in one box.
+"""The tools of a session by name: functions, definitions, tools of MCP servers, all in one box.
 
-Law: a name is one tool. The order in which tools came is kept, also when one is replaced, because providers cache
-the list of tools with the beginning of the conversation.
+Law: a name belongs to one tool. Tools keep the order in which they were added, even if one is replaced, because
+providers cache the list of tools with the start of the conversation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Toolish = Tool | ToolSpec | Mapping[str, Any] | Callable[..., Any]
-"""What can be put into a box: a tool, a definition in any protocol's form, or a Python function."""
+"""What a box accepts: a tool, a definition in the format of any protocol, or a Python function."""
 
 
 class ToolBox:
@@ -56,15 +56,15 @@ class ToolBox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is told."""
+        """The definitions that the model gets."""
         return tuple(held.spec for held in self._tools.values())
 
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
     def add(self, *tools: Toolish) -> tuple[Tool, ...]:
-        """Put tools in: all of them, or none where one is refused. Returns them as they are held."""
-        made = [new for index, given in enumerate(tools) for new in _tools_of(given, f"tools[{index}]")]
+        """Add tools: all of them, or none if one is refused. Returns the tools that were added."""
+        made = [new for index, item in enumerate(tools) for new in _tools_of(item, f"tools[{index}]")]
         seen: dict[str, Tool] = {}
         for new in made:
             if new.name in self._tools or new.name in seen:
@@ -75,7 +75,7 @@ class ToolBox:
         return tuple(made)
 
     def replace(self, new: Tool) -> None:
-        """Put a tool in the place of the one that has its name."""
+        """Replace the tool that has the same name."""
         if new.name not in self._tools:
             raise _missing(new.name)
         self._tools[new.name] = new
@@ -98,14 +98,14 @@ class ToolBox:
         return f"ToolBox({[*self._tools]})"
 
 
-def _tools_of(given: Toolish, path: str) -> tuple[Tool, ...]:
-    if isinstance(given, Tool):
-        return (given,)
-    if isinstance(given, ToolSpec | Mapping):
-        return tuple(Tool(spec=spec) for spec in specs_of(given, path=path))
-    if callable(given):
-        return (tool(given),)
-    raise InputError(f"expected a tool, got {quote(given)}", path=path, hint="a function, a definition or a Tool")
+def _tools_of(item: Toolish, path: str) -> tuple[Tool, ...]:
+    if isinstance(item, Tool):
+        return (item,)
+    if isinstance(item, ToolSpec | Mapping):
+        return tuple(Tool(spec=spec) for spec in specs_of(item, path=path))
+    if callable(item):
+        return (tool(item),)
+    raise InputError(f"expected a tool, got {quote(item)}", path=path, hint="a function, a definition or a Tool")
 
 
 def _missing(name: str) -> InputError:

@@ -1,7 +1,7 @@
-"""A tool that can be run, what it is told when it runs, and what it may give back.
+"""A tool, the context of its call, and its output.
 
-Law: values only. Nothing here runs a tool, and nothing here knows where one came from: a Python function, a plain
-definition, an MCP server.
+Law: values only. Nothing here runs a tool, or knows where it comes from: a Python function, a plain definition, an MCP
+server.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Content = str | tuple[Text | Media | Opaque, ...] | None
 
 P = ParamSpec("P")
 R = TypeVar("R")
-"""What a Python function takes and returns: a tool that is made of it takes and returns the same."""
+"""The parameters and the return type of a Python function, and of the tool made from it."""
 
 Run = Callable[[dict[str, Any], "ToolContext"], Awaitable[object]]
 Resources = Callable[[dict[str, Any]], Iterable[str]]
 
 
 class ToolError(ToolglotError):
-    """What a tool raises to tell the model, in these words, why it did not work.
+    """Raise this in a tool to tell the model why it failed.
 
-    message: what the model is told.
+    message: what the model reads, exactly.
     """
 
     def __init__(self, message: str) -> None:
@@ -39,68 +39,68 @@ class ToolError(ToolglotError):
         super().__init__(message)
 
 
-def _say_nothing(text: str) -> None:
-    """Where nobody listens to progress."""
+def _ignore_progress(text: str) -> None:
+    """Used when nobody listens to progress."""
 
 
 @dataclass(slots=True)
 class ToolContext:
-    """What a running tool knows of its call. A function that has a parameter of this type is given it.
+    """What a running tool knows about its call. A function gets it in a parameter of this type.
 
-    session_id: the session that the call is part of.
-    attempt: which try this is, from 1.
+    session_id: the session that the call belongs to.
+    attempt: the number of this attempt, from 1.
     """
 
     call_id: str = ""
-    """Canonical: the same however often the call is tried, so it is good as an idempotency key."""
+    """The canonical id. It is the same for every attempt, so it can be an idempotency key."""
     tool: str = ""
     session_id: str = ""
     attempt: int = 1
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set when the call is cancelled: for tools that run in a thread, which nothing else can stop."""
-    progress: Callable[[str], None] = _say_nothing
-    """Tells whoever watches how far the tool is. Never becomes part of the history."""
+    """Set when the call is cancelled. Tools that run in a thread should check it: nothing else can stop them."""
+    progress: Callable[[str], None] = _ignore_progress
+    """Reports progress to whoever watches the session. It never becomes part of the history."""
     session: object | None = None
-    """The session, for tools that spawn others."""
+    """The session, for tools that spawn subagents."""
     waits_for: str = ""
-    """What a tool waits for that has done nothing yet ("The server was still starting"). A call that is stopped while
-    this is set is told as one that was never started."""
+    """What a tool waits for before it has done anything ("The server was still starting"). A call that is stopped
+    while this is set is reported as never started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool returns where a plain value does not say it all."""
+    """What a tool returns if a plain value is not enough."""
 
     content: Content = None
     is_error: bool = False
     result: Any = None
-    """The value behind the content, where there is one: not shown to the model, kept with the result."""
+    """The value behind the content, if there is one. It is kept with the result and not shown to the model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
-    """A tool: what the model sees of it, how it is run, and what running it means.
+    """A tool: its definition, how it runs, and what running it means.
 
-    spec: what the model sees: name, description, parameters.
+    spec: the definition that the model sees: name, description, parameters.
     on_timeout: whether a tool that ran out of time is known to have stopped (`error`) or may have run (`unknown`).
     """
 
     spec: ToolSpec
     run: Run | None = None
-    """None: only a definition. Whoever asked runs it and gives the result."""
+    """None: only a definition. The caller runs it and supplies the result."""
     side_effects: bool = True
-    """It is in the log before it starts, and never runs a second time."""
+    """It is logged before it starts, and never runs twice."""
     idempotent: bool = False
-    """It may be tried again after an error or a timeout."""
+    """It may be retried after an error or a timeout."""
     resources: Resources | None = None
     """Calls that use the same resource run one after another."""
     timeout: float | None = None
     """Seconds; None: the scheduler's."""
     on_timeout: OnTimeout = "unknown"
     approval: bool = False
-    """Somebody is asked before each run."""
+    """Each run needs an approval."""
     function: Callable[..., Any] | None = None
-    """The Python function that it was made of, where it is a `FunctionTool`."""
+    """The Python function behind it, if it is a `FunctionTool`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, ToolSpec):
@@ -117,10 +117,10 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionTool(Tool, Generic[P, R]):
-    """A tool that was made of a Python function, and is called as that function is."""
+    """A tool made from a Python function. Calling it calls the function."""
 
     function: Callable[P, R]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function itself, as if it were no tool."""
+        """Call the function directly."""
         return self.function(*args, **kwargs)
