@@ -27,7 +27,7 @@ from toolglot import (
 )
 from toolglot.conversation.events import BlockStarted
 from toolglot.conversation.report import Entry
-from toolglot.runtime.log.entries import Reset, RunStarted
+from toolglot.runtime.log.entries import LogReset, ToolStarted
 from toolglot.runtime.log.memory_log import Log
 from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
 from toolglot.runtime.log.sessions import read_session, shrink_session
@@ -100,7 +100,7 @@ def test_a_started_tool_is_in_the_store_before_the_scheduler_hears_of_it() -> No
             turn = await log.add_turn(calling("write"))
             await log.record_start(turn.calls[0], {"n": 0})
             _, standing = await read_session(store, log.id)
-            assert standing.runs == {turn.calls[0].id: RunStarted(call_id=turn.calls[0].id)}
+            assert standing.runs == {turn.calls[0].id: ToolStarted(call_id=turn.calls[0].id)}
 
     on_a_store(test)
 
@@ -182,7 +182,7 @@ def test_whoever_lost_a_session_is_told_who_has_it_and_changes_nothing() -> None
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store, holder="one/1//a")
         await first.add_turn(user("one"))
-        await first._claim.give_back()
+        await first._claim.release()
         async with await SessionLog.open(store, first.id, holder="two/2//b") as second:
             turns = first.history.turns
             with pytest.raises(SessionTakenError, match="held by process 2 on two") as caught:
@@ -201,7 +201,7 @@ def test_whoever_lost_a_session_is_told_who_has_it_and_changes_nothing() -> None
 def test_an_old_holder_who_writes_while_the_session_is_taken_is_read() -> None:
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store)
-        await first._claim.give_back()
+        await first._claim.release()
 
         async def just_in_time(moment: str) -> None:
             if moment == "before keep turns":
@@ -221,7 +221,7 @@ def test_an_old_holder_who_writes_while_the_session_is_taken_is_read() -> None:
 def test_an_old_holder_who_never_stops_writing_is_told_of() -> None:
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store)
-        await first._claim.give_back()
+        await first._claim.release()
         writing = False
 
         async def always(moment: str) -> None:
@@ -232,7 +232,7 @@ def test_an_old_holder_who_never_stops_writing_is_told_of() -> None:
                 writing = False
 
         store.hook = always
-        with pytest.raises(StoreError, match="all the time"):
+        with pytest.raises(StoreError, match="keeps writing"):
             await SessionLog.open(store, first.id)
         await first.close()
 
@@ -371,7 +371,7 @@ def test_a_turn_that_is_too_large_is_refused_and_undone() -> None:
 
 def test_a_limit_is_a_whole_number() -> None:
     with pytest.raises(InputError, match="whole number"):
-        LogLimits(max_told=0)
+        LogLimits(max_report_entries=0)
 
 
 def test_a_session_larger_than_its_limit_is_refused() -> None:
@@ -388,7 +388,7 @@ def test_a_session_larger_than_its_limit_is_refused() -> None:
 
 def test_a_reset_takes_the_newest_of_the_report_along() -> None:
     async def test(store: HookedStore) -> None:
-        async with session(store, limits=LogLimits(max_told=3)) as log:
+        async with session(store, limits=LogLimits(max_report_entries=3)) as log:
             await log.add_turn(user("one"))
             for n in range(10):
                 log.history.tell(Entry(action="dropped", reason=f"try {n}", fault="policy"))
@@ -427,7 +427,7 @@ def test_runs_that_a_reset_finds_open_are_known_after_it() -> None:
             first = log.record_start(two, {"n": 1})
             then = log.change(lambda history: history.prune(history.turns[0].key))
             await asyncio.gather(first, then)
-            await log._claim.give_back()
+            await log._claim.release()
             async with await SessionLog.open(store, log.id) as again:
                 said = [result.text for result in again.history.turns[-1].results]
                 assert ["unknown" in text for text in said] == [True, True, False]
@@ -443,7 +443,7 @@ def test_the_result_of_a_run_that_ended_is_not_lost_with_its_process() -> None:
         turn = await log.add_turn(calling("write"))
         await log.record_start(turn.calls[0], {"n": 0})
         await log.record_result(ToolResult(turn.calls[0].id, "written", result={"bytes": 7}))
-        await log._claim.give_back()
+        await log._claim.release()
         async with await SessionLog.open(store, log.id) as again:
             (found,) = again.history.ledger
             assert found.result is not None
@@ -552,7 +552,7 @@ def test_close_gives_the_session_back_although_the_store_fails() -> None:
 
 def test_a_session_that_cannot_begin_leaves_nothing() -> None:
     async def test(store: HookedStore) -> None:
-        large = Reset(turns=(user("x" * 3000),))
+        large = LogReset(turns=(user("x" * 3000),))
         with pytest.raises(LimitError):
             await SessionLog.create(store, id="large", start=large, limits=LogLimits(max_entry_bytes=2000))
         assert await store.scan("turns", limit=10) == await store.scan("sessions", limit=10) == []

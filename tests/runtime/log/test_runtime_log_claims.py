@@ -199,8 +199,8 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
         while first.lost_to is None:
             await asked.get()
             await asyncio.sleep(0)
-        assert first.lost_to == await first.held_by() == "other"
-        await first.give_back()  # takes nothing from the other
+        assert first.lost_to == await first.current_holder() == "other"
+        await first.release()  # takes nothing from the other
         with pytest.raises(SessionTakenError, match="held by 'other'"):
             await SessionClaim(store, "s", clock=lambda: now).take()
         await store.close()

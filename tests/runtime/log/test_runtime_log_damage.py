@@ -1,8 +1,9 @@
-"""A damaged log is told with its session, its entry and what to do, and never read as if nothing were missing."""
+"""A damaged log is an error with its session, its entry and what to do. What earlier releases wrote can be read."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,8 +12,8 @@ import msgspec
 import pytest
 
 from toolglot import InputError, LimitError, Text, ToolglotError, Turn, VersionError
-from toolglot.runtime.log.entries import LAST_NUMBER, TurnsSaid, key_of
-from toolglot.runtime.log.replay import LogRows
+from toolglot.runtime.log.entries import LAST_NUMBER, LogReset, TurnsAdded, decode, encode, row_key
+from toolglot.runtime.log.rows import LogRows
 from toolglot.runtime.log.search import search_sessions
 from toolglot.runtime.log.session_log import SessionDamagedError, SessionLog
 from toolglot.runtime.log.sessions import list_sessions, recover_session, remove_session
@@ -40,11 +41,11 @@ def on_a_session(test: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> No
 
 
 async def put(store: SqliteStore, number: int, value: bytes) -> None:
-    await store.keep("turns", ID, {key_of(number): value}, until=math.inf)
+    await store.keep("turns", ID, {row_key(number): value}, until=math.inf)
 
 
 async def entry(store: SqliteStore, number: int) -> bytes:
-    return (await store.find("turns", ID, [key_of(number)]))[key_of(number)]
+    return (await store.find("turns", ID, [row_key(number)]))[row_key(number)]
 
 
 async def refused(store: SqliteStore, kind: type[ToolglotError], *words: str) -> None:
@@ -98,7 +99,7 @@ def test_an_entry_of_a_newer_toolglot_is_told_as_such(value: bytes) -> None:
 
 def test_a_missing_entry_is_told() -> None:
     async def test(store: SqliteStore) -> None:
-        await store.remove("turns", ID, [key_of(3)])
+        await store.remove("turns", ID, [row_key(3)])
         await refused(store, SessionDamagedError, "entry 3 is missing")
 
     on_a_session(test)
@@ -106,7 +107,7 @@ def test_a_missing_entry_is_told() -> None:
 
 def test_missing_entries_at_the_end_are_told() -> None:
     async def test(store: SqliteStore) -> None:
-        await store.remove("turns", ID, [key_of(4), key_of(5)])
+        await store.remove("turns", ID, [row_key(4), row_key(5)])
         await refused(store, SessionDamagedError, "entry 4 is missing, and all up to 5")
 
     on_a_session(test)
@@ -117,7 +118,7 @@ def test_a_log_that_does_not_begin_with_its_reset_is_told() -> None:
         async with await SessionLog.open(store, ID) as log:
             await log.change(lambda history: history.rewind(history.turns[1].key))
             first = log.info.first
-        await put(store, first, msgspec.json.encode(TurnsSaid(turns=())))
+        await put(store, first, msgspec.json.encode(TurnsAdded(turns=())))
         await refused(store, SessionDamagedError, f"entry {first} is not the reset")
 
     on_a_session(test)
@@ -239,3 +240,27 @@ def test_numbers_come_to_an_end() -> None:
             await LogRows(store, ID).append(LAST_NUMBER, [b"{}"])
 
     on_a_session(test)
+
+
+# --- what earlier releases wrote --------------------------------------------------------------------
+
+NOTE = b'{"action":"dropped","reason":"a note","fault":"loss"}'
+STORED: list[bytes] = [
+    b'{"entry":"opened","holder":"h/1/m/n","at":1.5,"new":true}',
+    b'{"entry":"turns","turns":[{"role":"user","blocks":[]}],"told":[%s]}' % NOTE,
+    b'{"entry":"started","call_id":"c1","arguments":{"n":1}}',
+    b'{"entry":"finished","result":{"call_id":"c1","content":"done"}}',
+    b'{"entry":"reset","turns":[{"role":"user","blocks":[]}],"runs":[{"entry":"started","call_id":"c2"}],"told":[%s]}'
+    % NOTE,
+    b'{"entry":"switched","model":"openai/gpt-5"}',
+    b'{"entry":"told","entries":[%s]}' % NOTE,
+]
+
+
+@pytest.mark.parametrize("stored", STORED, ids=lambda stored: json.loads(stored)["entry"])
+def test_entries_keep_their_stored_names(stored: bytes) -> None:
+    entry = decode(stored, session=ID, number=0)
+    assert json.loads(encode(entry)).keys() == json.loads(stored).keys()
+    assert decode(encode(entry), session=ID, number=0) == entry
+    if isinstance(entry, TurnsAdded | LogReset):
+        assert [found.reason for found in entry.report] == ["a note"]

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from strategies import transcripts, turns
 from toolglot import History, Text, ToolglotError, ToolResult, Turn, Usage
 from toolglot.conversation.report import Entry
-from toolglot.runtime.log.entries import RunFinished, RunStarted
+from toolglot.runtime.log.entries import ToolFinished, ToolStarted
 from toolglot.runtime.log.session_log import SessionLog
 from toolglot.runtime.log.sessions import read_session
 from toolglot.store import SqliteStore
@@ -134,7 +134,7 @@ class Sessions(RuleBasedStateMachine):
     def reopen(self) -> None:
         before, sums = _state(self.log.history), (self.log.usage, self.log.cost, self.log.model)
         self.run(self.log.close())
-        runs = dict(self.log._standing.runs)
+        runs = dict(self.log._state.runs)
         self.log = self.run(SessionLog.open(self.store, self.log.id, keep_open=EVERY_TOOL))
         assert (self.log.usage, self.log.cost, self.log.model) == sums
         if not runs.keys() & {found.id for found in self.log.history.ledger}:
@@ -144,18 +144,18 @@ class Sessions(RuleBasedStateMachine):
     def crash(self) -> None:
         """Another process takes over; every call then has a result, and the right one."""
         left, before = self.log, _state(self.log.history)
-        runs = dict(left._standing.runs)
+        runs = dict(left._state.runs)
         pending = {found.id for found in left.history.ledger.pending}
-        self.run(left._claim.give_back())
+        self.run(left._claim.release())
         self.log = self.run(SessionLog.open(self.store, left.id))
         ledger = self.log.history.ledger
         assert ledger.pending == ()
         for call_id in pending:
             result, run = ledger[call_id].result, runs.get(call_id)
             assert result is not None
-            if isinstance(run, RunFinished):
+            if isinstance(run, ToolFinished):
                 assert result.text == "what it gave"
-            elif isinstance(run, RunStarted):
+            elif isinstance(run, ToolStarted):
                 assert "outcome is unknown" in result.text
                 assert ledger[call_id].executed_arguments == run.arguments
             else:
@@ -171,8 +171,8 @@ class Sessions(RuleBasedStateMachine):
         kept = standing.history()
         assert _state(kept)[:2] == _state(self.log.history)[:2]
         known = self.log.history.report.entries
-        assert known[: len(standing.told)] == tuple(standing.told)
-        assert kept.report.entries == (*standing.told, *self.log.history.ledger.entries)
+        assert known[: len(standing.report)] == tuple(standing.report)
+        assert kept.report.entries == (*standing.report, *self.log.history.ledger.entries)
         assert info.model == self.log.model
         assert info.turns == len(self.log.history)
 

@@ -18,7 +18,7 @@ from strategies import transcripts
 from toolglot import History, InputError, Issuer, Text, ToolCall, ToolResult, Turn, Usage, VersionError, dump
 from toolglot.limits import Limits
 from toolglot.runtime.log.documents import export_session, import_session
-from toolglot.runtime.log.entries import key_of
+from toolglot.runtime.log.entries import row_key
 from toolglot.runtime.log.info import title_of
 from toolglot.runtime.log.search import search_sessions, snippet
 from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
@@ -198,7 +198,7 @@ def test_an_exported_session_is_imported_equal(several: list[Turn]) -> None:
         assert json.loads(await export_session(other, "original"))["conversation"] == json.loads(data)["conversation"]
         _, here = await read_session(store, "original")
         _, there = await read_session(other, "original")
-        assert (there.turns, there.runs, there.told) == (here.turns, here.runs, here.told)
+        assert (there.turns, there.runs, there.report) == (here.turns, here.runs, here.report)
         assert list(there.history().ledger) == list(log.history.ledger)
         again = await import_session(other, data)
         assert again.id not in ("", "original")
@@ -328,7 +328,7 @@ def test_a_removed_session_leaves_nothing_and_its_id_is_free() -> None:
         await remove_session(store, "gone")
         assert [info.id for info in (await list_sessions(store)).sessions] == ["stays"]
         (fence,) = await store.scan("turns", client="gone", limit=10)
-        assert (fence.key, b"word" in (fence.value or b"")) == (key_of(601), False)
+        assert (fence.key, b"word" in (fence.value or b"")) == (row_key(601), False)
         with pytest.raises(SessionMissingError):
             await remove_session(store, "gone")
         await talk(store, "gone", user("again"))
@@ -341,7 +341,7 @@ def test_whoever_still_believes_to_hold_a_removed_session_is_refused() -> None:
     async def test(store: SqliteStore) -> None:
         log = await SessionLog.create(store, id="gone")
         await log.add_turn(user("one"))
-        await log._claim.give_back()
+        await log._claim.release()
         await remove_session(store, "gone")
         with pytest.raises(SessionTakenError):
             await log.add_turn(user("late"))
@@ -355,7 +355,7 @@ def test_what_is_written_while_a_session_is_removed_goes_with_it() -> None:
     async def test(inner: SqliteStore) -> None:
         store = HookedStore(inner)
         log = await SessionLog.create(store, id="gone")
-        await log._claim.give_back()
+        await log._claim.release()
 
         async def just_in_time(moment: str) -> None:
             if moment == "before keep turns":
@@ -366,7 +366,7 @@ def test_what_is_written_while_a_session_is_removed_goes_with_it() -> None:
         await remove_session(store, "gone")
         assert len(log.history) == 1
         (fence,) = await store.scan("turns", client="gone", limit=10)
-        assert fence.key == key_of(2)
+        assert fence.key == row_key(2)
         with pytest.raises(SessionTakenError):
             await log.add_turn(user("late"))
         await log.close()
@@ -395,7 +395,7 @@ def test_a_session_that_is_shrunk_while_it_is_read_is_read_anew(is_done: bool) -
         if is_done:
             assert await shrink_session(store, "s") == 6  # and one that stays as a fence
         else:
-            await store.remove("turns", "s", [key_of(n) for n in range(3)])
+            await store.remove("turns", "s", [row_key(n) for n in range(3)])
         finds = 0
 
         class Stale(SqliteStore):

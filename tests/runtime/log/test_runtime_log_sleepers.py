@@ -17,8 +17,8 @@ from toolglot import Issuer, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.report import Entry
 from toolglot.runtime.log.claim import SessionClaim
 from toolglot.runtime.log.documents import export_session, import_session
-from toolglot.runtime.log.entries import key_of
-from toolglot.runtime.log.info import FENCED, SessionInfo
+from toolglot.runtime.log.entries import row_key
+from toolglot.runtime.log.info import FENCE_SECONDS, SessionInfo
 from toolglot.runtime.log.session_log import SessionDamagedError, SessionLog, SessionMissingError, SessionTakenError
 from toolglot.runtime.log.sessions import (
     list_sessions,
@@ -235,7 +235,7 @@ def test_what_a_removed_session_leaves_is_gone_a_day_later() -> None:
         await sleeper.close()
         await remove_session(place.store, ID, clock=place.clock)
         assert await place.store.scan("turns", limit=10) != []
-        place.now += FENCED + 1
+        place.now += FENCE_SECONDS + 1
         assert await place.store.scan("turns", limit=10) == await place.store.scan("sessions", limit=10) == []
 
     at_a_place(test)
@@ -266,7 +266,7 @@ def test_a_sleep_longer_than_any_fence_is_noticed_by_its_length(removed: bool) -
         await rewound_elsewhere(place)
         if removed:
             await remove_session(place.store, ID, clock=place.clock)
-        place.now += FENCED * 2
+        place.now += FENCE_SECONDS * 2
         row = await place.rows()
         with pytest.raises(SessionTakenError, match="another process"):
             await sleeper.add_turn(user("into a hole"))
@@ -280,7 +280,7 @@ def test_a_sleep_longer_than_any_fence_is_noticed_by_its_length(removed: bool) -
 def test_who_slept_and_was_not_missed_goes_on() -> None:
     async def test(place: Place) -> None:
         sleeper = await place.sleeper()
-        place.now += FENCED * 2
+        place.now += FENCE_SECONDS * 2
         await sleeper.add_turn(user("awake"))
         await sleeper.rename("still mine")
         with pytest.raises(SessionTakenError):
@@ -334,7 +334,7 @@ def test_a_renewal_that_comes_too_late_gives_back_what_was_another_s_meanwhile()
         assert untouched == [False]
         assert await place.kept.claim("sessions", "", ID, "other", until=place.now + 60) == "other"
         assert not await claim.confirm()
-        await claim.give_back()
+        await claim.release()
 
     at_a_place(test)
 
@@ -406,7 +406,7 @@ def test_a_log_that_has_lost_its_beginning_is_still_damaged() -> None:
     async def test(place: Place) -> None:
         async with await place.sleeper():
             pass
-        await place.kept.remove("turns", ID, [key_of(0), key_of(1)])
+        await place.kept.remove("turns", ID, [row_key(0), row_key(1)])
         with pytest.raises(SessionDamagedError, match="entry 0 is missing"):
             await place.open()
         info, problems = await recover_session(place.store, ID)
@@ -418,15 +418,15 @@ def test_a_log_that_has_lost_its_beginning_is_still_damaged() -> None:
 
 def test_a_session_is_made_behind_whatever_its_id_has_left() -> None:
     async def test(place: Place) -> None:
-        await place.kept.keep("turns", ID, {key_of(7): b"anything"}, until=math.inf)
-        await place.kept.keep("sessions", "", {f"{ID}/{key_of(9)}": b""}, until=math.inf)
+        await place.kept.keep("turns", ID, {row_key(7): b"anything"}, until=math.inf)
+        await place.kept.keep("sessions", "", {f"{ID}/{row_key(9)}": b""}, until=math.inf)
         async with await place.sleeper("one") as log:
             assert log.info.first == 10
         assert await place.texts() == ["one"]
-        assert await place.kept.find("turns", ID, [key_of(7)]) == {}
+        assert await place.kept.find("turns", ID, [row_key(7)]) == {}
         assert (await rewind_session(place.store, ID, None)).turns == 0
         with pytest.raises(StoreConflictError):
-            await place.kept.keep("turns", ID, {key_of(10): b""}, until=math.inf, unless=[key_of(10)])
+            await place.kept.keep("turns", ID, {row_key(10): b""}, until=math.inf, unless=[row_key(10)])
 
     at_a_place(test)
 

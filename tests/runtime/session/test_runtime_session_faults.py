@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
+from toolglot.runtime.log.fitting import fits
 
 from log_stores import HookedStore
 from simulated_sessions import QUICK, Stage, play
@@ -20,8 +21,7 @@ from toolglot.conversation import Usage
 from toolglot.errors import LimitError
 from toolglot.history.attempts import Attempt
 from toolglot.history.history import History as Kept
-from toolglot.runtime.log.fitting import fits
-from toolglot.runtime.log.memory_log import MemoryLog, resume
+from toolglot.runtime.log.memory_log import MemoryLog, reopen_turn
 from toolglot.runtime.log.session_log import LogLimits, SessionLog
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import UpstreamModels
@@ -418,10 +418,10 @@ def test_open_calls_of_a_history_that_nobody_can_be_asked_about_stay_as_they_are
     kept = made.append(Turn("assistant", (call,)))
     history = History()
     history.append(replace(kept, issuer=None))
-    resume(history)
+    reopen_turn(history)
     assert history.in_flight is None
     history.append(Turn("assistant", (Text("Never mind."),)), provider="openai")
-    resume(history)
+    reopen_turn(history)
     assert history.in_flight is None
 
 

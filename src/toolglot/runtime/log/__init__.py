@@ -1,1 +1,1 @@
-"""What a session keeps in a store, and what can be done with kept sessions."""
+"""The history of a session on disk: its entries, its row in the list of sessions, and the claim of a process on it."""

@@ -1,12 +1,12 @@
-"""Who has a session: one process at a time, for as long as it renews its claim.
+"""Claims on sessions: one process at a time holds a session, as long as it renews its claim.
 
-A claim has an end. Whoever holds it renews it three times as often as it would run out; a process that died lets it
-run out, and one that is known to be dead (the same machine, and no process has its id) loses it at once. A process
-that slept too long finds its claim gone, or finds it free: then it asks the log whether another has written meanwhile,
-before it goes on. The fence in the log refuses its next write in any case, whatever it believes.
+A claim expires. Its holder renews it after a third of that time. A process that died lets it expire; if it is known to
+be dead (same machine, no process with its id) it loses the claim at once. A process that slept too long finds its claim
+taken, or free: then it checks that nobody else has written to the log before it continues. In any case the log refuses
+the next write of a process that lost its session.
 
-Law: a claim keeps two processes from working on a session at once; it is the log, not the claim, that keeps the
-session whole.
+Law: a claim keeps two processes from working on a session at once. The consistency of the session depends on the log,
+not on the claim.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from toolglot.runtime.log.entries import SessionTakenError
 from toolglot.store import StoreError
 
 LEASE: Final = 30.0
-"""Seconds that a claim lasts when nobody renews it."""
+"""Seconds until a claim expires if it is not renewed."""
 
 KIND: Final = "sessions"
 POLLS: Final = 20
-"""How often in a lease one who waits for a session asks for it."""
+"""How often per lease a waiting process tries to take a session."""
 
 
 class Claims(Protocol):
@@ -42,12 +42,12 @@ class Claims(Protocol):
 
 
 class Holder(Struct, frozen=True):
-    """A process, as it writes itself into a claim."""
+    """A process, as a claim names it."""
 
     host: str
     pid: int
     machine: str = ""
-    """What tells this machine, since it was started, from others of its name; empty where nothing does."""
+    """Identifies this machine since its last boot, among others of the same name; empty if that is not possible."""
     nonce: str = ""
 
     def __str__(self) -> str:
@@ -55,13 +55,13 @@ class Holder(Struct, frozen=True):
 
 
 def this_process() -> Holder:
-    """A holder of its own for every log that this process opens."""
+    """A new holder for a log that this process opens."""
     host = socket.gethostname().replace("/", "-")[:200] or "localhost"
     return Holder(host, os.getpid(), this_machine(), secrets.token_hex(8))
 
 
 def this_machine(proc: Path = Path("/proc")) -> str:
-    """Linux tells one start of a machine from another, and one container's process ids from another's."""
+    """Identifies the boot and the process namespace on Linux; empty elsewhere."""
     try:
         boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot[:13]}-{(proc / 'self/ns/pid').stat().st_ino}"
@@ -70,7 +70,7 @@ def this_machine(proc: Path = Path("/proc")) -> str:
 
 
 def read_holder(text: str) -> Holder | None:
-    """The process that a claim names; None for a name that a caller chose himself."""
+    """The process that a claim names; None for a name that the caller chose."""
     parts = text.split("/")
     if len(parts) != 4 or not parts[1].isascii() or not parts[1].isdigit() or len(parts[1]) > 10:
         return None
@@ -78,20 +78,20 @@ def read_holder(text: str) -> Holder | None:
 
 
 def is_dead(holder: Holder) -> bool:
-    """Whether it is sure that this process is no more."""
+    """Whether this process has certainly ended."""
     if not holder.machine or holder.machine != this_machine() or holder.pid < 1:
         return False
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
         return True
-    except OSError:  # there is one, and it is another user's
+    except OSError:  # it exists, and belongs to another user
         pass
     return False
 
 
-def taken(session: str, holder: str) -> SessionTakenError:
-    """The error that says who has a session."""
+def taken_error(session: str, holder: str) -> SessionTakenError:
+    """The error that says which process has a session."""
     found = read_holder(holder)
     if found is None:
         return SessionTakenError(f"session {quote(session)} is held by {quote(holder)}: {_ADVICE}", session=session)
@@ -104,14 +104,14 @@ def taken(session: str, holder: str) -> SessionTakenError:
     return SessionTakenError(message, session=session, host=found.host, pid=found.pid)
 
 
-_ADVICE: Final = "close it there, or wait until its claim runs out; a fork of it can be used at once"
+_ADVICE: Final = "close it there, or wait until its claim expires; a fork of it can be used at once"
 
 
 class SessionClaim:
-    """A claim on one session, renewed by a task from `take` to `give_back`.
+    """A claim on one session, renewed by a task from `take` to `release`.
 
-    free ──take()──▶ held ──give_back()──▶ free
-                      └──a renewal finds another holder, or comes too late and finds what another did──▶ lost
+    free ──take()──▶ held ──release()──▶ free
+                      └──a renewal finds another holder, or is late and finds another's writes──▶ lost
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class SessionClaim:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not isinstance(lease, int | float) or not 0 < lease < 1e9:
-            raise InputError("expected seconds, more than none", path="lease")
+            raise InputError("expected a positive number of seconds", path="lease")
         self.holder: str = holder or str(this_process())
         self.lost_to: str | None = None
         self._store = store
@@ -134,40 +134,40 @@ class SessionClaim:
         self._lease = lease
         self._clock = clock
         self._until = 0.0
-        self._is_doubtful = False
-        """It had run out before it was renewed, and nobody has looked yet what others did meanwhile."""
-        self._is_untouched: Callable[[], Awaitable[bool]] | None = None
+        self._may_be_lost = False
+        """It expired before it was renewed, and the log has not been checked for writes of others yet."""
+        self._is_unchanged: Callable[[], Awaitable[bool]] | None = None
         self._renewal: asyncio.Task[None] | None = None
 
-    def watch(self, is_untouched: Callable[[], Awaitable[bool]]) -> None:
-        """From now on this tells whether anybody else has written to the session."""
-        self._is_untouched = is_untouched
+    def watch(self, is_unchanged: Callable[[], Awaitable[bool]]) -> None:
+        """Use this callback to check whether anybody else has written to the session."""
+        self._is_unchanged = is_unchanged
 
     async def take(self, *, wait: float = 0.0) -> None:
-        """Take the session, or say who has it. `wait` is how many seconds to ask again."""
+        """Take the session, or raise who has it. `wait`: how many seconds to keep trying."""
         end = self._clock() + wait
-        freed = ""
-        while (held_by := await self._ask()) != self.holder:
+        released = ""
+        while (held_by := await self._claim()) != self.holder:
             if not held_by:
                 raise StoreError("the clock of this machine is behind that of the store by more than a claim lasts")
             found = read_holder(held_by)
-            if found is not None and held_by != freed and is_dead(found):
-                freed = held_by
+            if found is not None and held_by != released and is_dead(found):
+                released = held_by
                 await self._store.claim(KIND, self._owner, self._session, held_by, until=0.0)
                 continue
             if self._clock() >= end:
-                raise taken(self._session, held_by)
+                raise taken_error(self._session, held_by)
             await asyncio.sleep(self._lease / POLLS)
         self._renewal = asyncio.create_task(self._renew(), name=f"toolglot claim: {self._session}")
 
-    async def give_back(self) -> None:
-        """Let others have it at once."""
+    async def release(self) -> None:
+        """Give the session up at once."""
         await self.stop()
         if self.lost_to is None:
             await self._store.claim(KIND, self._owner, self._session, self.holder, until=0.0)
 
     async def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         if self._renewal is not None:
             self._renewal.cancel()
             with suppress(asyncio.CancelledError):
@@ -175,41 +175,41 @@ class SessionClaim:
             self._renewal = None
 
     async def confirm(self) -> bool:
-        """Whether the session is still this holder's. It is asked for only when the claim may have run out."""
+        """Whether this holder still has the session. Asks the store only if the claim may have expired."""
         if self.lost_to is not None:
             return False
-        return (self._clock() < self._until and not self._is_doubtful) or await self._renewed()
+        return (self._clock() < self._until and not self._may_be_lost) or await self._renew_now()
 
-    async def held_by(self) -> str:
-        """Who else has it, "" for nobody: this holder gives up what he may still have."""
+    async def current_holder(self) -> str:
+        """The other holder of the session, or "". This holder gives up its own claim, if it still has one."""
         if self.lost_to is None:
             self.lost_to = await self._store.claim(KIND, self._owner, self._session, self.holder, until=0.0)
         return self.lost_to
 
-    async def _ask(self) -> str:
+    async def _claim(self) -> str:
         until = self._clock() + self._lease
         held_by = await self._store.claim(KIND, self._owner, self._session, self.holder, until=until)
         if held_by == self.holder:
             self._until = until
         return held_by
 
-    async def _renewed(self) -> bool:
-        """Ask for it again. One that had run out may have been another's, and free again since: the log knows."""
+    async def _renew_now(self) -> bool:
+        """Renew the claim. If it had expired, another process may have had it meanwhile: the log knows."""
         if self._clock() >= self._until:
-            self._is_doubtful = True
-        held_by = await self._ask()
+            self._may_be_lost = True
+        held_by = await self._claim()
         if held_by != self.holder:
             self.lost_to = held_by
-        elif self._is_doubtful and self._is_untouched is not None:
-            if not await self._is_untouched():
-                await self.held_by()
+        elif self._may_be_lost and self._is_unchanged is not None:
+            if not await self._is_unchanged():
+                await self.current_holder()
             else:
-                self._is_doubtful = False
+                self._may_be_lost = False
         return self.lost_to is None
 
     async def _renew(self) -> None:
-        """A store that fails now may answer before the claim has run out; the fence holds if it does not."""
+        """Renew the claim for ever. A store that fails now may work again before the claim expires."""
         while self.lost_to is None:
             await asyncio.sleep(self._lease / 3)
             with suppress(Exception):
-                await self._renewed()
+                await self._renew_now()

@@ -1,12 +1,12 @@
-"""A session as one document that another store can take in.
+"""A session as one document, for export to another store.
 
     {"format": "toolglot.session", "version": 1, "info": {…}, "conversation": {…}, "runs": […], "report": […]}
 
-`conversation` is the published form of a conversation (`docs/conversation.schema.json`). `runs` are what is known of
-calls that have no result yet, so that a session that is taken elsewhere does not run them again there.
+`conversation` is the published form of a conversation (`docs/conversation.schema.json`). `runs` are the recorded runs
+of calls that have no result yet, so that an imported session does not run them again.
 
-Law: what is imported is checked as if a stranger had written it: every field has its type, and the turns go through
-the history's own gate. A newer version is refused.
+Law: an import is validated as untrusted input: every field has its type, and the turns pass the checks of the history.
+A newer version is refused.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from toolglot.conversation.report import Entry as ReportEntry
 from toolglot.errors import InputError, VersionError
 from toolglot.history.history import History
 from toolglot.limits import Limits
-from toolglot.runtime.log.entries import Run
-from toolglot.runtime.log.info import KIND, SessionInfo, check_id, first_words, title_of
-from toolglot.runtime.log.replay import DEFAULT_LOG_LIMITS, LogLimits, Standing
-from toolglot.runtime.log.sessions import conversation_of, make_session, read_session, start_of
+from toolglot.runtime.log.entries import ToolRun
+from toolglot.runtime.log.info import KIND, SessionInfo, check_id, title_from_turns, title_of
+from toolglot.runtime.log.replay import SessionState
+from toolglot.runtime.log.rows import DEFAULT_LOG_LIMITS, LogLimits
+from toolglot.runtime.log.sessions import conversation_of, make_session, read_session, reset_of
 from toolglot.store import Store
 
 FORMAT: Final = "toolglot.session"
 VERSION: Final = 1
 MODEL_CHARACTERS: Final = 300
 DOCUMENT_LIMITS: Final = Limits(max_bytes=256 * 1024**2, max_nodes=20_000_000)
-"""What `export_session` writes and `import_session` reads unless told otherwise."""
+"""The default limits of `export_session` and `import_session`."""
 
 
 class SessionDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -42,7 +43,7 @@ class SessionDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, for
     version: Literal[1]
     info: SessionInfo
     conversation: Conversation
-    runs: tuple[Run, ...] = ()
+    runs: tuple[ToolRun, ...] = ()
     report: tuple[ReportEntry, ...] = ()
 
 
@@ -54,15 +55,15 @@ async def export_session(
     limits: Limits = DOCUMENT_LIMITS,
     log_limits: LogLimits = DEFAULT_LOG_LIMITS,
 ) -> bytes:
-    """A session as it stands, as one JSON document."""
-    info, standing = await read_session(store, id, owner=owner, limits=log_limits)
+    """The current state of a session as one JSON document."""
+    info, state = await read_session(store, id, owner=owner, limits=log_limits)
     document = SessionDocument(
         format=FORMAT,
         version=VERSION,
         info=info,
-        conversation=conversation_of(info, standing),
-        runs=tuple(standing.runs.values()),
-        report=tuple(standing.told),
+        conversation=conversation_of(info, state),
+        runs=tuple(state.runs.values()),
+        report=tuple(state.report),
     )
     data = msgspec.json.encode(document)
     jsontext.refuse_large(data, limits, "$")
@@ -78,22 +79,22 @@ async def import_session(
     limits: Limits = DOCUMENT_LIMITS,
     log_limits: LogLimits = DEFAULT_LOG_LIMITS,
 ) -> SessionInfo:
-    """Take in what `export_session`, or `toolglot.dump`, wrote. It gets an id of its own where its id is taken."""
+    """Create a session from what `export_session` or `toolglot.dump` wrote. It gets a new id if its own is taken."""
     document = read_document(data, limits=limits)
     history = History(document.conversation)
-    standing = Standing()
-    standing.runs_of(document.runs)
-    standing.told = list(document.report)
-    title = title_of(document.info.title) or first_words(history.turns)
+    state = SessionState()
+    state.add_runs(document.runs)
+    state.report = list(document.report)
+    title = title_of(document.info.title) or title_from_turns(history.turns)
     like = SessionInfo(
         id=document.info.id, title=title, model=document.info.model[:MODEL_CHARACTERS], created=document.info.created
     )
     id = like.id if like.id and not await store.find(KIND, owner, [like.id]) else None
-    return await make_session(store, like, start_of(history, standing), id=id, owner=owner, limits=log_limits)
+    return await make_session(store, like, reset_of(history, state), id=id, owner=owner, limits=log_limits)
 
 
 def read_document(data: bytes | str, *, limits: Limits = DOCUMENT_LIMITS) -> SessionDocument:
-    """The document, with every field of its type."""
+    """Parse and validate a document."""
     value = jsontext.parse(data, limits=limits).value
     found = value.get("format") if isinstance(value, dict) else None
     if found == canonical_json.FORMAT:

@@ -1,13 +1,14 @@
-"""What stands in the log of a session: one entry a row, JSON with its kind in the field `entry`.
+"""The entries of a session's log: one per row, as JSON with its kind in the field `entry`.
 
-    Opened · TurnsSaid · RunStarted · RunFinished · Reset · Switched · Told
+    LogOpened · TurnsAdded · ToolStarted · ToolFinished · LogReset · ModelChosen · ReportAdded
 
-Read in order, the entries from the last `Reset` on give the turns exactly as they were kept, the tool runs that have
-no result in a turn yet, the report and what was spent. `Opened` stands where a process took the session over: it is
-the fence that an older holder's next write runs into.
+Read in order, the entries since the last `LogReset` give the turns exactly as they were kept, the tool runs that have
+no result in a turn yet, the report and what was spent. A process writes `LogOpened` when it opens the session: the
+next write of an older holder conflicts with it.
 
-Law: an entry that was released is read for ever. What this release cannot read is refused with the name of the
-session and the number of the entry, never skipped.
+Law: every kind of entry that was ever released can be read. An entry that this release cannot read is refused with the
+session's id and the entry's number, and never skipped. Kinds and field names are stored: they do not change with the
+names of classes.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from toolglot.conversation import ToolResult, Turn, Usage
-from toolglot.conversation.report import Entry as Told_
+from toolglot.conversation.report import Entry as ReportEntry
 from toolglot.errors import InputError, ToolglotError, VersionError, cut, quote
 
 DIGITS: Final = 12
-"""Of a sequence number as the key of a row: as texts they stand in the order of the numbers."""
+"""Digits of an entry's number as a row key: the keys sort in the order of the numbers."""
 
 LAST_NUMBER: Final = 10**DIGITS - 1
 
 
 class SessionTakenError(ToolglotError, RuntimeError):
-    """Another process has the session. Nothing was written; `host` and `pid` say who has it, where that is known."""
+    """Another process has the session. Nothing was written. `host` and `pid` say which one, if known."""
 
     def __init__(self, message: str, *, session: str, host: str = "", pid: int = 0) -> None:
         super().__init__(cut(message))
@@ -39,94 +40,95 @@ class SessionTakenError(ToolglotError, RuntimeError):
 
 
 class SessionMissingError(InputError):
-    """No session has this id, or it is another owner's."""
+    """No session has this id, or it belongs to another owner."""
 
 
 class SessionDamagedError(InputError):
     """An entry of a session's log is missing or cannot be read. Nothing was changed."""
 
 
-class LogEntry(
+class _EntryBase(
     Struct, frozen=True, kw_only=True, tag_field="entry", tag=str.lower, omit_defaults=True, forbid_unknown_fields=True
 ):
     """One row of a log."""
 
 
-class Opened(LogEntry, frozen=True, tag="opened"):
-    """A process took the session. Whoever held it before cannot write any more."""
+class LogOpened(_EntryBase, frozen=True, tag="opened"):
+    """A process opened the session. An earlier holder cannot write any more."""
 
     holder: str
     at: float = 0.0
     new: bool = False
-    """Whether the session begins here. What has a smaller number was that of a removed one."""
+    """Whether the session begins here. Entries with smaller numbers belonged to a removed session."""
 
 
-class TurnsSaid(LogEntry, frozen=True, tag="turns"):
+class TurnsAdded(_EntryBase, frozen=True, tag="turns"):
     """The turns that one write added, as they are kept: with their keys and canonical ids."""
 
     turns: tuple[Turn, ...]
-    told: tuple[Told_, ...] = ()
-    """What the history told since the last entry."""
+    report: tuple[ReportEntry, ...] = field(default=(), name="told")
+    """The report entries of the history since the last log entry."""
     usage: Usage | None = None
     cost: Decimal | None = None
 
 
-class RunStarted(LogEntry, frozen=True, tag="started"):
+class ToolStarted(_EntryBase, frozen=True, tag="started"):
     """A tool with side effects is about to run."""
 
     call_id: str
     arguments: dict[str, Any] | None = None
-    """What it gets; None where that is what the model wrote."""
+    """The arguments that it gets; None if they are what the model wrote."""
 
 
-class RunFinished(LogEntry, frozen=True, tag="finished"):
-    """What came of a run. It is not yet part of a turn."""
+class ToolFinished(_EntryBase, frozen=True, tag="finished"):
+    """The result of a tool. It is not part of a turn yet."""
 
     result: ToolResult
 
 
-Run = RunStarted | RunFinished
+ToolRun = ToolStarted | ToolFinished
 
 
-class Reset(LogEntry, frozen=True, tag="reset"):
-    """All that stands: what a compression, a rewind, a prune or a fork left. What is before it counts no more."""
+class LogReset(_EntryBase, frozen=True, tag="reset"):
+    """The whole state after a compression, a rewind, a prune or a fork. Entries before it no longer count."""
 
     turns: tuple[Turn, ...] = ()
-    runs: tuple[Run, ...] = ()
-    """Of calls that have no result yet."""
-    told: tuple[Told_, ...] = ()
+    runs: tuple[ToolRun, ...] = ()
+    """The runs of calls that have no result yet."""
+    report: tuple[ReportEntry, ...] = field(default=(), name="told")
     usage: Usage | None = None
     cost: Decimal | None = None
 
 
-class Switched(LogEntry, frozen=True, tag="switched"):
-    """The model that the next turns go to."""
+class ModelChosen(_EntryBase, frozen=True, tag="switched"):
+    """The model for the next turns."""
 
     model: str
 
 
-class Told(LogEntry, frozen=True, tag="told"):
-    """What the history told without a turn being written."""
+class ReportAdded(_EntryBase, frozen=True, tag="told"):
+    """Report entries that came without a turn."""
 
-    entries: tuple[Told_, ...]
+    entries: tuple[ReportEntry, ...]
 
 
-Entry = Opened | TurnsSaid | RunStarted | RunFinished | Reset | Switched | Told
+LogEntry = LogOpened | TurnsAdded | ToolStarted | ToolFinished | LogReset | ModelChosen | ReportAdded
 
 _KNOWN: Final = frozenset(
-    str(kind.__struct_config__.tag) for kind in (Opened, TurnsSaid, RunStarted, RunFinished, Reset, Switched, Told)
+    str(kind.__struct_config__.tag)
+    for kind in (LogOpened, TurnsAdded, ToolStarted, ToolFinished, LogReset, ModelChosen, ReportAdded)
 )
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(Entry)
+_decoder: Final = msgspec.json.Decoder(LogEntry)
 _OPENED: Final = b'{"entry":"opened"'
 
 
-def key_of(number: int) -> str:
+def row_key(number: int) -> str:
     """The key of the entry with this number."""
     return f"{number:0{DIGITS}}"
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: LogEntry) -> bytes:
     return _encoder.encode(entry)
 
 
@@ -134,46 +136,46 @@ def encode_turn(turn: Turn) -> bytes:
     return _encoder.encode(turn)
 
 
-def opening(data: bytes) -> Opened | None:
-    """The entry, if it is one with which a process took the session; None for any other, also one that is damaged."""
+def decode_opened(data: bytes) -> LogOpened | None:
+    """The entry, if it is a `LogOpened`; None for any other, also for a damaged one."""
     if not data.startswith(_OPENED):
         return None
     try:
-        entry: Entry = _decoder.decode(data)
+        entry: LogEntry = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return entry if isinstance(entry, Opened) else None
+    return entry if isinstance(entry, LogOpened) else None
 
 
-def is_beginning(entry: Entry, number: int) -> bool:
-    """Whether nothing before it matters."""
-    return number == 0 or isinstance(entry, Reset) or (isinstance(entry, Opened) and entry.new)
+def is_beginning(entry: LogEntry, number: int) -> bool:
+    """Whether no earlier entry matters."""
+    return number == 0 or isinstance(entry, LogReset) or (isinstance(entry, LogOpened) and entry.new)
 
 
-def decode(data: bytes, *, session: str, number: int) -> Entry:
+def decode(data: bytes, *, session: str, number: int) -> LogEntry:
     """The entry that `encode` wrote."""
     try:
-        entry: Entry = _decoder.decode(data)
+        entry: LogEntry = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unreadable(data, session, number, str(error)) from None
+        raise _unreadable_error(data, session, number, str(error)) from None
     return entry
 
 
-def damaged(session: str, number: int, what: str) -> SessionDamagedError:
-    """The error for an entry that is not as it was written."""
+def damaged_error(session: str, number: int, what: str) -> SessionDamagedError:
+    """The error for an entry that is missing or unreadable."""
     return SessionDamagedError(
         f"session {quote(session)}: entry {number} {what}",
         path=f"$.turns[{number}]",
-        hint=f"restore the store from a backup, or go on with what is before: recover_session(store, {session!r})",
+        hint=f"restore the store from a backup, or keep what is before it: recover_session(store, {session!r})",
     )
 
 
-def _unreadable(data: bytes, session: str, number: int, why: str) -> InputError:
-    """Damage, or the work of a newer release: what it is decides what to do."""
+def _unreadable_error(data: bytes, session: str, number: int, why: str) -> InputError:
+    """The error for an entry that cannot be decoded: it is damaged, or a newer release wrote it."""
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return damaged(session, number, f"is damaged ({why})")
+        return damaged_error(session, number, f"is damaged ({why})")
     kind = value.get("entry") if isinstance(value, dict) else None
     if isinstance(kind, str) and (kind not in _KNOWN or "unknown field" in why):
         return VersionError(
@@ -181,4 +183,18 @@ def _unreadable(data: bytes, session: str, number: int, why: str) -> InputError:
             path=f"$.turns[{number}]",
             hint="upgrade toolglot: a newer one has written it",
         )
-    return damaged(session, number, f"is not as it was written ({why})")
+    return damaged_error(session, number, f"is not as it was written ({why})")
+
+
+def split_turns(turns: tuple[Turn, ...], max_bytes: int) -> list[tuple[Turn, ...]]:
+    """Split turns into groups of at most `max_bytes`, or of one turn; at least one group."""
+    parts: list[list[Turn]] = [[]]
+    size = 0
+    for turn in turns:
+        more = len(encode_turn(turn))
+        if parts[-1] and size + more > max_bytes:
+            parts.append([])
+            size = 0
+        parts[-1].append(turn)
+        size += more
+    return [tuple(part) for part in parts]

@@ -1,17 +1,16 @@
-"""The write boundary of a session: every write to its history goes through one of these, and nothing else does.
+"""The write boundary of a session: every write to its history goes through a `Log`.
 
-`MemoryLog` keeps nothing but the history itself; `session_log.SessionLog` does the same and is safe on disk before it
-returns. A session never asks which one it has.
+`MemoryLog` keeps only the history itself. `session_log.SessionLog` also writes to a store before each method returns.
+A session does not know which one it has.
 
-    say(turn)          the user, or the system, said something
-    commit(attempt)    a model's answer became part of the conversation
-    publish(results)   the results of its calls did
-    land(reason)       the turn in flight is over; calls without a result are cancelled, for this reason
+    add_turn(turn)     a message of the user or the system
+    commit(attempt)    the reply of a model
+    publish(results)   the results of its calls
+    end_turn(reason)   the open turn ends; calls without a result are cancelled for this reason
 
-Laws: a write happens whole or not at all: one that failed leaves the turn in flight as it was too. What is written is
-in the order in which it happened, calls before their results. What is known of a call is written before anything is
-made up in its place. `started` and `finished` are the scheduler's journal: a tool with side effects is in it before it
-starts.
+Laws: a write happens completely or not at all: after a failure the open turn is unchanged too. Writes keep the order
+of what happened, calls before their results. A known result of a call is always written rather than a made-up one.
+`record_start` and `record_result` are the scheduler's journal: a tool with side effects is recorded before it starts.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 
 class Log(Protocol):
-    """What a session writes to."""
+    """The interface that a session writes to."""
 
     @property
     def id(self) -> str:
@@ -40,31 +39,30 @@ class Log(Protocol):
     def history(self) -> History: ...
 
     async def add_turn(self, turn: Turn) -> Turn:
-        """Write what was said; the turn as it is kept."""
+        """Write a message; the turn as it is kept."""
         ...
 
     async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
-        """Write a model's answer, and what was spent until now and is not written yet: `usage`, or what the answer
-        says, and `cost`. Calls in it that were cut are cancelled by the attempt, as one more turn."""
+        """Write the reply of a model, and what was spent and not written yet: `usage`, or what the reply reports, and
+        `cost`. The attempt cancels truncated calls in it, with one more turn."""
         ...
 
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
-        """Write results of calls as one turn, in this order; None where there are none."""
+        """Write results of calls as one turn, in this order; None without results."""
         ...
 
     async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
-        """End the turn in flight, if there is one. Calls that have no result get the one that is known of them; the
-        others are cancelled for good."""
+        """End the open turn, if there is one. Calls without a result get the known one; the others are cancelled."""
         ...
 
     async def change(
         self, change: Callable[[History], T], *, usage: Usage | None = None, cost: Decimal | None = None
     ) -> T:
-        """Do what replaces turns: compress, shorten, rewind, prune. What stays is written anew, and what was spent."""
+        """Replace turns: compress, shorten, rewind, prune. Writes the new state, and what was spent."""
         ...
 
     async def record_model(self, model: str) -> None:
-        """From now on this model is asked."""
+        """This model is called from now on."""
         ...
 
     async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
@@ -80,7 +78,7 @@ class Log(Protocol):
 
 @runtime_checkable
 class SpendingLog(Protocol):
-    """A log that knows what its session has taken until now: one that was opened again."""
+    """A log that knows what its session has spent so far: one that was reopened."""
 
     @property
     def usage(self) -> Usage: ...
@@ -90,10 +88,10 @@ class SpendingLog(Protocol):
 
 
 class MemoryLog:
-    """A write boundary that keeps nothing beyond its process."""
+    """A log in memory, which ends with its process."""
 
     def __init__(self, history: History | None = None, *, id: str = "") -> None:
-        self.id: str = id or new_id()
+        self.id: str = id or new_memory_id()
         self.history: History = history if history is not None else History(Conversation())
 
     async def add_turn(self, turn: Turn) -> Turn:
@@ -118,48 +116,48 @@ class MemoryLog:
         return change(self.history)
 
     async def record_model(self, model: str) -> None:
-        """Nobody asks for it later."""
+        """Not kept."""
 
     async def record_start(self, call: ToolCall, arguments: dict[str, Any]) -> None:
-        """Nothing outlives this process."""
+        """Not kept."""
 
     async def record_result(self, result: ToolResult) -> None:
-        """Nothing outlives this process."""
+        """Not kept."""
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
-def new_id() -> str:
-    """An id for a session."""
+def new_memory_id() -> str:
+    """An id for a session in memory."""
     return f"ses_{secrets.token_hex(12)}"
 
 
 def end_turn(history: History, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
-    """End the turn in flight of a history, if there is one."""
-    flight = history.in_flight
-    if flight is None:
+    """End the open turn of a history, if there is one."""
+    open_turn = history.in_flight
+    if open_turn is None:
         return
-    pending = {found.id for found in flight.pending}
+    pending = {found.id for found in open_turn.pending}
     results = [result for result in known if result.call_id in pending]
     if results:
         history.record(*results)
-    if flight.pending:
-        flight.cancel(reason or "Cancelled by the user.")
+    if open_turn.pending:
+        open_turn.cancel(reason or "Cancelled by the user.")
     else:
-        flight.finish()
+        open_turn.finish()
 
 
-def resume(history: History) -> None:
-    """Have the turn in flight whose calls are open, in a history that comes from elsewhere: of another process, say."""
+def reopen_turn(history: History) -> None:
+    """Reopen the last turn of a history from elsewhere, such as another process, if its calls have no results."""
     if history.in_flight is not None or not (pending := {found.id for found in history.ledger.pending}):
         return
     turns = history.turns
-    place = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), None)
-    if place is None or not any(call.id in pending for call in turns[place].calls):
-        return  # what is older stays as it is: nobody waits for it
-    issuer = turns[place].issuer
+    index = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), None)
+    if index is None or not any(call.id in pending for call in turns[index].calls):
+        return  # older open calls stay as they are: nobody waits for them
+    issuer = turns[index].issuer
     if issuer is None and history.target is None:
         return
-    flight = history.begin_turn(issuer.provider if issuer is not None else None)
-    flight._start = place  # noqa: SLF001 - as if it had begun before the turn with the calls
+    open_turn = history.begin_turn(issuer.provider if issuer is not None else None)
+    open_turn._start = index  # noqa: SLF001 - as if it had begun before the turn with the calls

@@ -1,6 +1,6 @@
-"""Finding a text in the sessions of an owner: in their titles, in what was said, in calls and results.
+"""Searches the sessions of an owner: titles, messages, calls and results.
 
-Law: time in proportion to what is read. Nothing is indexed: what is in the log is what is found.
+Law: the time is proportional to what is read. There is no index: the log itself is searched.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from msgspec import Struct
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn
 from toolglot.errors import InputError
 from toolglot.runtime.log.info import SessionInfo, one_line
-from toolglot.runtime.log.replay import DEFAULT_LOG_LIMITS, LogLimits
+from toolglot.runtime.log.rows import DEFAULT_LOG_LIMITS, LogLimits
 from toolglot.runtime.log.sessions import all_infos, read_session
 from toolglot.store import Store
 
 MAX_TEXT: Final = 200
-"""Characters of what is looked for."""
-AROUND: Final = 60
-"""Characters that a snippet shows on either side."""
+"""Characters of the search text."""
+SNIPPET_MARGIN: Final = 60
+"""Characters of a snippet on either side of the match."""
 
-Progress = Callable[[int, int], None]
-"""Told how many of how many sessions were looked through."""
+SearchProgress = Callable[[int, int], None]
+"""Called with the number of sessions searched so far, and of all."""
 
 
 class SearchHit(Struct, frozen=True):
-    """Where a text stands first in a session."""
+    """The first match in a session."""
 
     session: SessionInfo
     snippet: str
     turn_key: str = ""
-    """Empty where it is the title."""
+    """Empty if the title matches."""
     role: str = ""
     problem: str = ""
-    """Why the session could not be looked through to its end; it is listed for that alone then."""
+    """Why the session could not be searched; set only for a session that is listed because of it."""
 
 
 async def search_sessions(
@@ -46,10 +46,10 @@ async def search_sessions(
     *,
     owner: str = "",
     limit: int = 20,
-    progress: Progress | None = None,
+    progress: SearchProgress | None = None,
     limits: LogLimits = DEFAULT_LOG_LIMITS,
 ) -> list[SearchHit]:
-    """The sessions that hold a text, upper or lower case, the newest first; at most so many."""
+    """Find the sessions that contain a text, ignoring case, newest first; at most `limit`."""
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:
         raise InputError(f"expected a string of 1 to {MAX_TEXT} characters", path="$.text")
     if type(limit) is not int or limit < 1:
@@ -78,19 +78,19 @@ async def _in_turns(
     store: Store, info: SessionInfo, pattern: re.Pattern[str], owner: str, limits: LogLimits
 ) -> SearchHit | None:
     try:
-        known, standing = await read_session(store, info.id, owner=owner, limits=limits)
-    except InputError as error:  # damaged, or removed meanwhile: told, and the search goes on
+        known, state = await read_session(store, info.id, owner=owner, limits=limits)
+    except InputError as error:  # damaged, or removed meanwhile: listed, and the search continues
         return SearchHit(info, "", problem=str(error))
-    for turn in standing.turns:
-        for said in _texts(turn):
-            match = pattern.search(said)
+    for turn in state.turns:
+        for text in _texts(turn):
+            match = pattern.search(text)
             if match is not None:
-                return SearchHit(known, snippet(said, match.start(), match.end()), turn.key, turn.role)
+                return SearchHit(known, snippet(text, match.start(), match.end()), turn.key, turn.role)
     return None
 
 
 def _texts(turn: Turn) -> Iterator[str]:
-    """What can be read in a turn."""
+    """The searchable strings of a turn."""
     for block in turn.blocks:
         if isinstance(block, Text | ToolResult):
             yield block.text
@@ -100,7 +100,7 @@ def _texts(turn: Turn) -> Iterator[str]:
 
 
 def snippet(text: str, start: int, end: int) -> str:
-    """The place in one line, with what stands around it."""
-    head, tail = max(start - AROUND, 0), min(end + AROUND, len(text))
+    """The match with its surroundings, in one line."""
+    head, tail = max(start - SNIPPET_MARGIN, 0), min(end + SNIPPET_MARGIN, len(text))
     line = one_line(text[head:tail])
     return f"{'…' if head else ''}{line}{'…' if tail < len(text) else ''}"

@@ -1,13 +1,12 @@
-"""Entries on their way into a log: in order, in groups, each writer told when his are committed.
+"""Writes entries to a log: in order, in groups. A write returns when it is committed.
 
-Whatever waits when a commit begins goes with it. A task of its own writes, so that nobody's cancellation stops a
-commit half way.
+Each commit takes all entries that are waiting. The writer has its own task, so that a cancelled caller does not
+interrupt a commit.
 
-    waiting ──▶ being written ──▶ committed: the writer hears of it
-                     │ refused: he and everybody behind him hear why, and nothing of theirs is in the log
-                     └──▶ undone
+    waiting ──▶ being written ──▶ committed: the write returns
+                     └──▶ failed: this write and all later ones raise, and none of them is in the log
 
-Law: what is behind a write that failed fails too: it may rest on it.
+Law: all writes that wait behind a failed one fail too: they may depend on it.
 """
 
 from __future__ import annotations
@@ -19,89 +18,90 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from toolglot.runtime.log.entries import Entry
-from toolglot.runtime.log.replay import LogRows, Standing
+from toolglot.runtime.log.entries import LogEntry
+from toolglot.runtime.log.replay import SessionState
+from toolglot.runtime.log.rows import LogRows
 from toolglot.store import StoreConflictError, StoreError
 
 GROUP_ENTRIES: Final = 1000
 GROUP_BYTES: Final = 64 * 1024**2
-"""What one commit takes; more waits for the next."""
+"""The size of one commit; more waits for the next."""
 
 
-class _Write(NamedTuple):
-    entries: tuple[Entry, ...]
+class PendingWrite(NamedTuple):
+    entries: tuple[LogEntry, ...]
     values: tuple[bytes, ...]
     mark: int
     done: asyncio.Future[None]
 
 
 class LogWriter:
-    """Writes entries behind those that stand."""
+    """Appends entries to a log."""
 
     def __init__(
         self,
         rows: LogRows,
-        standing: Standing,
+        state: SessionState,
         *,
-        allowed: Callable[[], Awaitable[bool]],
-        conflict: Callable[[], Awaitable[Exception]],
-        written: Callable[[int], None],
-        undone: Callable[[], None],
+        is_allowed: Callable[[], Awaitable[bool]],
+        conflict_error: Callable[[], Awaitable[Exception]],
+        on_commit: Callable[[int], None],
+        on_failure: Callable[[], None],
     ) -> None:
-        """`allowed` is asked before each commit, and `conflict` says why it is not, or why a number is taken; `written`
-        gets the mark of each write that is committed; `undone` is called when writes failed, before those who wait are
-        told."""
+        """`is_allowed` is called before each commit. `conflict_error` returns the error if it is not allowed, or if an
+        entry's number is taken. `on_commit` gets the mark of each committed write. `on_failure` is called when writes
+        failed, before they raise."""
         self._rows = rows
-        self._standing = standing
-        self._allowed = allowed
-        self._conflict = conflict
-        self._written = written
-        self._undone = undone
-        self._waiting: list[_Write] = []
-        self._writing: list[_Write] = []
+        self._state = state
+        self._is_allowed = is_allowed
+        self._conflict_error = conflict_error
+        self._on_commit = on_commit
+        self._on_failure = on_failure
+        self._waiting: list[PendingWrite] = []
+        self._current_group: list[PendingWrite] = []
         self._task: asyncio.Task[None] | None = None
-        self._at_the_store = asyncio.Lock()
+        self._store_lock = asyncio.Lock()
 
-    async def write(self, entries: tuple[Entry, ...], values: tuple[bytes, ...], mark: int) -> None:
-        """Returns when the entries are committed, also to one who is cancelled meanwhile."""
+    async def write(self, entries: tuple[LogEntry, ...], values: tuple[bytes, ...], mark: int) -> None:
+        """Write entries; returns when they are committed, even if the caller is cancelled meanwhile."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Write(entries, values, mark, done))
+        self._waiting.append(PendingWrite(entries, values, mark, done))
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain(), name="toolglot log")
-        await until_done(done)
+            self._task = asyncio.create_task(self._write_all(), name="toolglot log")
+        await wait_uninterrupted(done)
 
-    def under_way(self) -> Iterator[Entry]:
+    def uncommitted_entries(self) -> Iterator[LogEntry]:
         """The entries that are not committed yet."""
-        for write in (*self._writing, *self._waiting):
+        for write in (*self._current_group, *self._waiting):
             yield from write.entries
 
-    async def is_untouched(self) -> bool:
-        """Whether nobody else has written behind what stands."""
-        async with self._at_the_store:  # what is on its way there would be taken for another's
-            return await self._rows.end_at(self._standing.next, new=not self._standing.openings)
+    async def is_unchanged(self) -> bool:
+        """Whether nobody else has appended entries."""
+        async with self._store_lock:  # a commit under way would look like another's
+            return await self._rows.end_at(self._state.next, new=not self._state.openings)
 
-    async def drained(self) -> None:
-        """Returns when nothing is under way."""
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing is being written."""
         if self._task is not None:
-            await until_done(self._task)
+            await wait_uninterrupted(self._task)
 
-    async def _drain(self) -> None:
+    async def _write_all(self) -> None:
         try:
             while self._waiting:
-                self._writing = self._next_group()
-                error = await self._commit([value for write in self._writing for value in write.values])
+                self._current_group = self._next_group()
+                error = await self._commit([value for write in self._current_group for value in write.values])
                 if error is None:
                     self._succeed()
                 else:
                     self._fail(error)
         except BaseException:
-            # The loop ends, and with it everybody who waits.
-            for write in (*self._writing, *self._waiting):
+            # The event loop is closing: end all writes that wait.
+            for write in (*self._current_group, *self._waiting):
                 write.done.cancel()
             raise
 
-    def _next_group(self) -> list[_Write]:
-        """The writes that wait, as many as one commit takes; at least one."""
+    def _next_group(self) -> list[PendingWrite]:
+        """The waiting writes that fit into one commit; at least one."""
         entries = size = count = 0
         for write in self._waiting:
             entries += len(write.values)
@@ -113,23 +113,23 @@ class LogWriter:
         return group
 
     async def _commit(self, values: Sequence[bytes]) -> Exception | None:
-        """Write entries; what went wrong, if they are not there now."""
+        """Write entries; the error if they were not written."""
         try:
-            if not await self._allowed():
-                return await self._conflict()
-            async with self._at_the_store:
+            if not await self._is_allowed():
+                return await self._conflict_error()
+            async with self._store_lock:
                 return await self._append(values)
-        except Exception as error:  # noqa: BLE001 - whoever waits hears of it
+        except Exception as error:  # noqa: BLE001 - raised by the writes that wait
             return error
 
     async def _append(self, values: Sequence[bytes]) -> Exception | None:
-        number = self._standing.next
+        number = self._state.next
         try:
             await self._rows.append(number, values)
         except StoreConflictError:
-            return await self._conflict()
+            return await self._conflict_error()
         except StoreError as error:
-            # It may have been written all the same: a connection can break after the commit.
+            # They may have been written anyway: a connection can break after the commit.
             with suppress(StoreError):
                 if await self._rows.are_there(number, values):
                     return None
@@ -137,23 +137,23 @@ class LogWriter:
         return None
 
     def _succeed(self) -> None:
-        group, self._writing = self._writing, []
+        group, self._current_group = self._current_group, []
         for write in group:
             for entry in write.entries:
-                self._standing.take(entry)
-            self._written(write.mark)
+                self._state.apply(entry)
+            self._on_commit(write.mark)
             write.done.set_result(None)
 
     def _fail(self, error: Exception) -> None:
-        failed = (*self._writing, *self._waiting)
-        self._writing, self._waiting = [], []
-        self._undone()
+        failed = (*self._current_group, *self._waiting)
+        self._current_group, self._waiting = [], []
+        self._on_failure()
         for write in failed:
             write.done.set_exception(error)
 
 
-async def until_done(future: asyncio.Future[None]) -> None:
-    """Wait for a write to end, also when the waiting task is cancelled: what is under way cannot be taken back."""
+async def wait_uninterrupted(future: asyncio.Future[None]) -> None:
+    """Wait for a future even if the waiting task is cancelled: a write that has begun cannot be undone."""
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
         while not future.done():

@@ -30,8 +30,8 @@ from toolglot.history.history import History
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
-from toolglot.runtime.log.fitting import fits
-from toolglot.runtime.log.memory_log import Log, resume
+from toolglot.runtime.log.memory_log import Log, reopen_turn
+from toolglot.runtime.log.result_shortening import shorter_versions
 from toolglot.runtime.scheduler import outcomes
 from toolglot.runtime.scheduler.scheduler import Scheduler
 from toolglot.runtime.session.branch import SessionFamily
@@ -252,7 +252,7 @@ class Loop:
     async def _fitting(self, results: Sequence[ToolResult], write: Callable[[Sequence[ToolResult]], Awaitable[T]]) -> T:
         """Write results. Where they are too large together, the largest ones are shortened."""
         problem: InputError | None = None
-        for fitted, cut in fits(results):
+        for fitted, cut in shorter_versions(results):
             try:
                 written = await self._written(write(fitted))
             except InputError as error:
@@ -336,7 +336,7 @@ class Loop:
 
     def resume(self) -> None:
         """Calls that are open in a history which comes from elsewhere are the caller's."""
-        resume(self.history)
+        reopen_turn(self.history)
         self._given_out = frozenset(call.id for call in self.open_calls())
 
     async def _known(self, reason: str) -> list[ToolResult]:

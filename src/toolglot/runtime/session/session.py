@@ -45,7 +45,7 @@ from toolglot.history.history import History
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.runtime.log.memory_log import Log, MemoryLog, SpendingLog
-from toolglot.runtime.log.writer import until_done
+from toolglot.runtime.log.writer import wait_uninterrupted
 from toolglot.runtime.scheduler.approvals import Approve
 from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
@@ -279,20 +279,20 @@ class Session:
 
     async def undo(self) -> Turn | None:
         """Take back the last thing that the user said, with everything after it; None: there is nothing."""
-        taken: list[Turn] = []
+        undone: list[Turn] = []
 
         async def work(_: SessionRun) -> Answer:
             await self._refuse_open("undo")
             turns = self.history.turns
             last = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == "user"), None)
             if last is not None and not is_summary(turns[last]):
-                taken.append(turns[last])
+                undone.append(turns[last])
                 key = turns[last - 1].key if last else None
                 await self._log.change(lambda history: history.rewind(key))
             return Answer(model=self.model)
 
         await self._run(work)
-        return taken[0] if taken else None
+        return undone[0] if undone else None
 
     def switch(self, model: str) -> None:
         """Choose who is asked from the next turn on. A turn in flight stays with who began it."""
@@ -473,7 +473,7 @@ class Session:
         if self._branch.flight is not flight:
             return
         self._branch.stop(LEFT)
-        await until_done(asyncio.ensure_future(self._settled(flight)))
+        await wait_uninterrupted(asyncio.ensure_future(self._settled(flight)))
 
     async def _settled(self, *flights: SessionRun) -> None:
         """Wait for the end of runs that were stopped; not for ever, whatever their tools and their store do."""
@@ -533,7 +533,7 @@ class Session:
         if self._closing is None or (ended and (self._closing.cancelled() or self._closing.exception() is not None)):
             self._closing = asyncio.create_task(self._close(), name=f"closing session {self.id}")
         if not self._is_inside():  # one of its own tools ends before the run does
-            await until_done(self._closing)
+            await wait_uninterrupted(self._closing)
 
     async def _close(self) -> None:
         """Ends everything, in a task of its own; what cannot be ended keeps nothing else from it."""
