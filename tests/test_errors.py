@@ -96,6 +96,6 @@ def test_a_render_that_would_break_a_law_is_stopped_with_its_report() -> None:
         (Turn("tool", (result,)),),
     ):
         with pytest.raises(RenderError, match="stopped") as stopped:
-            rendering._hold_to_laws(turns, ctx)
+            rendering._check_pairs(turns, ctx)
         assert "something was moved" in stopped.value.report
-    rendering._hold_to_laws((Turn("assistant", (call,)), Turn("tool", (result,))), ctx)
+    rendering._check_pairs((Turn("assistant", (call,)), Turn("tool", (result,))), ctx)

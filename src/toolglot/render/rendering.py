@@ -1,27 +1,34 @@
-"""The passes, in their order, and what comes of them.
+"""The passes in their order, and what comes of them.
 
-Before all, fields go that only another host of the protocol takes (`own_fields`), and marks for a cache that the target
-refuses (`cache_markers`); then settings are fitted (`options`), since whether a model thinks decides what its turns
-must hold. Turns:
-1. `attribution`: who said what; everything else relies on it.
-2. `foreign`: what only another issuer can read goes before anything counts or places blocks.
-3. `exchanges`: every call with its result, which the passes below keep together.
-4. `media`: what cannot stand in a result moves behind the results.
-5. `reasoning`: thinking that may stay.
-6. `serial`: exchanges of one call, where the target wants that.
-7. `empties`: after everything that takes blocks out, so that it is known what a turn says and on what it ends;
-   `apart`: calls without words beside them.
-8. `roles`: joins and bridges whatever turns are left; then stand-ins for thinking that must be there.
+First go fields that only another host of the protocol accepts (`host_fields`) and cache markers that the target refuses
+(`cache_markers`). Then settings are fitted (`options`): whether the model thinks decides what its turns must hold.
+
+Turns, in `TURN_PASSES`:
+1. `speakers`: which blocks are whose. Every other pass relies on it.
+2. `foreign`: what only another issuer can read goes before anything counts or moves blocks.
+3. `pairing`: every call with its result. The passes below keep the pairs together.
+4. `media`: what a result cannot hold moves behind the results.
+5. `reasoning`: thinking that the target refuses goes.
+6. `parallel_calls`: one call a turn, where the target wants that.
+7. `empty_content`: after everything that removes blocks, when it is known what a turn still holds.
+8. `text_beside_calls`: calls without text beside them, where the target wants that.
+9. `reasoning`: thinking at the end of a turn goes, now that the end of each turn is known.
+10. `roles`: joins and bridges the turns that are left.
+11. `reasoning`: adds the thinking that the target requires, to the turns that are sent.
 
 Tools:
-9. `definitions`: which tools there are, and their form; `choice` may leave some out.
-10. `tool_table`: names, once it is known which tools and calls are left.
-11. `calls`: ids and names in the history, last of all.
+12. `definitions`: which tools there are, and their form. `choice` may leave some out.
+13. `tool_table`: names, once it is known which tools and calls are left.
+14. `calls`: ids and names in the history, last of all.
+
+Two shortcuts save most of this work for most requests. `fast_path` proves in one look that no pass has anything to do;
+`history/well_formed` that no result has to be matched with its call. With `shortcuts=False` neither is tried. Law: the
+result is the same (`tests/render/test_shortcuts.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -52,7 +59,7 @@ from toolglot.render.text_beside_calls import separate_text_and_calls
 from toolglot.render.tools.calls import emit_calls, projection_for
 from toolglot.render.tools.choice import fit_choice
 from toolglot.render.tools.definitions import fit_tools, key_of
-from toolglot.render.tools.remembered import fitted_before, remember_fitted
+from toolglot.render.tools.remembered import recall_fitted_tools, remember_fitted_tools
 from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
 from toolglot.render.turn_facts import TurnFacts
 
@@ -60,16 +67,16 @@ _UNKNOWN: Final = "unknown"
 
 
 class Rendered(Struct, frozen=True):
-    """A conversation that the target accepts, what was changed for it, and the way back for the reply."""
+    """A conversation that the target accepts, what was changed for it, and what restores names and ids in the reply."""
 
     conversation: Conversation
     entries: tuple[Entry, ...]
     tools: ToolTable
     ids: Projection
     is_unchanged: bool
-    """Every turn, tool and setting is the very one that was given."""
+    """Every turn, tool and setting is the original object."""
     names: WellFormedTurns | None = None
-    """Tells canonical ids where the calls went by their native ones."""
+    """Maps native ids to canonical ones, where the passes used the native ones."""
 
     def seen_ids(self) -> Ids:
         """The ids of the calls and results that are sent."""
@@ -95,83 +102,87 @@ def render(
     keeps_items: bool = False,
     destination: Issuer | None = None,
     is_continued: bool = False,
+    shortcuts: bool = True,
 ) -> Rendered:
-    """A conversation as the target is to get it.
+    """Render a conversation for a target.
 
-    `source` is the provider that it was written for; `home` says which endpoint and account it goes to; `keeps_items`
-    that the provider has stored what it answered, `is_continued` that it has stored what was said before.
+    source: the provider for which it was written.
+    keeps_items: the provider has stored its replies.
+    destination: the endpoint and account that it goes to.
+    is_continued: the provider has stored the turns before these.
+    shortcuts: False runs every pass, also where it is clear that none has anything to do.
     """
     ctx = RenderContext(profile, policy, source, destination)
     profile = ctx.profile
     if not conversation.turns and not is_continued and (profile.turns.required or not ctx.is_native):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
-    given = conversation
+    original = conversation
     conversation = without_markers(drop_foreign_fields(conversation, ctx), ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
-    # Who answered so far is the model that the source's client asked for, which need not be the one asked now (D3).
+    # So far the model that the source's client named has replied, which need not be the model of this request (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, ctx, has_tools=_has_tools(conversation, ctx))
     names: WellFormedTurns | None = None
-    ready = plain_turns(conversation.turns, options, ctx)
-    if ready is not None:
+    plain = plain_turns(conversation.turns, options, ctx) if shortcuts else None
+    if plain is not None:
         names = WellFormedTurns(conversation.turns, issuer)
         turns = taken = conversation.turns
     else:
         facts = TurnFacts()
-        names = well_formed_turns(conversation.turns, issuer, facts.take)
+        names = well_formed_turns(conversation.turns, issuer, facts.take) if shortcuts else None
         if names is not None:
             taken = names.turns
             facts.extend(taken, ())
             ctx.use_facts(facts)
         else:
-            taken = _taken_in(conversation.turns, issuer, ctx)
+            taken = _take_in(conversation.turns, issuer, ctx)
         turns = taken
-        if taken or profile.turns.required:  # else it is meant to say nothing
+        if taken or profile.turns.required:  # otherwise it is empty on purpose
             turns, options = _fit_turns(taken, options, ctx)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)
-    table, emitted, options = _fitted_tools(conversation, ready, ctx)
+    table, emitted, options = _fit_tools_and_choice(conversation, plain, ctx)
     projection = projection_for(ctx, names.canonical_id if names is not None else None, issuer.provider)
-    sent = emit_calls(turns, table, projection, ready, ctx)
+    sent = emit_calls(turns, table, projection, plain, ctx)
     rendered = Conversation(
-        unless_same(tuple(sent) if ready is not None else _hold_to_laws(sent, ctx), turns),
+        unless_same(tuple(sent) if plain is not None else _check_pairs(sent, ctx), turns),
         emitted,
         options,
         conversation.model,
         conversation.extra,
     )
     is_unchanged = (
-        rendered.turns is given.turns
-        and rendered.tools is given.tools
-        and rendered.options is given.options
-        and rendered.extra is given.extra
+        rendered.turns is original.turns
+        and rendered.tools is original.tools
+        and rendered.options is original.options
+        and rendered.extra is original.extra
     )
     if ctx.has_errors and not profile.results.error_flag and not ctx.is_native:
         reason = f"there is no field for a result that failed {ctx.rule('results.error_flag')}; its text says Error"
         ctx.report("converted", reason)
     if ctx.has_new_ids and source is not None:
-        reason = f"call ids are written as {profile.name} writes them; report.ids has both forms"
+        reason = f"call ids have the form that {profile.name} uses; report.ids has both forms"
         ctx.report("replaced", reason, "projection", gravity="housekeeping")
     entries: tuple[Entry, ...] = ()
     if ctx.entries:
         entries = tuple(ctx.entries)
         if any(entry.turn_key or entry.call_ids for entry in entries):
-            places = _Places(names, taken)
-            entries = tuple([places.named(entry) for entry in entries])
+            locator = _EntryLocator(names, taken)
+            entries = tuple([locator.locate(entry) for entry in entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
 
-def _fitted_tools(
-    conversation: Conversation, ready: PlainTurns | None, ctx: RenderContext
+def _fit_tools_and_choice(
+    conversation: Conversation, plain: PlainTurns | None, ctx: RenderContext
 ) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
-    """The tools of a request, by name and as they are sent, and its settings with the tool choice that is left."""
-    known = fitted_before(conversation, ready, ctx)
+    """The tools by name, the tools as they are sent, and the settings with the tool choice that is left."""
+    known = recall_fitted_tools(conversation, plain, ctx)
     if known is not None:
         ctx.entries += known.entries
         return known.table, conversation.tools if known.emitted is None else known.emitted, conversation.options
     before, options = len(ctx.entries), conversation.options
     choice, chosen = fit_choice(conversation, fit_tools(conversation, ctx), ctx)
-    table = _table(conversation.turns, chosen, ready, ctx)
+    table = _tool_table(conversation.turns, chosen, plain, ctx)
     if choice is not None and choice.names:
         choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
     if choice is not options.tool_choice:
@@ -180,51 +191,51 @@ def _fitted_tools(
     if not table.is_plain:
         emitted = tuple([_emitted_tool(tool, table, ctx.profile) for tool in chosen])
     same = unless_same(emitted, conversation.tools)
-    return table, remember_fitted(conversation, table, same, ctx.entries[before:], ctx), options
+    return table, remember_fitted_tools(conversation, table, same, ctx.entries[before:], ctx), options
 
 
-def _hold_to_laws(turns: Iterable[Turn], ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns; a render whose calls and results do not agree is stopped, rather than sent (laws 1 and 6)."""
-    held: list[Turn] = []
-    waits: dict[str, bool] = {}
-    """Whether a call has no result yet, by its id."""
+def _check_pairs(turns: Iterable[Turn], ctx: RenderContext) -> tuple[Turn, ...]:
+    """The turns, if calls and results agree. A render that would break laws 1 and 6 is stopped, not sent."""
+    checked: list[Turn] = []
+    is_open: dict[str, bool] = {}
+    """By the id of a call, whether its result has not come yet."""
     for turn in turns:
-        held.append(turn)
+        checked.append(turn)
         for block in turn.blocks:
             if isinstance(block, ToolCall):
-                if block.id in waits:
-                    raise _broken(f"two calls have the id {quote(block.id)}", ctx)
-                waits[block.id] = True
+                if block.id in is_open:
+                    raise _render_error(f"two calls have the id {quote(block.id)}", ctx)
+                is_open[block.id] = True
             elif isinstance(block, ToolResult):
-                if not waits.get(block.call_id):
-                    raise _broken(f"a result answers {quote(block.call_id)}, which is no open call", ctx)
-                waits[block.call_id] = False
-    unanswered = sum(waits.values())
+                if not is_open.get(block.call_id):
+                    raise _render_error(f"a result answers {quote(block.call_id)}, which is not an open call", ctx)
+                is_open[block.call_id] = False
+    unanswered = sum(is_open.values())
     if unanswered:
-        raise _broken(f"{unanswered} calls have no result", ctx)
-    return tuple(held)
+        raise _render_error(f"{unanswered} calls have no result", ctx)
+    return tuple(checked)
 
 
-def _broken(what: str, ctx: RenderContext) -> RenderError:
+def _render_error(what: str, ctx: RenderContext) -> RenderError:
     report = "\n".join(map(str, ctx.entries))
     return RenderError(f"a render for {ctx.profile.name} was stopped: {what}; please report it", report)
 
 
 def _has_tools(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether the request will declare tools: its own, or stubs for those that its history calls."""
+    """Whether the request will declare tools: its own, or stubs for tools that its history calls."""
     if conversation.tools or not ctx.profile.tools.required_with_history:
         return bool(conversation.tools)
     return any(turn.calls for turn in conversation.turns)
 
 
-def _taken_in(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns with canonical ids, and each result with its call."""
+def _take_in(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
+    """The turns with canonical ids, each result matched with its call."""
     issued = [turn if turn.issuer is not None else replace(turn, issuer=issuer) for turn in turns]
     return Intake(ctx.entries).take_all(issued)
 
 
-class _Places:
-    """Where in the given conversation an entry of the report points."""
+class _EntryLocator:
+    """Adds to entries of the report the turn of the original conversation, and the ids that the client knows."""
 
     def __init__(self, names: WellFormedTurns | None, taken: tuple[Turn, ...]) -> None:
         self._names = names
@@ -232,8 +243,8 @@ class _Places:
         calls = () if names is not None else (call for turn in taken for call in turn.calls)
         self._natives = {call.id: call.metadata.raw_id or "" for call in calls if call.metadata is not None}
 
-    def named(self, entry: Entry) -> Entry:
-        """An entry under the names that a history would have given, with those that the client knows."""
+    def locate(self, entry: Entry) -> Entry:
+        """The entry with canonical ids and keys, as a history assigns them, and with the native ids."""
         if not entry.turn_key and not entry.call_ids:
             return entry
         key = entry.turn_key.partition("+")[0]
@@ -249,17 +260,18 @@ class _Places:
         return replace(entry, turn=self._numbers.get(key), native_ids=natives)
 
 
-def _table(
-    turns: tuple[Turn, ...], tools: Sequence[EmittedTool], ready: PlainTurns | None, ctx: RenderContext
+def _tool_table(
+    turns: tuple[Turn, ...], tools: Sequence[EmittedTool], plain: PlainTurns | None, ctx: RenderContext
 ) -> ToolTable:
-    used: Iterable[Key] = ready.used() if ready is not None else []
-    if ready is None:
-        used = ctx.facts(turns).used
+    used: Iterable[Key] = plain.used() if plain is not None else ctx.facts(turns).used
     table = ToolTable(ctx.profile, tools, used)
     for namespace in table.flattened:
         reason = f"there are no namespaces here {ctx.rule('tools.namespaces')}"
         ctx.report(
-            "renamed", f"{reason}; {namespace[:80]!r} stands in the names of its tools", "projection", path="$.tools"
+            "renamed",
+            f"{reason}; {namespace[:80]!r} became a part of the names of its tools",
+            "projection",
+            path="$.tools",
         )
     for renamed in table.names.renamed:
         reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
@@ -267,15 +279,25 @@ def _table(
     return table
 
 
+TURN_PASSES: Final[tuple[Callable[[tuple[Turn, ...], RenderContext], tuple[Turn, ...]], ...]] = (
+    assign_speakers,
+    strip_foreign,
+    pair_results,
+    fit_media,
+    drop_refused_thinking,
+    split_parallel_calls,
+    fill_empty_content,
+    separate_text_and_calls,
+    drop_trailing_thinking,
+    fit_roles,
+)
+"""What is done to turns, in order. A pass that has nothing to change returns the very tuple that it got."""
+
+
 def _fit_turns(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[tuple[Turn, ...], Options]:
-    turns = assign_speakers(turns, ctx)
-    turns = strip_foreign(turns, ctx)
-    turns = pair_results(turns, ctx)
-    turns = fit_media(turns, ctx)
-    turns = drop_refused_thinking(turns, ctx)
-    turns = fill_empty_content(split_parallel_calls(turns, ctx), ctx)
-    turns = drop_trailing_thinking(separate_text_and_calls(turns, ctx), ctx)
-    return add_required_thinking(fit_roles(turns, ctx), options, ctx)
+    for fit in TURN_PASSES:
+        turns = fit(turns, ctx)
+    return add_required_thinking(turns, options, ctx)
 
 
 def _emitted_tool(tool: EmittedTool, table: ToolTable, profile: Profile) -> ToolSpec:

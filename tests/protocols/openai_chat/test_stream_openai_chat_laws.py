@@ -123,6 +123,23 @@ def test_calls_are_never_merged_or_taken_apart(made: tuple[list[Fields], list[tu
     assert heard.accumulator.cut == ()
 
 
+@pytest.mark.law
+@given(streams())
+def test_chunks_say_the_same_whether_they_are_like_the_one_before_them_or_not(
+    made: tuple[list[Fields], list[tuple[str, str, Any]]],
+) -> None:
+    """Chunks of one shape are read by their string alone (`stream_shapes.py`); no two of the padded ones have one."""
+    chunks = [
+        chunk({"role": "assistant", "content": "Hel"}),
+        chunk({"content": "lo"}),
+        chunk({"content": "!"}),
+        *made[0],
+    ]
+    written = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (*chunks, END[0])]
+    padded = [f"{' ' * number}{text}" for number, text in enumerate(written)]
+    assert Heard([*written, DONE], NAMES).events == Heard([*padded, DONE], NAMES).events
+
+
 def test_the_end_of_arguments_is_looked_for_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every character is looked at once at most, also where each piece has a brace."""
     looked = 0

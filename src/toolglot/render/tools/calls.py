@@ -39,14 +39,14 @@ def projection_for(ctx: RenderContext, canonical_id: Callable[[str], str] | None
 
 
 def emit_calls(
-    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, ready: PlainTurns | None, ctx: RenderContext
+    turns: tuple[Turn, ...], table: ToolTable, projection: Projection, plain: PlainTurns | None, ctx: RenderContext
 ) -> Iterable[Turn]:
     """The turns as they are sent, one by one as they are asked for."""
-    if ready is not None and table.is_plain and ctx.profile.ids.written:
-        if _stay(ready, projection, ctx):
-            ctx.has_errors = any(result.is_error for result in ready.results)
+    if plain is not None and table.is_plain and ctx.profile.ids.written:
+        if _stay(plain, projection, ctx):
+            ctx.has_errors = any(result.is_error for result in plain.results)
             return turns
-        swapped = _swapped(ready, projection, ctx)
+        swapped = _swapped(plain, projection, ctx)
         if swapped is not None:
             ctx.has_new_ids = any(id != given for given, id in swapped.items())
             swapper = _Swapper(swapped, OmittedIds(turns, ctx), ctx)
@@ -55,20 +55,20 @@ def emit_calls(
     return map(partial(_emitted, emitter.call, emitter.result), turns)
 
 
-def _stay(ready: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
+def _stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
     rule = ctx.profile.results.name
-    named = [result for result in ready.results if result.name]
-    if (rule == "required" and len(named) < len(ready.results)) or (rule == "refused" and named):
+    named = [result for result in plain.results if result.name]
+    if (rule == "required" and len(named) < len(plain.results)) or (rule == "refused" and named):
         return False
-    return projection.adopt(ready.call_ids)
+    return projection.adopt(plain.call_ids)
 
 
-def _swapped(ready: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
+def _swapped(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
     """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
-    if len(ready.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
+    if len(plain.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
         return None
-    return None if any(result.name for result in ready.results) else projection.swap(ready.call_ids)
+    return None if any(result.name for result in plain.results) else projection.swap(plain.call_ids)
 
 
 def _emitted(

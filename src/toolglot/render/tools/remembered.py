@@ -24,7 +24,7 @@ from toolglot.render.tools.tool_form import NOTHING, output_cost, written_tools
 from toolglot.render.tools.tool_table import Key, ToolTable
 
 
-class Fitted(Struct, frozen=True):
+class FittedTools(Struct, frozen=True):
     """Tools as the target is told of them, and what is told of that."""
 
     of: tuple[Profile, Policy, Profile | None]
@@ -42,17 +42,17 @@ _taken: Final[dict[object, frozenset[Key]]] = {}
 """The tools that each of them declares."""
 
 
-def fitted_before(conversation: Conversation, ready: PlainTurns | None, ctx: RenderContext) -> Fitted | None:
+def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ctx: RenderContext) -> FittedTools | None:
     """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
     tools = conversation.tools
-    if ready is None or not tools or _depends_on_more(conversation, ctx):
+    if plain is None or not tools or _depends_on_more(conversation, ctx):
         return None
     if type(tools) is not RememberedTools:
-        return _taken_before(tools, ready, ctx) if ctx.is_native else None
-    known: Fitted | None = tools.made.get(_key(ctx))
+        return _taken_before(tools, plain, ctx) if ctx.is_native else None
+    known: FittedTools | None = tools.made.get(_key(ctx))
     if known is None or known.of[0] is not ctx.profile or known.of[1] is not ctx.policy:
         return None
-    return known if known.of[2] is ctx.source and known.declared.issuperset(ready.used()) else None
+    return known if known.of[2] is ctx.source and known.declared.issuperset(plain.used()) else None
 
 
 def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
@@ -63,16 +63,16 @@ def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
     )
 
 
-def _taken_before(tools: tuple[ToolSpec, ...], ready: PlainTurns, ctx: RenderContext) -> Fitted | None:
+def _taken_before(tools: tuple[ToolSpec, ...], plain: PlainTurns, ctx: RenderContext) -> FittedTools | None:
     declared = _taken.get((written_tools(tools), ctx.profile, ctx.policy, ctx.source))
-    used = ready.used()
+    used = plain.used()
     if declared is None or not declared.issuperset(used):
         return None
     table = ToolTable(ctx.profile, tools, used, is_plain=True)
-    return Fitted((ctx.profile, ctx.policy, ctx.source), (), table, None, declared)
+    return FittedTools((ctx.profile, ctx.policy, ctx.source), (), table, None, declared)
 
 
-def remember_fitted(
+def remember_fitted_tools(
     conversation: Conversation,
     table: ToolTable,
     emitted: tuple[ToolSpec, ...],
@@ -91,7 +91,7 @@ def remember_fitted(
             _remember_taken(tools, declared, ctx)
         return emitted
     kept = None if emitted is tools else RememberedTools(emitted)
-    fitted = Fitted((ctx.profile, ctx.policy, ctx.source), tuple(entries), table, kept, declared)
+    fitted = FittedTools((ctx.profile, ctx.policy, ctx.source), tuple(entries), table, kept, declared)
     tools.keep(_key(ctx), fitted)
     return emitted if kept is None else kept
 
