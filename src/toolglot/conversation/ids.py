@@ -271,6 +271,8 @@ class Projection:
         self._canonical: dict[str, str] = {}
         self._number_after: dict[int, int] = {}
         self._next_ordinal = 0
+        self._next_free_ordinal = 0
+        """For a call whose own number is taken. It does not move the numbers of the calls that follow (law 5)."""
 
     @property
     def format(self) -> str:
@@ -451,8 +453,9 @@ class Projection:
             name = "tool_" + self._hash(name, 8)
         candidate = f"functions.{name}:{ordinal}"
         while candidate in self._canonical:
-            candidate = f"functions.{name}:{self._next_ordinal}"
-            self._next_ordinal += 1
+            free = max(self._next_free_ordinal, self._next_ordinal)
+            candidate = f"functions.{name}:{free}"
+            self._next_free_ordinal = free + 1
         if not self._is_legal(candidate):
             raise self._no_legal_id()
         return candidate
