@@ -51,11 +51,12 @@ def nearly_plain_conversations(draw: st.DrawFn) -> Conversation:
     for number in range(draw(st.integers(1, 3))):
         made.append(Turn("user", (Text(f"Look {number}."),)))
         ids = [f"toolu_{number}{index}" for index in range(draw(st.integers(0, 2)))]
-        said = [Text("Yes.")] if not ids or draw(st.booleans()) else []
+        has_text, has_more, are_together = not ids or draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        said = [Text("Yes.")] if has_text else []
         made.append(Turn("assistant", (*said, *[ToolCall(id, "read", {"path": id}) for id in ids])))
         answers = [ToolResult(id, f"seen by {id}", is_complete=True) for id in ids]
-        if ids and draw(st.booleans()):
-            made.append(Turn("user", (*answers, *([Text("And?")] if draw(st.booleans()) else []))))
+        if ids and are_together:
+            made.append(Turn("user", (*answers, *([Text("And?")] if has_more else []))))
         else:
             made += [Turn("tool", (answer,)) for answer in answers]
         if ids:

@@ -44,15 +44,15 @@ def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     """The conversation without what only another host of the target's protocol takes."""
     lost: _Lost = {}
     if ctx.profile.request.refused_fields and conversation.extra is not None:
-        conversation = _without_refused(conversation, ctx)
+        conversation = _drop_refused_fields(conversation, ctx)
     if _is_between_hosts(ctx):
-        plain = _plain(conversation, ctx, lost)
+        plain = _drop_all_fields(conversation, ctx, lost)
     else:
-        plain = _with_known_limit(_without_foreign(conversation, ctx, lost), ctx)
+        plain = _rename_limit(_drop_fields_of_other_issuers(conversation, ctx, lost), ctx)
     if ctx.source is not None and not ctx.is_native and ctx.source.protocol == ctx.profile.protocol:
-        plain = _in_common_forms(plain, ctx)
+        plain = _use_common_forms(plain, ctx)
     if ctx.profile.reasoning.signature_fields and _may_be_signed(plain, ctx):
-        plain = _without_signatures(plain, ctx)
+        plain = _drop_signatures(plain, ctx)
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
         reason = f"{field[:80]} is not known to be accepted here{times}"
@@ -60,7 +60,7 @@ def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     return plain
 
 
-def _without_refused(conversation: Conversation, ctx: RenderContext) -> Conversation:
+def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without fields that the target refuses although its protocol has them."""
     protocol, refused = ctx.profile.protocol, ctx.profile.request.refused_fields
     own = (conversation.extra or {}).get(protocol, {})
@@ -76,7 +76,7 @@ def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
     protocol, named = ctx.profile.protocol, ctx.profile.reasoning.signature_fields
     for turn in conversation.turns:
-        if turn.role == "assistant" and not _is_of_target(turn, ctx):
+        if turn.role == "assistant" and not _is_issued_by_target(turn, ctx):
             for holder in (turn, *turn.blocks):
                 extra = holder.extra
                 if extra is not None and not extra.get(protocol, {}).keys().isdisjoint(named):
@@ -84,11 +84,11 @@ def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
     return False
 
 
-def _without_signatures(conversation: Conversation, ctx: RenderContext) -> Conversation:
+def _drop_signatures(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without the fields in which other hosts sent signatures of theirs (law 12)."""
     lost: _Lost = {}
     turns = tuple(
-        [_unsigned_turn(turn, ctx, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
+        [_drop_turn_signatures(turn, ctx, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
     )
     turns = unless_same(turns, conversation.turns)
     for (field, gravity), count in lost.items():
@@ -98,22 +98,22 @@ def _without_signatures(conversation: Conversation, ctx: RenderContext) -> Conve
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _unsigned_turn(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
-    if _is_of_target(turn, ctx):
+def _drop_turn_signatures(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
+    if _is_issued_by_target(turn, ctx):
         return turn
-    blocks = unless_same(tuple([_unsigned_block(block, ctx, lost) for block in turn.blocks]), turn.blocks)
-    extra = _without_signature(turn.extra, ctx, lost)
+    blocks = unless_same(tuple([_drop_block_signatures(block, ctx, lost) for block in turn.blocks]), turn.blocks)
+    extra = _drop_signature_fields(turn.extra, ctx, lost)
     return turn if blocks is turn.blocks and extra is turn.extra else replace(turn, blocks=blocks, extra=extra)
 
 
-def _unsigned_block(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
+def _drop_block_signatures(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
     if isinstance(block, Opaque | ServerTool):
         return block
-    extra = _without_signature(block.extra, ctx, lost)
+    extra = _drop_signature_fields(block.extra, ctx, lost)
     return block if extra is block.extra else replace(block, extra=extra)
 
 
-def _without_signature(extra: Extra | None, ctx: RenderContext, lost: _Lost) -> Extra | None:
+def _drop_signature_fields(extra: Extra | None, ctx: RenderContext, lost: _Lost) -> Extra | None:
     own, named = extra.get(ctx.profile.protocol) if extra is not None else None, ctx.profile.reasoning.signature_fields
     if extra is None or not own or own.keys().isdisjoint(named):
         return extra
@@ -125,7 +125,7 @@ def _without_signature(extra: Extra | None, ctx: RenderContext, lost: _Lost) -> 
     return ({**others, ctx.profile.protocol: kept} if kept else others) or None
 
 
-def _plain(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
+def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
     options = conversation.options
     choice = options.tool_choice
     if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(ctx.profile.protocol, {}).get(_CHOICE):
@@ -141,10 +141,15 @@ def _plain(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conve
         lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
         if kept is not None:
-            _kept(kept.extra, ctx, lost)
+            _common_fields(kept.extra, ctx, lost)
     return Conversation(
-        tuple([turn if _is_of_target(turn, ctx) else _plain_turn(turn, ctx, lost) for turn in conversation.turns]),
-        tuple([_plain_tool(tool, ctx, lost) for tool in conversation.tools]),
+        tuple(
+            [
+                turn if _is_issued_by_target(turn, ctx) else _drop_turn_fields(turn, ctx, lost)
+                for turn in conversation.turns
+            ]
+        ),
+        tuple([_drop_tool_fields(tool, ctx, lost) for tool in conversation.tools]),
         replace(
             options,
             tool_choice=replace(options.tool_choice, extra=None) if options.tool_choice is not None else None,
@@ -152,51 +157,51 @@ def _plain(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conve
             output=replace(options.output, extra=None) if options.output is not None else None,
         ),
         conversation.model,
-        _kept(conversation.extra, ctx, lost, _COMMON),
+        _common_fields(conversation.extra, ctx, lost, _COMMON),
     )
 
 
-def _in_common_forms(conversation: Conversation, ctx: RenderContext) -> Conversation:
+def _use_common_forms(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without the notes of forms that only its own host is known to read."""
-    turns = unless_same(tuple([_turn_in_common_forms(turn, ctx) for turn in conversation.turns]), conversation.turns)
+    turns = unless_same(tuple([_turn_in_common_form(turn, ctx) for turn in conversation.turns]), conversation.turns)
     output = conversation.options.output
-    extra = _without_forms(output.extra, ctx) if output is not None else None
+    extra = _drop_host_forms(output.extra, ctx) if output is not None else None
     if output is not None and extra is not output.extra:
         options = replace(conversation.options, output=replace(output, extra=extra))
         return replace(conversation, turns=turns, options=options)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _turn_in_common_forms(turn: Turn, ctx: RenderContext) -> Turn:
+def _turn_in_common_form(turn: Turn, ctx: RenderContext) -> Turn:
     if not any(type(block) is Media and block.extra is not None for block in turn.blocks):
         return turn  # as nearly all
     plain = [
-        replace(block, extra=_without_forms(block.extra, ctx)) if type(block) is Media else block
+        replace(block, extra=_drop_host_forms(block.extra, ctx)) if type(block) is Media else block
         for block in turn.blocks
     ]
     return replace(turn, blocks=tuple(plain))
 
 
-def _without_forms(extra: Extra | None, ctx: RenderContext) -> Extra | None:
+def _drop_host_forms(extra: Extra | None, ctx: RenderContext) -> Extra | None:
     own = (extra or {}).get(ctx.profile.protocol)
     if extra is None or not own or own.keys().isdisjoint(_OWN_FORMS):
         return extra
     return {**extra, ctx.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
 
 
-def _without_foreign(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
+def _drop_fields_of_other_issuers(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
     """The conversation without what turns hold that another host of the protocol issued."""
     for turn in conversation.turns:
         if turn.issuer is not None:
             break
     else:
         return conversation  # as nearly all that a client sent
-    plain = tuple([_home_fields(turn, ctx, lost) for turn in conversation.turns])
+    plain = tuple([_drop_foreign_turn_fields(turn, ctx, lost) for turn in conversation.turns])
     turns = unless_same(plain, conversation.turns)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
-def _home_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
+def _drop_foreign_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
     """The turn with the fields that the target may have."""
     issuer, protocol = turn.issuer, ctx.profile.protocol
     if issuer is None or issuer.provider == ctx.profile.name or not _has_fields(turn, protocol):
@@ -209,7 +214,7 @@ def _home_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
         return turn
     is_related = known is not None and _is_related(known, ctx.profile) and _GENERIC not in (name, ctx.profile.name)
     is_welcome = turn.role != "assistant" and ctx.profile.request.unknown_fields != "refused"
-    return turn if is_related or is_welcome else _plain_turn(turn, ctx, lost)
+    return turn if is_related or is_welcome else _drop_turn_fields(turn, ctx, lost)
 
 
 def _has_fields(turn: Turn, protocol: str) -> bool:
@@ -219,11 +224,11 @@ def _has_fields(turn: Turn, protocol: str) -> bool:
     return any(block.extra is not None and protocol in block.extra for block in turn.blocks)
 
 
-def _is_of_target(turn: Turn, ctx: RenderContext) -> bool:
+def _is_issued_by_target(turn: Turn, ctx: RenderContext) -> bool:
     return turn.issuer is not None and resolve(turn.issuer.provider) == ctx.profile.name
 
 
-def _with_known_limit(conversation: Conversation, ctx: RenderContext) -> Conversation:
+def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation with the limit of an answer under a name that the target knows, where it has two for it.
 
     The old one is understood beside the new one, save by models that think and show nothing of it.
@@ -253,22 +258,24 @@ def _is_related(source: Profile, target: Profile) -> bool:
     return source.name in target.layers or target.name in source.layers
 
 
-def _plain_turn(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
-    blocks = tuple([_plain_block(block, ctx, lost) for block in turn.blocks])
-    return replace(turn, blocks=blocks, extra=_kept(turn.extra, ctx, lost))
+def _drop_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
+    blocks = tuple([_drop_block_fields(block, ctx, lost) for block in turn.blocks])
+    return replace(turn, blocks=blocks, extra=_common_fields(turn.extra, ctx, lost))
 
 
-def _plain_tool(tool: ToolSpec, ctx: RenderContext, lost: _Lost) -> ToolSpec:
-    return tool if tool.issuer is not None else replace(tool, extra=_kept(tool.extra, ctx, lost))
+def _drop_tool_fields(tool: ToolSpec, ctx: RenderContext, lost: _Lost) -> ToolSpec:
+    return tool if tool.issuer is not None else replace(tool, extra=_common_fields(tool.extra, ctx, lost))
 
 
-def _plain_block(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
+def _drop_block_fields(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
     if block.extra is None or isinstance(block, Media | Opaque | ServerTool):
         return block
-    return replace(block, extra=_kept(block.extra, ctx, lost))
+    return replace(block, extra=_common_fields(block.extra, ctx, lost))
 
 
-def _kept(extra: Extra | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()) -> Extra | None:
+def _common_fields(
+    extra: Extra | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()
+) -> Extra | None:
     """What may stay of the fields of the protocol; what had something to say is counted."""
     fields = (extra or {}).get(ctx.profile.protocol)
     if not fields:

@@ -97,7 +97,7 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: Ren
     if reasoning is None or _is_offered(reasoning, max_tokens, ctx):
         return reasoning
     if reasoning.effort == "none" or reasoning.budget_tokens == 0:
-        return _with_fields(_not_thinking(reasoning, ctx), reasoning, ctx)
+        return _keep_fields(_fit_no_thinking(reasoning, ctx), reasoning, ctx)
     mode = _fit_mode(reasoning, ctx)
     effort, budget = _fit_amount(reasoning, mode, ctx)
     budget = _fit_budget(budget, max_tokens, ctx)
@@ -115,12 +115,12 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: Ren
         ctx.report("dropped", f"{reason}; the {kept} was kept", path="$.reasoning", gravity="change")
         mode, effort, budget = ("off", None, None) if mode == "off" else (None, effort, None)
     fitted = Reasoning(mode, effort, budget, reasoning.summary)
-    return _with_fields(fitted, reasoning, ctx)
+    return _keep_fields(fitted, reasoning, ctx)
 
 
-def _with_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
+def _keep_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
     """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
-    kept = _unless_empty(fitted, ctx)
+    kept = _drop_if_empty(fitted, ctx)
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
         ctx.report_fields(reasoning.extra, "settings of thinking that are left out")
         return kept
@@ -138,7 +138,7 @@ _UNKNOWN_THINKING: Final = "~thinking"
 """The note of thinking of a kind that nobody knows: it holds, whatever else was changed."""
 
 
-def _unless_empty(reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
+def _drop_if_empty(reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
     """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
     if reasoning.summary is not None and not _can_think(ctx):
         reason = f"a summary of thinking is not offered {ctx.rule('reasoning.efforts')}"
@@ -152,13 +152,15 @@ def _can_think(ctx: RenderContext) -> bool:
     return bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
 
 
-def _not_thinking(reasoning: Reasoning, ctx: RenderContext) -> Reasoning:
+def _fit_no_thinking(reasoning: Reasoning, ctx: RenderContext) -> Reasoning:
     """Not to think, said by an effort or a budget, as this target has it said; left out where that cannot be."""
     rules = ctx.profile.reasoning
     effort = "none" if "none" in rules.efforts else None
     mode: ReasoningMode | None = None if effort is not None else _fit_mode(Reasoning("off"), ctx)
     given = f"effort {effort!r}" if effort is not None else "thinking 'off'" if mode == "off" else ""
-    reason = f"{_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {ctx.rule('reasoning.efforts')}"
+    reason = (
+        f"{_describe_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {ctx.rule('reasoning.efforts')}"
+    )
     if given:
         ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
     elif mode is None and rules.default == "off":
@@ -244,7 +246,7 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, ctx: RenderCon
     if keeps_budget:
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
     if (effort, budget) != (new_effort, new_budget):
-        asked, given = _amount(effort, budget), _amount(new_effort, new_budget)
+        asked, given = _describe_amount(effort, budget), _describe_amount(new_effort, new_budget)
         reason = f"{asked or 'how much to think'} is not offered {ctx.rule('reasoning.efforts')}"
         if given:
             ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
@@ -253,7 +255,7 @@ def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, ctx: RenderCon
     return new_effort, new_budget
 
 
-def _amount(effort: str | None, budget: int | None) -> str:
+def _describe_amount(effort: str | None, budget: int | None) -> str:
     said = [f"effort {effort[:20]!r}"] if effort is not None else []
     if budget is not None:
         said.append(f"a budget of {budget} tokens")
@@ -295,7 +297,7 @@ def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: b
         ctx.report("dropped", reason, path="$.output")
         return None
     if output.kind in rules.output:
-        return _with_schema(output if output.extra is None else _with_description(output, output.extra, ctx), ctx)
+        return _fit_schema(output if output.extra is None else _carry_description(output, output.extra, ctx), ctx)
     if output.kind == "json_schema" and "json" in rules.output:
         reason = f"only JSON as such can be asked for {ctx.rule('request.output')}; the schema was left out"
         ctx.report("replaced", reason, path="$.output", gravity="loss")
@@ -313,11 +315,11 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: Render
             ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
-def _with_description(output: OutputFormat, extra: Extra, ctx: RenderContext) -> OutputFormat:
+def _carry_description(output: OutputFormat, extra: Extra, ctx: RenderContext) -> OutputFormat:
     """A schema with what it is for, in the place that the target has for that."""
     protocol = ctx.profile.protocol
-    place = _DESCRIPTIONS.get(protocol)
-    if place is None or protocol in extra or output.kind != "json_schema":
+    own_field = _DESCRIPTIONS.get(protocol)
+    if own_field is None or protocol in extra or output.kind != "json_schema":
         return output
     if protocol == "openai_chat" and ctx.profile.request.unknown_fields == "refused" and _OPENAI not in _names(ctx):
         return output
@@ -327,7 +329,7 @@ def _with_description(output: OutputFormat, extra: Extra, ctx: RenderContext) ->
             rest = {field: value for field, value in held.items() if field != "description"}
             left = {**fields, _DESCRIPTIONS[source]: rest} if _DESCRIPTIONS[source] else rest
             said = {"description": held["description"]}
-            return replace(output, extra={**extra, source: left, protocol: {place: said} if place else said})
+            return replace(output, extra={**extra, source: left, protocol: {own_field: said} if own_field else said})
     return output
 
 
@@ -335,23 +337,23 @@ def _names(ctx: RenderContext) -> tuple[str, ...]:
     return (ctx.profile.name, *ctx.profile.layers)
 
 
-def _with_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
+def _fit_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
     """The form of the output with a schema that the target accepts."""
     if output.schema is None:
         return output
     if ctx.is_native:
-        return _with_closed_schema(output, ctx)
+        return _close_schema(output, ctx)
     lowered = lower(output.schema, ctx.profile, strict=bool(output.strict))
     for loss in lowered.losses:
         path = "$.output" + loss.path.removeprefix("$")
         ctx.report("lowered", f"{loss.keyword}: {loss.reason}", path=path, gravity=None if loss.described else "loss")
     strict = output.strict if lowered.strict or not output.strict else False
     if lowered.schema is output.schema and strict == output.strict:
-        return _with_closed_schema(output, ctx)
-    return _with_closed_schema(replace(output, schema=lowered.schema, strict=strict), ctx)
+        return _close_schema(output, ctx)
+    return _close_schema(replace(output, schema=lowered.schema, strict=strict), ctx)
 
 
-def _is_too_dear(schema: dict[str, Any], ctx: RenderContext) -> bool:
+def _exceeds_strict_limits(schema: dict[str, Any], ctx: RenderContext) -> bool:
     rules = ctx.profile.schema
     if rules.strict_max_optional is None and rules.strict_max_unions is None:
         return False
@@ -359,12 +361,12 @@ def _is_too_dear(schema: dict[str, Any], ctx: RenderContext) -> bool:
     return any(limit is not None and cost > limit for cost, limit in costs)
 
 
-def _with_closed_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
+def _close_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
     """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
     when, rule = ctx.profile.request.output_closed, ctx.rule("request.output_closed")
     if when == "no" or output.schema is None or (when == "strict" and not output.strict):
         return output
-    if _is_too_dear(output.schema, ctx):
+    if _exceeds_strict_limits(output.schema, ctx):
         rule = ctx.rule("schema.strict_max_optional")
         reason = f"the schema of the output is beyond the limits of strict schemas {rule}"
         ctx.report("dropped", reason, path="$.output")

@@ -36,9 +36,9 @@ def pair_results(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...
     if not facts.has_calls or (facts.is_paired and (_may_be_separate(facts, ctx) or _are_adjacent(turns, ctx))):
         return turns
     if facts.has_removed or not facts.is_paired:
-        return tuple(_Pairing(turns, ctx).rebuilt())
+        return tuple(_Pairing(turns, ctx).rebuild())
     pairing = _Pairing(turns, ctx, facts.answers)
-    paired = tuple(pairing.rebuilt())
+    paired = tuple(pairing.rebuild())
     facts.extend(paired, pairing.added)
     return paired
 
@@ -63,14 +63,14 @@ def _are_adjacent(turns: Sequence[Turn], ctx: RenderContext) -> bool:
                 return False
             position += 1
             continue
-        length = _answer_length([call.id for call in calls], turns, position + 1, ctx)
+        length = _count_answering_turns([call.id for call in calls], turns, position + 1, ctx)
         if length == 0:
             return False
         position += 1 + length
     return True
 
 
-def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, ctx: RenderContext) -> int:
+def _count_answering_turns(ids: Sequence[str], turns: Sequence[Turn], start: int, ctx: RenderContext) -> int:
     """How many turns from here on answer these calls as the target wants it; 0 if they do not."""
     rules = ctx.profile.results
     waiting = dict.fromkeys(ids)
@@ -89,14 +89,14 @@ def _answer_length(ids: Sequence[str], turns: Sequence[Turn], start: int, ctx: R
             del waiting[result.call_id]
             answered += 1
         blocks = turn.blocks if len(results) == len(turn.blocks) else _without_markers(turn.blocks)
-        if not _are_placed(blocks, len(results), ctx) or (waiting and len(results) != len(blocks)):
+        if not _are_first(blocks, len(results), ctx) or (waiting and len(results) != len(blocks)):
             return 0
         position += 1
     length = position - start
     return 0 if rules.together and length > 1 else length
 
 
-def _are_placed(blocks: Sequence[Block], count: int, ctx: RenderContext) -> bool:
+def _are_first(blocks: Sequence[Block], count: int, ctx: RenderContext) -> bool:
     """Whether the results among blocks stand first, with nothing else where nothing else may stand."""
     if count == len(blocks):
         return True
@@ -139,29 +139,29 @@ class _Pairing:
         present = {call.id for turn in turns for call in turn.calls}
         self._taken_out = {found.id: found.call for found in ledger if found.id not in present}
         """Calls that were taken out of the history and not written again so far, by their ids."""
-        self._restored_ids: set[str] = set()
+        self._restored_call_ids: set[str] = set()
         """Calls that were written again, whose results were not met yet."""
         self.added: list[Turn] = []
         """The turns of results that were not there."""
 
-    def rebuilt(self) -> Iterator[Turn]:
+    def rebuild(self) -> Iterator[Turn]:
         position = 0
         while position < len(self._turns):
-            turn = self._without_repeats(self._turns[position])
+            turn = self._drop_repeated_calls(self._turns[position])
             position += 1
             ids = [call.id for call in turn.calls]
             if not ids:
-                yield from self._rest(turn)
+                yield from self._without_moved_results(turn)
                 continue
             yield turn
-            length = self._adjacent_length(ids, position)
+            length = self._count_adjacent_turns(ids, position)
             if length:
                 yield from self._turns[position : position + length]
                 position += length
             else:
-                yield self._answers(turn)
+                yield self._results_turn(turn)
 
-    def _without_repeats(self, turn: Turn) -> Turn:
+    def _drop_repeated_calls(self, turn: Turn) -> Turn:
         """A second call with an id that is taken is the same call again, or none that could be answered."""
         if self._is_decided:
             return turn
@@ -178,20 +178,20 @@ class _Pairing:
         kept = tuple(block for block in turn.blocks if not any(block is call for call in again))
         return replace(turn, blocks=kept)
 
-    def _adjacent_length(self, ids: Sequence[str], position: int) -> int:
+    def _count_adjacent_turns(self, ids: Sequence[str], position: int) -> int:
         """The turns that answer these calls as they stand, if what they hold is what counts."""
-        length = _answer_length(ids, self._turns, position, self._ctx)
+        length = _count_answering_turns(ids, self._turns, position, self._ctx)
         if self._is_decided:
             return length
         results = (result for other in self._turns[position : position + length] for result in other.results)
         return length if all(self._chosen.get(result.call_id) is result for result in results) else 0
 
-    def _answers(self, turn: Turn) -> Turn:
+    def _results_turn(self, turn: Turn) -> Turn:
         results = []
         for call in turn.calls:
             result = self._chosen.get(call.id)
             if result is None:
-                result = self._synthetic(call, turn.key)
+                result = self._synthetic_result(call, turn.key)
             results.append(result)
         moved = tuple([call.id for call in turn.calls if self._chosen.get(call.id) is not None])
         if moved:
@@ -200,7 +200,7 @@ class _Pairing:
         self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
         return self.added[-1]
 
-    def _synthetic(self, call: ToolCall, turn_key: str) -> ToolResult:
+    def _synthetic_result(self, call: ToolCall, turn_key: str) -> ToolResult:
         self._ctx.report(
             "added",
             f"{call.name[:80]} has no result; a made-up one says so",
@@ -217,22 +217,22 @@ class _Pairing:
             synthetic="no result in the conversation",
         )
 
-    def _rest(self, turn: Turn) -> Iterator[Turn]:
+    def _without_moved_results(self, turn: Turn) -> Iterator[Turn]:
         """A turn that calls nothing, without the results that stand elsewhere now."""
         if not turn.results:
             yield turn
             return
-        yield from self._restored(turn)
+        yield from self._restore_calls(turn)
         blocks: list[Block] = []
         for block in turn.blocks:
             if isinstance(block, ToolResult):
-                blocks += self._left_over(block)
+                blocks += self._leftover_blocks(block)
             else:
                 blocks.append(block)
         if blocks:
             yield replace(turn, role="user", blocks=tuple(blocks), extra=None if turn.role == "tool" else turn.extra)
 
-    def _restored(self, turn: Turn) -> Iterator[Turn]:
+    def _restore_calls(self, turn: Turn) -> Iterator[Turn]:
         """The exchanges whose calls were taken out while their results stayed: the calls as the ledger has them, and
         the results that count."""
         calls: dict[str, ToolCall] = {}
@@ -246,46 +246,46 @@ class _Pairing:
             return
         reason = "the call of a result was taken out; it is written again, with the arguments that it had"
         self._ctx.report("added", reason, "canonical", turn_key=turn.key, call_ids=tuple(calls))
-        self._restored_ids |= calls.keys()
+        self._restored_call_ids |= calls.keys()
         issuers = {call.metadata.issuer for call in calls.values() if call.metadata is not None}
         issuer = issuers.pop() if len(issuers) == 1 else None
         yield Turn("assistant", tuple(calls.values()), key=f"{turn.key}+calls", issuer=issuer)
         yield Turn("tool", tuple(results), key=f"{turn.key}+results")
 
-    def _left_over(self, result: ToolResult) -> Iterable[Block]:
+    def _leftover_blocks(self, result: ToolResult) -> Iterable[Block]:
         """What becomes of a result in the turn where it stands: nothing, or text."""
         chosen = self._chosen.get(result.call_id)
         if chosen is result:
             return ()
-        if result.call_id in self._restored_ids and chosen is not None and _say_the_same(result, chosen):
-            self._restored_ids.discard(result.call_id)
+        if result.call_id in self._restored_call_ids and chosen is not None and _are_equal_results(result, chosen):
+            self._restored_call_ids.discard(result.call_id)
             return ()  # it stands with its call, which was written again
         if chosen is None:
-            self._tell(result, "converted", "a result has no call; its content is kept as text")
-            return _as_text(ORPHANED, result)
-        if result.synthetic is not None or _say_the_same(result, chosen):
-            self._tell(result, "dropped", "the same result stands with its call already")
+            self._report(result, "converted", "a result has no call; its content is kept as text")
+            return _result_as_text(ORPHANED, result)
+        if result.synthetic is not None or _are_equal_results(result, chosen):
+            self._report(result, "dropped", "the same result stands with its call already")
             return ()
         reason = self._aside.get(id(result), "conflict")
-        self._tell(result, "converted", f"a call has one result; this one ({reason}) is kept as text")
-        return _as_text(_ASIDE[reason], result)
+        self._report(result, "converted", f"a call has one result; this one ({reason}) is kept as text")
+        return _result_as_text(_ASIDE[reason], result)
 
-    def _tell(self, result: ToolResult, action: Action, reason: str) -> None:
+    def _report(self, result: ToolResult, action: Action, reason: str) -> None:
         self._ctx.report_fields(result.extra, "a result that is not sent as one")
         # The content of the result is still there, with its call or as text.
         self._ctx.report(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 
 
-def _say_the_same(result: ToolResult, other: ToolResult) -> bool:
+def _are_equal_results(result: ToolResult, other: ToolResult) -> bool:
     return completion_key(result) == completion_key(other)
 
 
-def _as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
+def _result_as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
     """A result that cannot be one, in words; its media stay what they are."""
     name = f" of {result.name}" if result.name else ""
     head = mark.format(name=name)
     if result.is_error:
         head = f"{head} (error)"
-    said = result.text or result.error or ""
+    result_text = result.text or result.error or ""
     media = [part for part in result.content if isinstance(part, Media)] if isinstance(result.content, tuple) else []
-    return [Text(f"{head}: {said}" if said else head), *media]
+    return [Text(f"{head}: {result_text}" if result_text else head), *media]

@@ -30,7 +30,7 @@ def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[T
                 turn_key=turn.key,
                 call_ids=tuple(call.id for call in calls),
             )
-            serial += _one_by_one(turn, calls, results)
+            serial += _split_turn(turn, calls, results)
             continue
         rest = tuple(block for block in turn.blocks if not isinstance(block, ToolResult) or block.call_id not in moved)
         if rest or not turn.blocks:
@@ -38,7 +38,7 @@ def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[T
     return tuple(serial)
 
 
-def _one_by_one(turn: Turn, calls: tuple[ToolCall, ...], results: dict[str, ToolResult]) -> list[Turn]:
+def _split_turn(turn: Turn, calls: tuple[ToolCall, ...], results: dict[str, ToolResult]) -> list[Turn]:
     first = tuple(block for block in turn.blocks if not isinstance(block, ToolCall) or block is calls[0])
     parts = [replace(turn, blocks=first)]
     for number, call in enumerate(calls):

@@ -42,7 +42,7 @@ from toolglot.history.intake import Intake
 from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
-from toolglot.render.content.cache_markers import without_markers
+from toolglot.render.content.cache_markers import drop_refused_markers
 from toolglot.render.content.empty_content import fill_empty_content
 from toolglot.render.content.foreign import strip_foreign
 from toolglot.render.content.media import fit_media
@@ -117,7 +117,7 @@ def render(
     if not conversation.turns and not is_continued and (profile.turns.required or not ctx.is_native):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
     original = conversation
-    conversation = without_markers(drop_foreign_fields(conversation, ctx), ctx)
+    conversation = drop_refused_markers(drop_foreign_fields(conversation, ctx), ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
     # So far the model that the source's client named has replied, which need not be the model of this request (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)

@@ -36,10 +36,10 @@ def fit_roles(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     if not turns:
         ctx.report("added", "nothing is left to say; a bridge stands for it")
         return (bridge("user", None, "all", ctx),)
-    fitted = _with_first(_place_prompts(turns, ctx), ctx)
-    fitted = _joined(fitted, ctx)
-    fitted = _bridged(fitted, ctx)
-    fitted = _with_last(fitted, ctx)
+    fitted = _ensure_first_user(_fit_prompts(turns, ctx), ctx)
+    fitted = _join_turns(fitted, ctx)
+    fitted = _bridge_after_results(fitted, ctx)
+    fitted = _ensure_last_user(fitted, ctx)
     return unless_same(tuple(fitted), turns)
 
 
@@ -55,19 +55,19 @@ def speaker(turn: Turn, ctx: RenderContext) -> Role:
 # --- system prompts ---------------------------------------------------------------------------------
 
 
-def _place_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
+def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
     rules = ctx.profile.turns
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
-    placed = _head(turns[:head], ctx)
+    fitted_turns = _fit_leading_prompts(turns[:head], ctx)
     if ctx.facts(turns).prompts == head:  # no others
-        is_same = len(placed) == head and all(map(operator.is_, placed, turns))
-        return turns if is_same else [*placed, *turns[head:]]
+        is_same = len(fitted_turns) == head and all(map(operator.is_, fitted_turns, turns))
+        return turns if is_same else [*fitted_turns, *turns[head:]]
     speakers = _next_speakers(turns, ctx) if rules.alternate else ()
     before: Role | None = None
     for number in range(head, len(turns)):
         turn = turns[number]
         if turn.role not in PROMPTS:
-            placed.append(turn)
+            fitted_turns.append(turn)
             before = speaker(turn, ctx)
             continue
         after = turns[number + 1] if number + 1 < len(turns) else None
@@ -78,7 +78,7 @@ def _place_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn
         )
         is_between = bool(speakers) and before == speakers[number] and before in ("user", "assistant")
         if is_native and not is_between:
-            placed.append(_as_system(turn, ctx))
+            fitted_turns.append(_to_system_role(turn, ctx))
         else:
             rule = ctx.rule("turns.alternate" if is_native else "turns.system_inside")
             ctx.report(
@@ -88,8 +88,8 @@ def _place_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn
             ctx.report_fields(turn.extra, "tagged text", turn.key)
             for block in turn.blocks:
                 ctx.report_fields(block.extra, "tagged text", turn.key)
-            placed.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
-    return placed
+            fitted_turns.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
+    return fitted_turns
 
 
 def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | None]:
@@ -102,12 +102,12 @@ def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | Non
     return found[::-1]
 
 
-def _head(prompts: Sequence[Turn], ctx: RenderContext) -> list[Turn]:
+def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Turn]:
     """The prompts before anybody speaks: as they are, or as one."""
     rules = ctx.profile.turns
-    kept = [_as_system(turn, ctx) for turn in prompts]
+    kept = [_to_system_role(turn, ctx) for turn in prompts]
     if rules.system == "field" and rules.system_inside != "anywhere":
-        kept = [_in_field(turn, ctx) for turn in kept]
+        kept = [_move_to_field(turn, ctx) for turn in kept]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
     ctx.report("converted", f"one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
@@ -117,7 +117,7 @@ def _head(prompts: Sequence[Turn], ctx: RenderContext) -> list[Turn]:
     return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
 
 
-def _in_field(prompt: Turn, ctx: RenderContext) -> Turn:
+def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt that is written into the field for it, also if it came as the first message."""
     if prompt.extra is None or not stands_among_messages(prompt, ctx.profile.protocol):
         return prompt
@@ -127,7 +127,7 @@ def _in_field(prompt: Turn, ctx: RenderContext) -> Turn:
     return replace(prompt, extra={**prompt.extra, ctx.profile.protocol: own})
 
 
-def _as_system(prompt: Turn, ctx: RenderContext) -> Turn:
+def _to_system_role(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt in a role that the target has."""
     if prompt.role == "system" or ctx.profile.turns.developer_role:
         return prompt
@@ -144,7 +144,7 @@ def bridge(role: Role, near: Turn | None, mark: str, ctx: RenderContext) -> Turn
     return Turn(role, (Text(text),), key=f"{near.key if near is not None else ''}+{mark}")
 
 
-def _with_first(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
+def _ensure_first_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A conversation that the user begins."""
     head = next((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), len(turns))
     if head < len(turns) and (ctx.profile.turns.first == "any" or speaker(turns[head], ctx) == "user"):
@@ -173,7 +173,7 @@ def _has_users(turns: Sequence[Turn], ctx: RenderContext) -> bool:
     return len(list(islice(users, wanted))) == wanted
 
 
-def _joined(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
+def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """Turns of one speaker that stand side by side, as one."""
     alternate, before_calls = ctx.profile.turns.alternate, ctx.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
@@ -182,7 +182,7 @@ def _joined(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     for turn in turns:
         last = runs[-1] if runs and (alternate or turn.calls) else None
         if last is not None and last.takes(turn, ctx):
-            _gather(runs, turn, ctx)
+            _join_run(runs, turn, ctx)
             rule = ctx.rule("turns.alternate" if alternate else "calls.after")
             reason = f"turns of one speaker side by side are refused {rule}; they were joined"
             ctx.report("converted", reason, turn_key=turn.key)
@@ -195,7 +195,7 @@ def _joined(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     return [run.turn() for run in runs]
 
 
-def _gather(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
+def _join_run(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
     """Put a turn to those before it that take it. Where only calls may not follow words, those are still apart."""
     start = len(runs) - 1
     while start and not ctx.profile.turns.alternate and runs[start - 1].takes(turn, ctx):
@@ -218,7 +218,7 @@ class _Run:
         self._who = speaker(first, ctx)
         self._results = len(first.results)
         self._blocks = list(first.blocks)
-        self._words = _last_words(first.blocks)
+        self._words = _last_text(first.blocks)
         """The place of the last block that says something."""
         self._is_joined = False
 
@@ -240,10 +240,10 @@ class _Run:
         if not self._is_joined:
             ctx.report_fields(self.first.extra, _JOINED, self.first.key)
         ctx.report_fields(turn.extra, _JOINED, turn.key)
-        words = _last_words(turn.blocks)
+        words = _last_text(turn.blocks)
         if words is not None:
             if self._words is not None and ctx.profile.results.carrier == "message":
-                self._blocks[self._words] = _with_seam(self._blocks[self._words])
+                self._blocks[self._words] = _with_separator(self._blocks[self._words])
             self._words = len(self._blocks) + words
         self._blocks += turn.blocks
         self._results += len(turn.results)
@@ -256,19 +256,19 @@ class _Run:
         return replace(self.first, role=self._who, blocks=tuple(self._blocks), extra=None)
 
 
-def _last_words(blocks: Sequence[Block]) -> int | None:
-    for place in range(len(blocks) - 1, -1, -1):
-        block = blocks[place]
+def _last_text(blocks: Sequence[Block]) -> int | None:
+    for index in range(len(blocks) - 1, -1, -1):
+        block = blocks[index]
         if isinstance(block, Text) and block.text:
-            return place
+            return index
     return None
 
 
-def _with_seam(block: Block) -> Block:
+def _with_separator(block: Block) -> Block:
     return replace(block, text=f"{block.text}{SEAM}") if isinstance(block, Text) else block
 
 
-def _bridged(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
+def _bridge_after_results(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A word of the assistant between results and a user who may not follow them (C1, C4)."""
     rules = ctx.profile.results
     if rules.user_after and (rules.carrier != "block" or not ctx.profile.turns.alternate):
@@ -285,29 +285,33 @@ def _bridged(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     return bridged
 
 
-def _with_last(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
+def _ensure_last_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     """A conversation that ends with somebody whom the model can answer."""
     rules = ctx.profile.turns
     last = turns[-1]
     needs_user = not _has_users(turns, ctx)
-    ends_badly = rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_go_on(last, ctx)
+    ends_badly = (
+        rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_continue(last, ctx)
+    )
     if last.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
     if not ends_badly and not needs_user:
-        trimmed = last if rules.trailing_space else _trimmed(last, ctx)
+        trimmed = last if rules.trailing_space else _trim_end(last, ctx)
         return turns if trimmed is last else [*turns[:-1], trimmed]
     ctx.report("added", f"the user speaks last {ctx.rule('turns.last')}; a bridge was put after", turn_key=last.key)
     return [*turns, bridge("user", last, "after", ctx)]
 
 
-def _may_go_on(turn: Turn, ctx: RenderContext) -> bool:
+def _may_continue(turn: Turn, ctx: RenderContext) -> bool:
     """Whether the model goes on with its own turn, which therefore may be the last."""
     if turn.role != "assistant" or turn.calls:
         return False
-    return ctx.profile.turns.prefill == "yes" or (ctx.is_native and (_is_marked(turn, ctx) or _is_paused(turn, ctx)))
+    return ctx.profile.turns.prefill == "yes" or (
+        ctx.is_native and (_is_marked_prefill(turn, ctx) or _is_paused(turn, ctx))
+    )
 
 
-def _is_marked(turn: Turn, ctx: RenderContext) -> bool:
+def _is_marked_prefill(turn: Turn, ctx: RenderContext) -> bool:
     """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
     if ctx.profile.turns.prefill != "flag":
         return False
@@ -323,7 +327,7 @@ def _is_paused(turn: Turn, ctx: RenderContext) -> bool:
     )
 
 
-def _trimmed(turn: Turn, ctx: RenderContext) -> Turn:
+def _trim_end(turn: Turn, ctx: RenderContext) -> Turn:
     """The start of an answer without white space at its end (C9)."""
     if turn.role != "assistant" or not turn.blocks or not isinstance(turn.blocks[-1], Text):
         return turn

@@ -63,12 +63,12 @@ def _fit_temperature(sampling: Sampling, ctx: RenderContext) -> Sampling:
     if asked is None:
         return sampling
     if rules.temperature_max is not None and asked > rules.temperature_max:
-        nearest, said = (
+        nearest, problem = (
             rules.temperature_max,
             f"above the highest that is accepted {ctx.rule('request.temperature_max')}",
         )
     elif rules.temperature_min is not None and asked < rules.temperature_min:
-        nearest, said = (
+        nearest, problem = (
             rules.temperature_min,
             f"below the lowest that is accepted {ctx.rule('request.temperature_min')}",
         )
@@ -76,7 +76,7 @@ def _fit_temperature(sampling: Sampling, ctx: RenderContext) -> Sampling:
         return sampling
     # A whole number is written as one: 1 rather than 1.0.
     fitted = int(nearest) if nearest.is_integer() else nearest
-    ctx.report("replaced", f"{asked} is {said}; set to {fitted}", path="$.temperature")
+    ctx.report("replaced", f"{asked} is {problem}; set to {fitted}", path="$.temperature")
     return replace(sampling, temperature=fitted)
 
 
@@ -84,8 +84,8 @@ def _fit_stop(sampling: Sampling, ctx: RenderContext) -> Sampling:
     rules, stop = ctx.profile.request, sampling.stop
     if not rules.blank_stop and not all(map(str.strip, stop)):
         stop = tuple(text for text in stop if text.strip())
-        said = f"{len(sampling.stop) - len(stop)} of {len(sampling.stop)} stop sequences"
-        ctx.report("dropped", f"{said} are nothing but white space {ctx.rule('request.blank_stop')}", path="$.stop")
+        problem = f"{len(sampling.stop) - len(stop)} of {len(sampling.stop)} stop sequences"
+        ctx.report("dropped", f"{problem} are nothing but white space {ctx.rule('request.blank_stop')}", path="$.stop")
     if rules.max_stop is not None and len(stop) > rules.max_stop:
         reason = f"{len(stop)} stop sequences are more than are accepted {ctx.rule('request.max_stop')}"
         ctx.report("dropped", f"{reason}; the first {rules.max_stop} were kept", path="$.stop")
@@ -101,7 +101,7 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: Render
             reason = f"{name} {getattr(sampling, name)} is not accepted while thinking"
             ctx.report("dropped", f"{reason} {ctx.rule('reasoning.narrows_sampling')}", path=f"$.{name}")
             changes[name] = None
-    if ctx.profile.reasoning.refused_sampling and _reasons(reasoning, ctx):
+    if ctx.profile.reasoning.refused_sampling and _thinks_by_effort(reasoning, ctx):
         for name in ctx.profile.reasoning.refused_sampling:
             value = getattr(sampling, name)
             if value not in (None, ()) and value != _HOLDS_ANYWAY.get(name):
@@ -116,7 +116,7 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: Render
     return replace(sampling, **changes) if changes else sampling
 
 
-def _reasons(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
+def _thinks_by_effort(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
     """Whether the model thinks, where an effort decides it and not only a mode."""
     if reasoning is not None and reasoning.effort is not None:
         return reasoning.effort != "none"

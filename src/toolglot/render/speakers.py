@@ -30,14 +30,14 @@ def assign_speakers(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, 
         return turns
     if not any(_is_mixed(turn) for turn in turns):
         return turns
-    return tuple(part for turn in turns for part in (_split(turn, ctx) if _is_mixed(turn) else (turn,)))
+    return tuple(part for turn in turns for part in (_split_turn(turn, ctx) if _is_mixed(turn) else (turn,)))
 
 
 def _is_mixed(turn: Turn) -> bool:
     return any(isinstance(block, _CANNOT_SAY[turn.role]) for block in turn.blocks)
 
 
-def _split(turn: Turn, ctx: RenderContext) -> list[Turn]:
+def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
     """A turn as runs of blocks of one speaker each, in their order."""
     ctx.report("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
     parts = []

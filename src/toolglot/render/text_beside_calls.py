@@ -20,11 +20,11 @@ def separate_text_and_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tupl
     if (rules.with_text and rules.text_after) or not ctx.facts(turns).has_calls:
         return turns
     if rules.with_text:
-        return unless_same(tuple([_with_text_first(turn, ctx) for turn in turns]), turns)
-    return tuple(part for turn in turns for part in (_split(turn, ctx) if turn.calls else (turn,)))
+        return unless_same(tuple([_move_text_first(turn, ctx) for turn in turns]), turns)
+    return tuple(part for turn in turns for part in (_split_turn(turn, ctx) if turn.calls else (turn,)))
 
 
-def _split(turn: Turn, ctx: RenderContext) -> list[Turn]:
+def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
     calls: list[Block] = []
     words: list[Block] = []
     for block in turn.blocks:
@@ -37,14 +37,14 @@ def _split(turn: Turn, ctx: RenderContext) -> list[Turn]:
         return [replace(turn, blocks=tuple(calls), extra=None)]
     reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; they stand before, with a bridge"
     ctx.report("moved", reason, turn_key=turn.key)
-    said = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
-    return [said, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None)]
+    text_turn = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
+    return [text_turn, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None)]
 
 
-def _with_text_first(turn: Turn, ctx: RenderContext) -> Turn:
+def _move_text_first(turn: Turn, ctx: RenderContext) -> Turn:
     """A turn whose texts stand before its first call. Thinking and the provider's own blocks stay where they are."""
     blocks = turn.blocks
-    first = next((place for place, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
+    first = next((index for index, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
     late = [block for block in blocks[first:] if isinstance(block, Text)]
     if not late:
         return turn

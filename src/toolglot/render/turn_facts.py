@@ -81,9 +81,9 @@ class TurnFacts:
         elif turn.role == "tool":
             self.is_mixed |= any(type(block) is not ToolResult for block in turn.blocks)
         self.has_removed |= bool(turn.metadata.removed)
-        self._look_at(turn.blocks, is_models=turn.role == "assistant")
+        self._take_blocks(turn.blocks, is_models=turn.role == "assistant")
 
-    def _look_at(self, blocks: tuple[Block, ...], *, is_models: bool) -> None:
+    def _take_blocks(self, blocks: tuple[Block, ...], *, is_models: bool) -> None:
         self.has_blanks |= not blocks
         for block in blocks:
             if type(block) is Text:
@@ -102,7 +102,7 @@ class TurnFacts:
                 self.is_paired &= self.answers.get(block.call_id, block) is None
                 self.answers[block.call_id] = block
                 if type(block.content) is tuple:
-                    self._look_at(block.content, is_models=False)
+                    self._take_blocks(block.content, is_models=False)
                 else:
                     self.has_blanks |= not block.content or str(block.content).isspace()
             else:

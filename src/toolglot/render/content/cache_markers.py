@@ -37,7 +37,7 @@ def report_lost_marker(value: Block | ToolSpec, ctx: RenderContext) -> None:
                 ctx.report("dropped", reason, path="$", gravity="housekeeping")
 
 
-def without_markers(conversation: Conversation, ctx: RenderContext) -> Conversation:
+def drop_refused_markers(conversation: Conversation, ctx: RenderContext) -> Conversation:
     """The conversation without cache markers, if the target is known to refuse them."""
     rules, protocol = ctx.profile.request, ctx.profile.protocol
     if rules.cache_markers or rules.unknown_fields != "refused" or protocol not in _FIELDS:
@@ -46,7 +46,7 @@ def without_markers(conversation: Conversation, ctx: RenderContext) -> Conversat
         return conversation
     taking = _Taking(protocol)
     turns = tuple([taking.turn(turn) for turn in conversation.turns])
-    tools = tuple([taking.unmarked(tool) for tool in conversation.tools])
+    tools = tuple([taking.without_marker(tool) for tool in conversation.tools])
     if not taking.count:
         return conversation
     reason = f"cache markers are not accepted {ctx.rule('request.cache_markers')}"
@@ -86,8 +86,8 @@ class _Taking:
 
     def turn(self, turn: Turn) -> Turn:
         blocks = self._blocks(turn.blocks)
-        unmarked: Turn = self.unmarked(turn if blocks is turn.blocks else replace(turn, blocks=blocks))
-        return unmarked
+        without_marker: Turn = self.without_marker(turn if blocks is turn.blocks else replace(turn, blocks=blocks))
+        return without_marker
 
     def _blocks(self, blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         kept = [self._block(block) for block in blocks if not (is_marker(block) and block.protocol == self._protocol)]
@@ -99,9 +99,9 @@ class _Taking:
         if type(block) is ToolResult and type(block.content) is tuple:
             parts = self._blocks(block.content)
             block = block if parts is block.content else replace(block, content=parts)
-        return self.unmarked(block)
+        return self.without_marker(block)
 
-    def unmarked(self, value: Any) -> Any:
+    def without_marker(self, value: Any) -> Any:
         """A value without fields that are markers."""
         own = value.extra.get(self._protocol) if value.extra is not None else None
         if own is None or self._fields.isdisjoint(own):

@@ -33,15 +33,15 @@ def name_documents(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, .
     if ctx.profile.turns.document_name is None:
         return turns
     names = _Names(ctx.profile.turns.document_name, ctx)
-    return unless_same(tuple([names.named_turn(turn) for turn in turns]), turns)
+    return unless_same(tuple([names.rename_in_turn(turn) for turn in turns]), turns)
 
 
 def is_document(block: Block, protocol: str) -> bool:
     """Whether a block has the name of a document that may have to change."""
-    return isinstance(block, Media | Opaque | Text) and _given(block, protocol) is not None
+    return isinstance(block, Media | Opaque | Text) and _document_name(block, protocol) is not None
 
 
-def _given(block: Media | Opaque | Text, protocol: str) -> str | None:
+def _document_name(block: Media | Opaque | Text, protocol: str) -> str | None:
     """The name of a document, empty where it has none; None for anything else."""
     if isinstance(block, Media):
         return (block.name or "") if block.kind in _DOCUMENTS else None
@@ -70,38 +70,38 @@ class _Names:
         self._taken: dict[str, int] = {}
         """How often each name was asked for."""
 
-    def named_turn(self, turn: Turn) -> Turn:
-        blocks = tuple([self._named_block(block, turn) for block in turn.blocks])
+    def rename_in_turn(self, turn: Turn) -> Turn:
+        blocks = tuple([self._rename_in_block(block, turn) for block in turn.blocks])
         kept = unless_same(blocks, turn.blocks)
         return turn if kept is turn.blocks else replace(turn, blocks=kept)
 
-    def _named_block(self, block: Block, turn: Turn) -> Block:
+    def _rename_in_block(self, block: Block, turn: Turn) -> Block:
         if isinstance(block, Media | Opaque | Text):
-            return self._named(block, turn)
+            return self._rename_document(block, turn)
         if not isinstance(block, ToolResult) or not isinstance(block.content, tuple):
             return block
-        parts = unless_same(tuple([self._named(part, turn) for part in block.content]), block.content)
+        parts = unless_same(tuple([self._rename_document(part, turn) for part in block.content]), block.content)
         return block if parts is block.content else replace(block, content=parts)
 
-    def _named(self, block: Media | Opaque | Text, turn: Turn) -> Media | Opaque | Text:
-        given = _given(block, self._protocol)
-        if given is None:
+    def _rename_document(self, block: Media | Opaque | Text, turn: Turn) -> Media | Opaque | Text:
+        name_before = _document_name(block, self._protocol)
+        if name_before is None:
             return block
-        name = self._free(given if self._is_legal(given) else _legal_form(given))
-        if name == given:
+        name = self._free_name(name_before if self._is_legal(name_before) else _nearest_legal_name(name_before))
+        if name == name_before:
             return block
         rule = self._ctx.rule("turns.document_name")
-        if given:
-            reason = f"the name {given[:80]!r} of a document is refused or taken {rule}; it is {name[:80]!r} here"
+        if name_before:
+            reason = f"the name {name_before[:80]!r} of a document is refused or taken {rule}; it is {name[:80]!r} here"
             self._ctx.report("renamed", reason, "projection", turn_key=turn.key)
         elif self._ctx.is_native:
             self._ctx.report("added", f"a document must have a name {rule}", turn_key=turn.key)
-        return _renamed(block, given, name, self._protocol)
+        return _with_name(block, name_before, name, self._protocol)
 
     def _is_legal(self, name: str) -> bool:
         return len(name) <= MAX_LENGTH and self._legal.fullmatch(name) is not None
 
-    def _free(self, name: str) -> str:
+    def _free_name(self, name: str) -> str:
         """A name that was not given yet: itself, or counted on."""
         free = name
         while free in self._taken:
@@ -112,14 +112,14 @@ class _Names:
         return free
 
 
-def _legal_form(name: str) -> str:
+def _nearest_legal_name(name: str) -> str:
     """The nearest name of letters, digits, single spaces and a few marks."""
     spaced = _SPACES.sub(" ", name[: MAX_LENGTH * 4])
     plain = _UNUSUAL.sub("-", spaced).strip(" -")[:MAX_LENGTH].rstrip()
     return plain if any(sign.isalnum() for sign in plain) else UNNAMED
 
 
-def _renamed(block: Media | Opaque | Text, given: str, name: str, protocol: str) -> Media | Opaque | Text:
+def _with_name(block: Media | Opaque | Text, name_before: str, name: str, protocol: str) -> Media | Opaque | Text:
     if isinstance(block, Media):
         return replace(block, name=name)
     fields = _fields_of(block, protocol)
@@ -128,5 +128,5 @@ def _renamed(block: Media | Opaque | Text, given: str, name: str, protocol: str)
         return replace(block, value=renamed)
     extra = block.extra or {}
     own = {**extra.get(protocol, {}), _WORDED: renamed}
-    said = block.text.removeprefix(f"{given}\n") if given else block.text
+    said = block.text.removeprefix(f"{name_before}\n") if name_before else block.text
     return replace(block, text=f"{name}\n{said}", extra={**extra, protocol: own})

@@ -30,12 +30,14 @@ def fill_empty_content(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Tur
         return turns
     last = turns[-1] if ctx.is_native and len(turns) > 1 and turns[-2].role in ("user", "tool") else None
     filled = tuple(
-        kept for turn in turns if (kept := turn if _starts_nothing(turn, last, ctx) else _filled(turn, ctx)) is not None
+        kept
+        for turn in turns
+        if (kept := turn if _is_empty_prefill(turn, last, ctx) else _fill_turn(turn, ctx)) is not None
     )
     return unless_same(filled, turns)
 
 
-def _starts_nothing(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
+def _is_empty_prefill(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
     """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
     if turn is not last or turn.role != "assistant" or not ctx.profile.turns.empty_prefill:
         return False
@@ -43,17 +45,17 @@ def _starts_nothing(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
     return is_empty and ctx.profile.turns.prefill == "yes" and (not turn.blocks or ctx.profile.turns.empty_text)
 
 
-def _filled(turn: Turn, ctx: RenderContext) -> Turn | None:
-    if _says_nothing_as_wanted(turn, ctx) or _is_empty_prompt(turn, ctx):
+def _fill_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
+    if _has_wanted_empty_text(turn, ctx) or _is_empty_prompt(turn, ctx):
         return turn
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, ToolResult):
-            blocks.append(_filled_result(block, ctx))
+            blocks.append(_fill_result(block, ctx))
         elif not isinstance(block, Text) or _is_signed(block, ctx) or not _is_refused(block.text, ctx):
             blocks.append(block)
-    if not _says_something(blocks, ctx) and not _may_say_nothing(turn.role, blocks, ctx):
-        return _stand_in(turn, ctx)
+    if not _has_content(blocks, ctx) and not _may_be_empty(turn.role, blocks, ctx):
+        return _placeholder_turn(turn, ctx)
     kept = unless_same(tuple(blocks), turn.blocks)
     if kept is turn.blocks:
         return turn
@@ -67,7 +69,7 @@ def _filled(turn: Turn, ctx: RenderContext) -> Turn | None:
     return replace(turn, blocks=kept)
 
 
-def _may_say_nothing(role: Role, blocks: list[Block], ctx: RenderContext) -> bool:
+def _may_be_empty(role: Role, blocks: list[Block], ctx: RenderContext) -> bool:
     """Whether the target takes a turn of these blocks, which say nothing. Where the blocks of an answer are items of
     the list, none are no turn."""
     if role == "tool" or (role == "assistant" and not blocks and ctx.profile.results.carrier == "item"):
@@ -75,7 +77,7 @@ def _may_say_nothing(role: Role, blocks: list[Block], ctx: RenderContext) -> boo
     return ctx.profile.turns.empty_turn
 
 
-def _says_nothing_as_wanted(turn: Turn, ctx: RenderContext) -> bool:
+def _has_wanted_empty_text(turn: Turn, ctx: RenderContext) -> bool:
     """Whether an empty text stands beside calls where the target wants just that."""
     if ctx.profile.calls.empty_content != "empty" or not turn.calls:
         return False
@@ -92,7 +94,7 @@ def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
     return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
 
 
-def _says_something(blocks: list[Block], ctx: RenderContext) -> bool:
+def _has_content(blocks: list[Block], ctx: RenderContext) -> bool:
     # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
     takes_empty = ctx.profile.turns.empty_text and ctx.profile.results.carrier == "block"
     takes_thought = ctx.is_native and ctx.profile.reasoning.may_end_turn
@@ -113,7 +115,7 @@ def _is_refused(text: str, ctx: RenderContext) -> bool:
     return not rules.empty_text if not text else not rules.blank_text and text.isspace()
 
 
-def _stand_in(turn: Turn, ctx: RenderContext) -> Turn | None:
+def _placeholder_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
     rule = ctx.rule("turns.empty_turn")
     if turn.role == "user":
         ctx.report("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
@@ -123,12 +125,12 @@ def _stand_in(turn: Turn, ctx: RenderContext) -> Turn | None:
     return None
 
 
-def _filled_result(result: ToolResult, ctx: RenderContext) -> ToolResult:
+def _fill_result(result: ToolResult, ctx: RenderContext) -> ToolResult:
     rules = ctx.profile.results
     is_error = result.is_error or result.status == "cancelled"  # which is written as an error
     accepted = rules.empty_error if is_error else rules.empty
-    if _has_content(result, ctx):
-        return _without_blanks(result, ctx)
+    if _result_has_content(result, ctx):
+        return _drop_blank_parts(result, ctx)
     if accepted:
         # A block may leave its content out, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
@@ -143,7 +145,7 @@ def _filled_result(result: ToolResult, ctx: RenderContext) -> ToolResult:
     return replace(result, content=result.error or word)
 
 
-def _without_blanks(result: ToolResult, ctx: RenderContext) -> ToolResult:
+def _drop_blank_parts(result: ToolResult, ctx: RenderContext) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
     parts = tuple([part for part in result.content if not isinstance(part, Text) or not _is_refused(part.text, ctx)])
@@ -151,7 +153,7 @@ def _without_blanks(result: ToolResult, ctx: RenderContext) -> ToolResult:
     return result if parts is result.content else replace(result, content=parts)
 
 
-def _has_content(result: ToolResult, ctx: RenderContext) -> bool:
+def _result_has_content(result: ToolResult, ctx: RenderContext) -> bool:
     if isinstance(result.content, tuple):
         return any(not isinstance(part, Text) or not _is_refused(part.text, ctx) for part in result.content) and any(
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render.content.cache_markers import is_marker, report_lost_marker
-from toolglot.render.content.reasoning import parted
+from toolglot.render.content.reasoning import forget_item_ids
 from toolglot.render.context import RenderContext, unless_same
 
 _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
@@ -54,7 +54,7 @@ class _Tally:
         count, first = self._seen.get(what, (0, turn.key))
         self._seen[what] = (count + 1, first)
 
-    def tell(self) -> None:
+    def report_all(self) -> None:
         for what, (count, first) in self._seen.items():
             times = "" if count == 1 else f" ({count} times)"
             action, _, reason = what.partition(": ")
@@ -73,7 +73,7 @@ def strip_foreign(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ..
         return turns
     tally = _Tally(ctx)
     stripped = tuple(_strip_turn(turn, ctx, tally) for turn in turns)
-    tally.tell()
+    tally.report_all()
     return unless_same(stripped, turns)
 
 
@@ -86,7 +86,7 @@ def strip_opaque(turn: Turn, ctx: RenderContext) -> Turn:
         return turn
     tally = _Tally(ctx)
     blocks = unless_same(tuple([_readable_block(block, turn, tally) for block in turn.blocks]), turn.blocks)
-    tally.tell()
+    tally.report_all()
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
 
 
@@ -132,29 +132,33 @@ def _strip_turn(turn: Turn, ctx: RenderContext, tally: _Tally) -> Turn:
     blocks = unless_same(tuple(block for block in stripped if block is not None), turn.blocks)
     if blocks is turn.blocks:
         return turn
-    has_lost_thinking = _thoughts(blocks) < _thoughts(turn.blocks)
-    return replace(turn, blocks=parted(blocks, ctx) if has_lost_thinking else blocks)
+    has_lost_thinking = _count_thinking(blocks) < _count_thinking(turn.blocks)
+    return replace(turn, blocks=forget_item_ids(blocks, ctx) if has_lost_thinking else blocks)
 
 
-def _thoughts(blocks: tuple[Block, ...]) -> int:
+def _count_thinking(blocks: tuple[Block, ...]) -> int:
     return sum(isinstance(block, Thinking) for block in blocks)
 
 
 def _strip_block(block: Block, turn: Turn, is_own: bool, ctx: RenderContext, tally: _Tally) -> Block | None:
     if isinstance(block, Text | Media):
-        return _unsigned(block, turn, tally) if isinstance(block, Text) and block.signature and not is_own else block
+        return (
+            _without_signature(block, turn, tally)
+            if isinstance(block, Text) and block.signature and not is_own
+            else block
+        )
     if isinstance(block, ToolCall):
-        return _unsigned(block, turn, tally) if block.signature and not is_own else block
+        return _without_signature(block, turn, tally) if block.signature and not is_own else block
     if isinstance(block, ToolResult):
         return _strip_result(block, turn, ctx, tally)
     if isinstance(block, Thinking):
         return block if is_own else _strip_thinking(block, turn, ctx, tally)
     if block.protocol == ctx.profile.protocol and (is_own or ctx.is_native or isinstance(block, Opaque)):
         return block
-    return _as_text(block, turn, tally)
+    return _text_of_foreign_block(block, turn, tally)
 
 
-def _unsigned(block: Any, turn: Turn, tally: _Tally) -> Any:
+def _without_signature(block: Any, turn: Turn, tally: _Tally) -> Any:
     tally.add(_SIGNATURE, turn)
     return replace(block, signature=None)
 
@@ -172,29 +176,29 @@ def _strip_thinking(block: Thinking, turn: Turn, ctx: RenderContext, tally: _Tal
 def _strip_result(result: ToolResult, turn: Turn, ctx: RenderContext, tally: _Tally) -> ToolResult:
     if not isinstance(result.content, tuple):
         return result
-    parts = unless_same(tuple(_kept_parts(result.content, turn, ctx, tally)), result.content)
+    parts = unless_same(tuple(_strip_parts(result.content, turn, ctx, tally)), result.content)
     return result if parts is result.content else replace(result, content=parts)
 
 
-def _kept_parts(
+def _strip_parts(
     parts: Iterable[Text | Media | Opaque], turn: Turn, ctx: RenderContext, tally: _Tally
 ) -> Iterable[Text | Media | Opaque]:
     for part in parts:
         if isinstance(part, Opaque) and part.protocol != ctx.profile.protocol:
-            text = _as_text(part, turn, tally)
+            text = _text_of_foreign_block(part, turn, tally)
             if text is not None:
                 yield text
         else:
             yield part
 
 
-def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
+def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
     """What another provider's own block says, in words."""
     if isinstance(block, ServerTool):
         tally.add(f"converted: a block of {block.protocol}'s own tools became text", turn)
-        said = msgspec.json.encode(_readable(block.value)).decode()
-        return Text(f"[{block.name or 'server tool'} {block.phase}] {said}")
-    text = "\n".join(_words(block.value))
+        encoded = msgspec.json.encode(_without_ciphers(block.value)).decode()
+        return Text(f"[{block.name or 'server tool'} {block.phase}] {encoded}")
+    text = "\n".join(_texts_in(block.value))
     if text:
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
         return Text(text)
@@ -203,23 +207,23 @@ def _as_text(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | No
     return None
 
 
-def _words(value: Any) -> Iterable[str]:
+def _texts_in(value: Any) -> Iterable[str]:
     """What a value says in words, at whatever depth."""
     if isinstance(value, list):
         for inner in value:
-            yield from _words(inner)
+            yield from _texts_in(inner)
     elif isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, dict | list):
-                yield from _words(inner)
+                yield from _texts_in(inner)
             elif isinstance(inner, str) and inner and key in _TEXT_FIELDS:
                 yield inner
 
 
-def _readable(value: Any) -> Any:
+def _without_ciphers(value: Any) -> Any:
     """A block without what nobody but its issuer can read."""
     if isinstance(value, dict):
-        return {key: _readable(inner) for key, inner in value.items() if key not in _ENCRYPTED}
+        return {key: _without_ciphers(inner) for key, inner in value.items() if key not in _ENCRYPTED}
     if isinstance(value, list):
-        return [_readable(inner) for inner in value]
+        return [_without_ciphers(inner) for inner in value]
     return value

@@ -49,25 +49,25 @@ _ENDINGS: Final = {
 
 def fit_media(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every medium where the target accepts it, and under a name that it accepts."""
-    return name_documents(_placed(turns, ctx), ctx)
+    return name_documents(_fit_all(turns, ctx), ctx)
 
 
-def _placed(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
+def _fit_all(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     if Media not in ctx.facts(turns).kinds:
         return turns
-    placed: list[Turn] = []
+    fitted_turns: list[Turn] = []
     waiting: list[Media] = []
     for turn in turns:
         if waiting and not turn.results:
-            placed.append(_shown(waiting, placed[-1]))
+            fitted_turns.append(_media_turn(waiting, fitted_turns[-1]))
             waiting = []
-        placed.append(_fit_turn(turn, waiting, ctx))
+        fitted_turns.append(_fit_turn(turn, waiting, ctx))
     if waiting:
-        placed.append(_shown(waiting, placed[-1]))
-    return unless_same(tuple(placed), turns)
+        fitted_turns.append(_media_turn(waiting, fitted_turns[-1]))
+    return unless_same(tuple(fitted_turns), turns)
 
 
-def _shown(media: Sequence[Media], near: Turn) -> Turn:
+def _media_turn(media: Sequence[Media], near: Turn) -> Turn:
     """A user turn for what moved out of results."""
     return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
 
@@ -77,7 +77,7 @@ def _fit_turn(turn: Turn, moved: list[Media], ctx: RenderContext) -> Turn:
     blocks: list[Block] = []
     for block in turn.blocks:
         if isinstance(block, Media):
-            blocks.append(_fit(block, accepted, turn, ctx))
+            blocks.append(_fit_medium(block, accepted, turn, ctx))
         elif isinstance(block, ToolResult) and isinstance(block.content, tuple):
             blocks.append(_fit_result(block, block.content, moved, turn, ctx))
         else:
@@ -96,24 +96,24 @@ def kind_of(media: Media) -> str:
     return "document" if media.media_type.startswith(_DOCUMENTS) else "file"
 
 
-def _kind_seen(media: Media, ctx: RenderContext) -> str:
+def _kind_for_target(media: Media, ctx: RenderContext) -> str:
     """What the target takes a medium for: Gemini goes by the type alone."""
     by_type = ctx.profile.protocol == "gemini" and not ctx.is_native
-    return "file" if by_type and not (media.media_type or _type_found(media)) else kind_of(media)
+    return "file" if by_type and not (media.media_type or _guess_type(media)) else kind_of(media)
 
 
-def _fit(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderContext) -> Media | Text:
+def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderContext) -> Media | Text:
     """The medium as the target takes it, or a line of text."""
     kind = kind_of(media)
     if _is_out_of_reach(media, turn, ctx):
         reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
-    elif media.data is None and media.url is not None and not _may_be_fetched(media.url, ctx):
+    elif media.data is None and media.url is not None and not _takes_url(media.url, ctx):
         reason = f"the {kind} is given by an address, which is not accepted {ctx.rule('turns.media_sources')}"
-    elif fault := _fault_of(media, ctx):
+    elif fault := _fault_for_target(media, ctx):
         reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
-        fitted = _typed(media if media.kind in accepted else replace(media, kind=kind), ctx)
-        return fitted if fitted.extra is None else _with_detail(fitted, fitted.extra, ctx.profile.protocol)
+        fitted = _with_type(media if media.kind in accepted else replace(media, kind=kind), ctx)
+        return fitted if fitted.extra is None else _carry_detail(fitted, fitted.extra, ctx.profile.protocol)
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {ctx.rule(key)}"
@@ -123,17 +123,17 @@ def _fit(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderContext) 
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
 
-def _may_be_fetched(url: str, ctx: RenderContext) -> bool:
+def _takes_url(url: str, ctx: RenderContext) -> bool:
     """Whether the target takes a medium by this address."""
     sources = ctx.profile.turns.media_sources
     in_store = url.partition(":")[0].lower() in _STORES.get(ctx.profile.protocol, ())
     return "url" in sources or (in_store and "store" in sources)
 
 
-def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
+def _carry_detail(media: Media, extra: Extra, protocol: str) -> Media:
     """An image with how closely to look at it, in the place that the target has for that."""
-    place = _DETAILS.get(protocol)
-    if place is None or protocol in extra or media.kind != "image":
+    detail_field = _DETAILS.get(protocol)
+    if detail_field is None or protocol in extra or media.kind != "image":
         return media
     for source, fields in extra.items():
         held = fields.get(_DETAILS[source]) if _DETAILS.get(source) else fields if source in _DETAILS else None
@@ -141,25 +141,25 @@ def _with_detail(media: Media, extra: Extra, protocol: str) -> Media:
         if held and detail in ("low", "high"):
             rest = {field: value for field, value in held.items() if field != "detail"}
             left = {**fields, _DETAILS[source]: rest} if _DETAILS[source] else rest
-            own = {place: {"detail": detail}} if place else {"detail": detail}
+            own = {detail_field: {"detail": detail}} if detail_field else {"detail": detail}
             return replace(media, extra={**extra, source: left, protocol: own})
     return media
 
 
-def _fault_of(media: Media, ctx: RenderContext) -> str:
+def _fault_for_target(media: Media, ctx: RenderContext) -> str:
     """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
     protocol = ctx.profile.protocol
     if ctx.is_native:
         refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)
         return media_faults.fault_of(media) if refused else ""
     fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *_STORES.get(protocol, ())))
-    if fault or media.data is None or media_faults.has_type(media) or _type_found(media):
+    if fault or media.data is None or media_faults.has_type(media) or _guess_type(media):
         return fault
     needs_none = protocol == "ollama" or (media.kind == "file" and protocol.startswith("openai"))
     return "" if needs_none else "its type is not known"
 
 
-def _type_found(media: Media) -> str:
+def _guess_type(media: Media) -> str:
     """The type by the first bytes or the name; empty where they do not tell."""
     if media.data is not None:
         return media_faults.type_by_start(media.data)
@@ -167,7 +167,7 @@ def _type_found(media: Media) -> str:
     return _ENDINGS.get(ending, "")
 
 
-def _typed(media: Media, ctx: RenderContext) -> Media:
+def _with_type(media: Media, ctx: RenderContext) -> Media:
     """The medium with its type, which some protocols do not say and others demand."""
     if ctx.is_native and (media.data is None or media_faults.is_base64(media.data)):
         standard = media
@@ -180,7 +180,7 @@ def _typed(media: Media, ctx: RenderContext) -> Media:
         media = standard
     if media.media_type if ctx.is_native or media.data is None else media_faults.has_type(media):
         return media
-    found = "" if ctx.is_native and media.data is None else _type_found(media)
+    found = "" if ctx.is_native and media.data is None else _guess_type(media)
     if not found:
         return media
     ctx.report("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
@@ -203,11 +203,11 @@ def _fit_result(
         if not isinstance(part, Media):
             parts.append(part)
             continue
-        kind = _kind_seen(part, ctx)
+        kind = _kind_for_target(part, ctx)
         if kind in results.media and (results.error_media or not result.is_error):
-            parts.append(_fit(part, results.media, turn, ctx))
+            parts.append(_fit_medium(part, results.media, turn, ctx))
             continue
-        fitted = _fit(part, ctx.profile.turns.media, turn, ctx)
+        fitted = _fit_medium(part, ctx.profile.turns.media, turn, ctx)
         if isinstance(fitted, Text):
             parts.append(fitted)
             continue

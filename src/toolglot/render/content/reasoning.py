@@ -42,35 +42,35 @@ def drop_trailing_thinking(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple
     rules = ctx.profile.reasoning
     if (rules.may_end_turn and not rules.before_calls) or Thinking not in ctx.facts(turns).kinds:
         return turns
-    return unless_same(tuple([_without_late_thinking(turn, ctx) for turn in turns]), turns)
+    return unless_same(tuple([_drop_late_thinking(turn, ctx) for turn in turns]), turns)
 
 
 def add_required_thinking(
     turns: tuple[Turn, ...], options: Options, ctx: RenderContext
 ) -> tuple[tuple[Turn, ...], Options]:
     """The turns with the thinking that the target demands, and whether it may think at all."""
-    options = _switched_off(turns, options, ctx)
-    turns = _without_final(turns, options, ctx)
+    options = _switch_off_thinking(turns, options, ctx)
+    turns = _drop_from_prefill(turns, options, ctx)
     if ctx.profile.reasoning.placeholder is None or not is_thinking(options, ctx):
         return turns, options
-    start = _first_demanded(turns, ctx) if ctx.is_native else 0
-    filled = [_with_stand_in(turn, ctx) if place >= start else turn for place, turn in enumerate(turns)]
+    start = _first_required(turns, ctx) if ctx.is_native else 0
+    filled = [_add_placeholder(turn, ctx) if index >= start else turn for index, turn in enumerate(turns)]
     return unless_same(tuple(filled), turns), options
 
 
-def _first_demanded(turns: tuple[Turn, ...], ctx: RenderContext) -> int:
+def _first_required(turns: tuple[Turn, ...], ctx: RenderContext) -> int:
     """The position of the first turn that may lack what is asked for: the first that calls (D5), or where calls are
     signed, the first after the last words of the user."""
     if ctx.profile.reasoning.placeholder_on == "first_call":
-        return max((place + 1 for place, turn in enumerate(turns) if _is_prompt(turn)), default=0)
-    return next((place for place, turn in enumerate(turns) if turn.calls), len(turns))
+        return max((index + 1 for index, turn in enumerate(turns) if _is_prompt(turn)), default=0)
+    return next((index for index, turn in enumerate(turns) if turn.calls), len(turns))
 
 
 def _is_prompt(turn: Turn) -> bool:
     return turn.role == "user" and any(isinstance(block, Text | Media) for block in turn.blocks)
 
 
-def _without_final(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[Turn, ...]:
+def _drop_from_prefill(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns without thinking in the start of an answer, where a model that does not think refuses it (D4)."""
     last = turns[-1]
     if last.role != "assistant" or not ctx.profile.reasoning.leading or is_thinking(options, ctx):
@@ -85,16 +85,20 @@ def _without_final(turns: tuple[Turn, ...], options: Options, ctx: RenderContext
 def _fit_turn(turn: Turn, ctx: RenderContext) -> Turn:
     if not any(isinstance(block, Thinking) for block in turn.blocks):
         return turn
-    given = tuple([_with_own_id(block, turn, ctx) if isinstance(block, Thinking) else block for block in turn.blocks])
-    blocks = tuple(block for block in given if not isinstance(block, Thinking) or _is_accepted(block, turn, ctx))
+    known = tuple(
+        [_drop_foreign_id(block, turn, ctx) if isinstance(block, Thinking) else block for block in turn.blocks]
+    )
+    blocks = tuple(block for block in known if not isinstance(block, Thinking) or _is_accepted(block, turn, ctx))
     if len(blocks) < len(turn.blocks):
-        blocks = parted(blocks, ctx)
-    unmarked = tuple([_unmarked(block, turn, ctx) if isinstance(block, Thinking) else block for block in blocks])
+        blocks = forget_item_ids(blocks, ctx)
+    unmarked = tuple(
+        [_drop_cache_marker(block, turn, ctx) if isinstance(block, Thinking) else block for block in blocks]
+    )
     blocks = unless_same(unmarked, turn.blocks)
     return turn if blocks is turn.blocks else replace(turn, blocks=blocks)
 
 
-def _with_own_id(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
+def _drop_foreign_id(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     """Thinking without an id that no item of thinking has."""
     if not ctx.profile.ids.item_id_prefix or block.id is None or block.id.startswith(_ITEM_IDS):
         return block
@@ -103,7 +107,7 @@ def _with_own_id(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     return replace(block, id=None)
 
 
-def _unmarked(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
+def _drop_cache_marker(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     """Thinking without a cache marker, which other blocks may carry and thinking may not (D11)."""
     fields = (block.extra or {}).get(ctx.profile.protocol, {})
     if CACHE_MARKER not in fields:
@@ -113,15 +117,15 @@ def _unmarked(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     return replace(block, extra={**(block.extra or {}), ctx.profile.protocol: kept} if kept else None)
 
 
-def parted(blocks: tuple[Block, ...], ctx: RenderContext) -> tuple[Block, ...]:
+def forget_item_ids(blocks: tuple[Block, ...], ctx: RenderContext) -> tuple[Block, ...]:
     """The blocks of a turn that lost thinking, as if made elsewhere: an item that is known by its id at the provider
     is refused without the thinking that went before it (D9)."""
     if not ctx.profile.reasoning.grouped:
         return blocks
-    return tuple([_made_elsewhere(block, ctx) if isinstance(block, Text | ToolCall) else block for block in blocks])
+    return tuple([_forget_item_id(block, ctx) if isinstance(block, Text | ToolCall) else block for block in blocks])
 
 
-def _made_elsewhere(block: Text | ToolCall, ctx: RenderContext) -> Text | ToolCall:
+def _forget_item_id(block: Text | ToolCall, ctx: RenderContext) -> Text | ToolCall:
     """A block without the fields of the target's protocol, among which its id is."""
     kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != ctx.profile.protocol}
     return replace(block, extra=kept or None)
@@ -149,14 +153,14 @@ def _is_signed(block: Thinking, ctx: RenderContext) -> bool:
     return bool(block.signature) or (block.redacted is not None and not block.text)
 
 
-def _without_late_thinking(turn: Turn, ctx: RenderContext) -> Turn:
+def _drop_late_thinking(turn: Turn, ctx: RenderContext) -> Turn:
     rules = ctx.profile.reasoning
-    calls = [place for place, block in enumerate(turn.blocks) if isinstance(block, ToolCall)]
+    calls = [index for index, block in enumerate(turn.blocks) if isinstance(block, ToolCall)]
     last = calls[-1] if calls and rules.before_calls else len(turn.blocks)
     end = len(turn.blocks)
     while end and isinstance(turn.blocks[end - 1], Thinking) and not rules.may_end_turn:
         end -= 1
-    kept = [block for place, block in enumerate(turn.blocks[:end]) if place < last or not isinstance(block, Thinking)]
+    kept = [block for index, block in enumerate(turn.blocks[:end]) if index < last or not isinstance(block, Thinking)]
     if len(kept) == len(turn.blocks):
         return turn
     rule = ctx.rule("reasoning.may_end_turn" if end < len(turn.blocks) else "reasoning.before_calls")
@@ -164,7 +168,7 @@ def _without_late_thinking(turn: Turn, ctx: RenderContext) -> Turn:
     return replace(turn, blocks=tuple(kept))
 
 
-def _switched_off(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> Options:
+def _switch_off_thinking(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> Options:
     """Thinking off for this request, where an open tool loop lost the thinking that it must start with (D1)."""
     rules = ctx.profile.reasoning
     mode = _mode(options) or rules.default
@@ -178,13 +182,13 @@ def _switched_off(turns: tuple[Turn, ...], options: Options, ctx: RenderContext)
     return replace(options, reasoning=Reasoning("off") if "off" in rules.modes else None)
 
 
-def _with_stand_in(turn: Turn, ctx: RenderContext) -> Turn:
+def _add_placeholder(turn: Turn, ctx: RenderContext) -> Turn:
     """A turn with what must stand for lost thinking (D5, D7, D8)."""
     rules = ctx.profile.reasoning
     if rules.placeholder is None or turn.role != "assistant":
         return turn
     if rules.placeholder_on == "first_call":
-        return _with_signed_call(turn, rules.placeholder, ctx)
+        return _sign_first_call(turn, rules.placeholder, ctx)
     needs = rules.placeholder_on == "assistant" or (rules.placeholder_on == "calls" and turn.calls)
     if not needs or any(isinstance(block, Thinking) and block.text for block in turn.blocks):
         return turn
@@ -192,7 +196,7 @@ def _with_stand_in(turn: Turn, ctx: RenderContext) -> Turn:
     return replace(turn, blocks=(Thinking(rules.placeholder), *turn.blocks))
 
 
-def _with_signed_call(turn: Turn, placeholder: str, ctx: RenderContext) -> Turn:
+def _sign_first_call(turn: Turn, placeholder: str, ctx: RenderContext) -> Turn:
     for position, block in enumerate(turn.blocks):
         if isinstance(block, ToolCall):
             if block.signature is not None:

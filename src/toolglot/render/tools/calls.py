@@ -43,19 +43,19 @@ def emit_calls(
 ) -> Iterable[Turn]:
     """The turns as they are sent, one by one as they are asked for."""
     if plain is not None and table.is_plain and ctx.profile.ids.written:
-        if _stay(plain, projection, ctx):
+        if _all_ids_stay(plain, projection, ctx):
             ctx.has_errors = any(result.is_error for result in plain.results)
             return turns
-        swapped = _swapped(plain, projection, ctx)
+        swapped = _swap_prefixes(plain, projection, ctx)
         if swapped is not None:
-            ctx.has_new_ids = any(id != given for given, id in swapped.items())
+            ctx.has_new_ids = any(id != native_id for native_id, id in swapped.items())
             swapper = _Swapper(swapped, OmittedIds(turns, ctx), ctx)
-            return map(partial(_emitted, swapper.call, swapper.result), turns)
+            return map(partial(_emit_turn, swapper.call, swapper.result), turns)
     emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
-    return map(partial(_emitted, emitter.call, emitter.result), turns)
+    return map(partial(_emit_turn, emitter.call, emitter.result), turns)
 
 
-def _stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
+def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
     """Whether every name and every id of ready turns is sent as it is."""
     rule = ctx.profile.results.name
     named = [result for result in plain.results if result.name]
@@ -64,19 +64,19 @@ def _stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool
     return projection.adopt(plain.call_ids)
 
 
-def _swapped(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
+def _swap_prefixes(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
     """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
     if len(plain.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
         return None
     return None if any(result.name for result in plain.results) else projection.swap(plain.call_ids)
 
 
-def _emitted(
+def _emit_turn(
     emitted_call: Callable[[ToolCall], ToolCall], emitted_result: Callable[[ToolResult], ToolResult], turn: Turn
 ) -> Turn:
     """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
     changed: list[Block] | None = None
-    for place, block in enumerate(turn.blocks):
+    for index, block in enumerate(turn.blocks):
         if type(block) is ToolCall:
             new: Block = emitted_call(block)
         elif type(block) is ToolResult:
@@ -85,7 +85,7 @@ def _emitted(
             continue
         if new is not block:
             changed = list(turn.blocks) if changed is None else changed
-            changed[place] = new
+            changed[index] = new
     return turn if changed is None else replace(turn, blocks=tuple(changed))
 
 
@@ -140,7 +140,7 @@ class _Emitter:
             native = block.metadata.raw_id if block.metadata is not None else block.id
             self._ctx.has_new_ids = bool(native) and id != native
         plain = emitted.arguments is not None and emitted.raw_input is None
-        call = emitted if plain else self._with_object(emitted)
+        call = emitted if plain else self._with_argument_object(emitted)
         return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
 
     def result(self, block: ToolResult) -> ToolResult:
@@ -168,12 +168,12 @@ class _Emitter:
             reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
             self._ctx.report("replaced", reason, "projection", call_ids=(call.id,), gravity="housekeeping")
 
-    def _with_object(self, call: ToolCall) -> ToolCall:
+    def _with_argument_object(self, call: ToolCall) -> ToolCall:
         """A call whose arguments are an object, also where the model wrote none."""
         if call.type != "function":
             return call
         if call.arguments is not None:
-            return self._with_own_text(call)
+            return self._with_written_arguments(call)
         if not self._ctx.profile.calls.arguments_object_only:
             return call
         written = call.raw_input or ""
@@ -185,10 +185,10 @@ class _Emitter:
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
-    def _with_own_text(self, call: ToolCall) -> ToolCall:
+    def _with_written_arguments(self, call: ToolCall) -> ToolCall:
         """A call whose object is known; what the model wrote goes home, unless that would be refused."""
         if self._ctx.is_native:
-            reason = self._refused(call.raw_input or "")
+            reason = self._refusal_of(call.raw_input or "")
             if not reason:
                 return call
             self._ctx.report(
@@ -207,18 +207,18 @@ class _Emitter:
             reason = "arguments were JSON in a string; they are sent as the object that they mean"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,))
         elif _HALF_PAIR.search(text) is not None or text.count('"') != compact(call.arguments or {}).count('"'):
-            reason = _lost_in_reading(text)
+            reason = _lost_in_parsing(text)
             if reason:
                 self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="loss")
 
-    def _refused(self, text: str) -> str:
+    def _refusal_of(self, text: str) -> str:
         """Why the text of arguments is refused although it means an object; empty: it is not."""
         if self._ctx.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
             return "arguments that are no JSON object are refused"
         return "arguments with half a character are refused" if _HALF_PAIR.search(text) is not None else ""
 
 
-def _lost_in_reading(text: str) -> str:
+def _lost_in_parsing(text: str) -> str:
     """What the text of arguments says that the object read from it does not."""
     if _HALF_PAIR.search(text) is not None:
         return "half a character in arguments became U+FFFD"

@@ -37,17 +37,17 @@ def fit_choice(
     choice = conversation.options.tool_choice
     if choice is None:
         return None, tools
-    fitted, left = _fitted(choice, conversation, tools, ctx)
+    fitted, left = _fit(choice, conversation, tools, ctx)
     if choice.extra is not None and (fitted is None or fitted.extra is None):
         ctx.report_fields(choice.extra, "the tool choice as it is here")
     return fitted, left
 
 
-def _fitted(
+def _fit(
     choice: ToolChoice, conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     _report_unknown(choice, ctx)
-    choice = _with_known_names(_with_parallel(choice, ctx), tools, ctx)
+    choice = _drop_unknown_names(_fit_parallel(choice, ctx), tools, ctx)
     if not tools and (ctx.profile.choice.needs_tools or choice.names):
         is_moot = choice.mode in ("auto", "none")
         ctx.report(
@@ -64,11 +64,11 @@ def _fitted(
     if choice.mode in accepted and (choice.mode != "required" or not choice.names or "allowed" in rules.modes):
         return choice, tools
     if choice.mode == "none":
-        return _without_tools(conversation, tools, ctx)
+        return _forbid_tools(conversation, tools, ctx)
     return _nearest(choice, tools, accepted, ctx)
 
 
-def _with_known_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: RenderContext) -> ToolChoice:
+def _drop_unknown_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: RenderContext) -> ToolChoice:
     """A choice among tools that are there."""
     if not choice.names:
         return choice
@@ -95,7 +95,7 @@ def _report_unknown(choice: ToolChoice, ctx: RenderContext) -> None:
             )
 
 
-def _with_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
+def _fit_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
     rules = ctx.profile.choice
     if choice.parallel is None:
         return choice
@@ -113,7 +113,7 @@ def _with_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
     return replace(choice, parallel=None)
 
 
-def _without_tools(
+def _forbid_tools(
     conversation: Conversation, tools: Sequence[EmittedTool], ctx: RenderContext
 ) -> tuple[ToolChoice | None, Sequence[EmittedTool]]:
     """`none` for a target that has no such mode: no tools at all, unless the history needs them declared."""
@@ -136,14 +136,14 @@ def _nearest(
         wanted = frozenset(choice.names)
         tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
     kept = " of the tools that it names alone" if choice.names else ""
-    said = f"{mode!r}{kept}" if mode is not None else "nothing"
+    replacement = f"{mode!r}{kept}" if mode is not None else "nothing"
     rule = "choice.while_thinking" if choice.mode in ctx.profile.choice.modes else "choice.modes"
     is_kept = mode == "required" or choice.mode == "allowed"
     asked = repr(choice.mode) if choice.mode != "required" or not choice.names else "a call of one of several tools"
     rule = "choice.modes" if mode == choice.mode else rule
     ctx.report(
         "converted",
-        f"{asked} is refused {ctx.rule(rule)}; asked for {said}",
+        f"{asked} is refused {ctx.rule(rule)}; asked for {replacement}",
         path="$.tool_choice",
         gravity="change" if is_kept else "loss",
     )

@@ -31,20 +31,20 @@ def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedToo
             hint=f"send the request to the target {ctx.profile.tools.protocol!r}",
         )
     runnable = _runnable(conversation.tools, conversation.options.tool_choice, ctx)
-    tools = _within_limit(_once(runnable, ctx), conversation, ctx)
+    tools = _drop_beyond_limit(_drop_repeated(runnable, ctx), conversation, ctx)
     tools += _stubs(tools, conversation, ctx)
     if ctx.profile.tools.namespaces:
-        tools = _grouped(tools)
+        tools = _group_namespaces(tools)
     return fit_forms(tools, ctx, output_cost(conversation.options.output, ctx))
 
 
-def _grouped(tools: list[ToolSpec]) -> list[ToolSpec]:
+def _group_namespaces(tools: list[ToolSpec]) -> list[ToolSpec]:
     """The tools of one namespace side by side, where its first one stands: a namespace is declared once."""
-    places: dict[object, int] = {}
-    for place, tool in enumerate(tools):
-        places.setdefault(tool.namespace or place, place)
-    keyed = [(places[tool.namespace or place], place) for place, tool in enumerate(tools)]
-    return [tools[place] for _, place in sorted(keyed)]
+    first_positions: dict[object, int] = {}
+    for position, tool in enumerate(tools):
+        first_positions.setdefault(tool.namespace or position, position)
+    keyed = [(first_positions[tool.namespace or position], position) for position, tool in enumerate(tools)]
+    return [tools[position] for _, position in sorted(keyed)]
 
 
 def _stubs(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
@@ -106,7 +106,7 @@ def _is_run_by(tool: ToolSpec, ctx: RenderContext) -> bool:
     return ctx.is_native or any(tool.type.startswith(known.removesuffix("*")) for known in ctx.profile.tools.server)
 
 
-def _once(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
+def _drop_repeated(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
     """The tools without those whose name another has already (E5)."""
     if not ctx.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
         return tools
@@ -123,12 +123,12 @@ def _once(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
         kept.append(tool)
     if not again:
         return tools
-    reason = f"a name may stand for one tool {ctx.rule('names.unique')}; the first stays of {_listed(tuple(again))}"
+    reason = f"a name may stand for one tool {ctx.rule('names.unique')}; the first stays of {_list_names(tuple(again))}"
     ctx.report("dropped", reason, "canonical", path="$.tools")
     return kept
 
 
-def _within_limit(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
+def _drop_beyond_limit(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
     limit = ctx.profile.tools.max_count
     if limit is None or len(tools) <= limit:
         return tools
@@ -140,7 +140,7 @@ def _within_limit(tools: list[ToolSpec], conversation: Conversation, ctx: Render
     ctx.report(
         "dropped",
         f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {ctx.rule('tools.max_count')}; "
-        f"left out: {_listed(chosen.dropped)}",
+        f"left out: {_list_names(chosen.dropped)}",
         path="$.tools",
     )
     for tool in tools:
@@ -149,6 +149,6 @@ def _within_limit(tools: list[ToolSpec], conversation: Conversation, ctx: Render
     return [tool for tool in tools if tool.name in kept][:limit]
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def _list_names(names: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(name[:40] for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -37,22 +37,22 @@ class OmittedIds:
         self._own_ids: dict[str, str] = {}
         """The ids of results whose calls have none."""
         if ctx.is_native and ctx.profile.ids.written and not ctx.profile.ids.required:
-            self._look_at(turns)
+            self._collect(turns)
 
     def call(self, call: ToolCall, key: str) -> ToolCall:
         """A call, known here by the key, as it is to be written."""
-        return self._marked(call, self._mark_of(is_hidden=key in self._calls))
+        return self._with_marks(call, self._mark_of(is_omitted=key in self._calls))
 
     def result(self, result: ToolResult, key: str) -> ToolResult:
-        return self._marked(result, self._mark_of(is_hidden=key in self._results), self._own_ids.get(key))
+        return self._with_marks(result, self._mark_of(is_omitted=key in self._results), self._own_ids.get(key))
 
     def has_call(self, key: str) -> bool:
         return self._mark == REFUSED or key in self._calls
 
-    def _mark_of(self, *, is_hidden: bool) -> str | None:
-        return self._mark if is_hidden or self._mark == REFUSED else None
+    def _mark_of(self, *, is_omitted: bool) -> str | None:
+        return self._mark if is_omitted or self._mark == REFUSED else None
 
-    def _marked(self, block: Carrier, mark: str | None, own_id: str | None = None) -> Carrier:
+    def _with_marks(self, block: Carrier, mark: str | None, own_id: str | None = None) -> Carrier:
         if block.extra is None and mark is None and own_id is None:
             return block  # as nearly all
         extra = block.extra or {}
@@ -65,46 +65,46 @@ class OmittedIds:
 
     # --- as the client wrote it -----------------------------------------------------------------
 
-    def _look_at(self, turns: Iterable[Turn]) -> None:
+    def _collect(self, turns: Iterable[Turn]) -> None:
         calls: Sequence[ToolCall] = ()
         results: list[ToolResult] = []
         for turn in turns:
             if turn.calls:
-                self._hide(calls, results)
+                self._omit(calls, results)
                 calls, results = turn.calls, []
             results += turn.results
-        self._hide(calls, results)
+        self._omit(calls, results)
 
-    def _hide(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+    def _omit(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
         """Leave out the ids that an exchange did not have, if it is understood without them."""
-        nameless = {call.id for call in calls if self._has_none(call, call.id)}
-        hidden = {result.call_id for result in results if self._is_left_out(result, nameless)}
-        own = {result.call_id: id for result in results if (id := self._id_of_its_own(result, nameless, hidden))}
-        unnamed = hidden | own.keys()
-        if (nameless or hidden) and nameless <= unnamed and self._is_clear(calls, results, unnamed):
+        nameless = {call.id for call in calls if self._has_no_id(call, call.id)}
+        omitted = {result.call_id for result in results if self._is_omitted(result, nameless)}
+        own = {result.call_id: id for result in results if (id := self._own_id_of(result, nameless, omitted))}
+        unnamed = omitted | own.keys()
+        if (nameless or omitted) and nameless <= unnamed and self._is_clear(calls, results, unnamed):
             self._calls |= nameless
-            self._results |= hidden
+            self._results |= omitted
             self._own_ids |= own
 
-    def _id_of_its_own(self, result: ToolResult, nameless: set[str], hidden: set[str]) -> str | None:
+    def _own_id_of(self, result: ToolResult, nameless: set[str], omitted: set[str]) -> str | None:
         """The id of a result that names no call, since its call has none."""
-        if result.call_id not in nameless or result.call_id in hidden or result.metadata is None:
+        if result.call_id not in nameless or result.call_id in omitted or result.metadata is None:
             return None
         return result.metadata.raw_id
 
-    def _has_none(self, block: ToolCall | ToolResult, id: str) -> bool:
+    def _has_no_id(self, block: ToolCall | ToolResult, id: str) -> bool:
         if (block.extra or {}).get(self._protocol, {}).get(NO_ID) is not None:
             return True
         native = block.metadata.raw_id if block.metadata is not None else id
         return not native
 
-    def _is_left_out(self, result: ToolResult, nameless: set[str]) -> bool:
+    def _is_omitted(self, result: ToolResult, nameless: set[str]) -> bool:
         """Whether a result has no id. One that nobody wrote has what its call has."""
         if result.metadata is None and result.synthetic is not None:
             return result.call_id in nameless
-        return self._has_none(result, result.call_id)
+        return self._has_no_id(result, result.call_id)
 
-    def _is_clear(self, calls: Sequence[ToolCall], results: Sequence[ToolResult], hidden: set[str]) -> bool:
+    def _is_clear(self, calls: Sequence[ToolCall], results: Sequence[ToolResult], omitted: set[str]) -> bool:
         """Whether the results without an id are those of the first open calls of their names."""
         names = {call.id: call.name for call in calls}
         in_order = deque(names)
@@ -113,7 +113,7 @@ class OmittedIds:
             by_name.setdefault(name, deque()).append(id)
         answered: set[str] = set()
         for result in results:
-            if result.call_id in hidden:
+            if result.call_id in omitted:
                 is_named = self._are_named or result.name != ""
                 waiting = by_name[names[result.call_id]] if is_named else in_order
                 while waiting[0] in answered:

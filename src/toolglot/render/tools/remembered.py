@@ -48,7 +48,7 @@ def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ct
     if plain is None or not tools or _depends_on_more(conversation, ctx):
         return None
     if type(tools) is not RememberedTools:
-        return _taken_before(tools, plain, ctx) if ctx.is_native else None
+        return _recall_taken(tools, plain, ctx) if ctx.is_native else None
     known: FittedTools | None = tools.made.get(_key(ctx))
     if known is None or known.of[0] is not ctx.profile or known.of[1] is not ctx.policy:
         return None
@@ -63,7 +63,7 @@ def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
     )
 
 
-def _taken_before(tools: tuple[ToolSpec, ...], plain: PlainTurns, ctx: RenderContext) -> FittedTools | None:
+def _recall_taken(tools: tuple[ToolSpec, ...], plain: PlainTurns, ctx: RenderContext) -> FittedTools | None:
     declared = _taken.get((written_tools(tools), ctx.profile, ctx.policy, ctx.source))
     used = plain.used()
     if declared is None or not declared.issuperset(used):

@@ -105,7 +105,7 @@ def _forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost) -> tuple[_For
     written = written_tools(tools)
     if written is None:
         _refuse_unwritable(tools)
-        return _made_forms(tools, ctx.profile, ctx.policy, ctx.source, spent)
+        return _make_forms(tools, ctx.profile, ctx.policy, ctx.source, spent)
     return _remembered(written, ctx.profile, ctx.policy, ctx.source, spent)
 
 
@@ -130,10 +130,10 @@ def _refuse_unwritable(tools: list[ToolSpec]) -> None:
 def _remembered(
     tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
-    return _made_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source, spent)
+    return _make_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source, spent)
 
 
-def _made_forms(
+def _make_forms(
     tools: Sequence[ToolSpec], profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
     forms = tuple(_form(tool, RenderContext(profile, policy, source)) for tool in tools)
@@ -180,7 +180,7 @@ def _within_strict_limits(
 def _form(tool: ToolSpec, ctx: RenderContext) -> _Form:
     if tool.issuer is not None or (tool.type == "custom" and ctx.profile.tools.custom):
         return _AS_IT_IS
-    emitted, checked_by = _fitted(tool, ctx)
+    emitted, checked_by = _fit_form(tool, ctx)
     if emitted is tool and checked_by is tool.parameters and not ctx.entries:
         return _AS_IT_IS
     changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
@@ -193,12 +193,12 @@ def _form(tool: ToolSpec, ctx: RenderContext) -> _Form:
     )
 
 
-def _fitted(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
+def _fit_form(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
     """The tool as the target is to be told of it, and what its arguments are checked against."""
     if tool.type == "custom":
-        return _described(_lowered(_as_function(tool, ctx), ctx), ctx), None
+        return _describe(_lower_schema(_as_function(tool, ctx), ctx), ctx), None
     filtered, checked_by = _with_required_filtered(tool, ctx)
-    return _described(_lowered(filtered, ctx), ctx), checked_by
+    return _describe(_lower_schema(filtered, ctx), ctx), checked_by
 
 
 def _as_function(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
@@ -246,11 +246,11 @@ def _takes_any_schema(tool: ToolSpec, ctx: RenderContext) -> bool:
     return field is not None and field == rules.free_field != rules.field
 
 
-def _lowered(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
+def _lower_schema(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
     if _takes_any_schema(tool, ctx):
         return tool
     if tool.strict and ctx.is_native and ctx.profile.takes_any_strict and ctx.profile.tools.strict != "omit":
-        return replace(_lowered(replace(tool, strict=None), ctx), strict=True)
+        return replace(_lower_schema(replace(tool, strict=None), ctx), strict=True)
     asked = {} if tool.parameters is None and tool.strict else tool.parameters
     if asked == {} and not tool.strict and ctx.profile.tools.empty_schema:
         lowered = Lowered(asked)
@@ -309,15 +309,15 @@ def _strict(tool: ToolSpec, lowered: Lowered, ctx: RenderContext) -> bool | None
         return True
     is_relayed = ctx.source is not None and (ctx.source.protocol, ctx.profile.protocol) in _FILTERED
     wants_saying = tool.strict is not None or form == "explicit_false" or is_relayed
-    return False if wants_saying and not _was_unsaid_at_home(tool, ctx) else tool.strict
+    return False if wants_saying and not _was_unset(tool, ctx) else tool.strict
 
 
-def _was_unsaid_at_home(tool: ToolSpec, ctx: RenderContext) -> bool:
+def _was_unset(tool: ToolSpec, ctx: RenderContext) -> bool:
     """A client of the target itself that left the switch out meant what leaving it out means there."""
     return tool.strict is None and ctx.is_native
 
 
-def _described(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
+def _describe(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
     """A tool with the description that the target demands, and without an empty one from elsewhere."""
     if tool.description or (tool.description is None and not ctx.profile.tools.description_required):
         return tool

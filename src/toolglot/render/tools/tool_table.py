@@ -57,14 +57,14 @@ class ToolTable:
         """No name is another than the client's."""
 
     @cached_property
-    def _given(self) -> list[EmittedTool]:
+    def _own_tools(self) -> list[EmittedTool]:
         """The tools that the client runs."""
         declared = [EmittedTool(tool, tool) if isinstance(tool, ToolSpec) else tool for tool in self._declared]
         return [tool for tool in declared if tool.emitted.issuer is None]
 
     @cached_property
     def _flat(self) -> dict[Key, str]:
-        keys = [(tool.original.namespace, tool.original.name) for tool in self._given]
+        keys = [(tool.original.namespace, tool.original.name) for tool in self._own_tools]
         keys += self._used
         return _flat_names(keys, self._profile)
 
@@ -91,7 +91,7 @@ class ToolTable:
 
     @cached_property
     def _by_key(self) -> dict[Key, EmittedTool]:
-        return {(tool.original.namespace, tool.original.name): tool for tool in self._given}
+        return {(tool.original.namespace, tool.original.name): tool for tool in self._own_tools}
 
     @cached_property
     def _keys(self) -> dict[Key, Key]:
