@@ -133,7 +133,7 @@ def test_headers_are_sent_and_their_values_kept_secret(cli: Cli, simulated: Serv
 def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
     ended = probe(cli, "http://127.0.0.1:9/v1", "--dry-run")
     assert ended.code == 0
-    for name in (probe.name for probe in PROBES if "openai_chat" in probe.protocols):
+    for name in (probe.name for probe in PROBES if probe.is_for("openai_chat")):
         assert f"\n{name} " in ended.out
     assert "at most" in ended.out
     assert "the cost is not known" in ended.out
@@ -152,7 +152,7 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--key-env", "NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
         (("http://127.0.0.1:9", "--header", "no colon"), "expected NAME:VALUE"),
         (("http://127.0.0.1:9", "--header", "x:env:NO_SUCH"), "NO_SUCH is not set"),
-        (("http://127.0.0.1:9", "--only", "everything"), "there is no probe 'everything'"),
+        (("http://127.0.0.1:9", "--only", "everything"), "unknown probe 'everything'"),
         (("http://127.0.0.1:9", "--diff", "nobody"), "unknown profile 'nobody'"),
         (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a whole number from 1"),
         (("http://127.0.0.1:9", "--timeout", "0"), "--timeout: expected seconds"),

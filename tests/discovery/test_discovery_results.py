@@ -42,7 +42,7 @@ from toolglot.discovery.comparing import agrees
 from toolglot.discovery.findings import Exchange
 from toolglot.discovery.heard import ParsedReply, understood, unheard
 from toolglot.discovery.line import EndpointClient, Question, StoppedError
-from toolglot.discovery.probe import ALL, GROUPS, ProbeCase, Steps, UnclearError, highest, is_accepted
+from toolglot.discovery.probe import GROUPS, ProbeCase, Steps, UnclearError, highest, is_accepted, protocol_order
 from toolglot.discovery.probes.ids import MARKS, name_pattern, pattern_of
 from toolglot.discovery.probes.replies import carrier_of, mistyped
 from toolglot.discovery.probes.schema import TRIED, refused_among
@@ -120,14 +120,14 @@ def test_nothing_is_concluded_from_silence() -> None:
 
 
 @pytest.mark.parametrize("answer", [YES, NO, UNCLEAR], ids=["yes", "no", "silence"])
-@pytest.mark.parametrize("protocol", ALL)
+@pytest.mark.parametrize("protocol", protocol_order())
 def test_whatever_is_answered_a_probe_ends_within_its_bound_and_changes_no_sample(
     protocol: str, answer: ParsedReply
 ) -> None:
     target = "openai_compatible" if protocol == "openai_chat" else protocol
     before = RequestStyle(protocol=protocol, target=target, model="m").body(user())
     for probe in PROBES:
-        if protocol not in probe.protocols:
+        if not probe.is_for(protocol):
             continue
         case = ProbeCase(
             style=RequestStyle(protocol=protocol, target=target, model="m"), found={"request.output": ("json",)}
@@ -162,14 +162,14 @@ def test_some_probes_can_be_chosen_and_what_they_build_on_comes_with_them() -> N
         *("ids.length", "endpoint.control"),
     }
     assert {probe.group for probe in chosen(["schema"])} == {"endpoint", "request", "schema"}
-    with pytest.raises(InputError, match="there is no probe 'x'"):
+    with pytest.raises(InputError, match="unknown probe 'x'"):
         chosen(["x"])
 
 
 def test_a_protocol_that_there_is_not_is_refused() -> None:
     endpoint = Endpoint(url="http://a", transport=AsgiTransport(Simulator()), key=KEY)
     assert KEY not in repr(endpoint)
-    with pytest.raises(InputError, match="there is no protocol 'soap'"):
+    with pytest.raises(InputError, match="unknown protocol 'soap'"):
         Discovery(endpoint, protocol="soap")
 
 
@@ -285,7 +285,7 @@ def test_a_verdict_follows_from_status_and_error(status: int, value: Any, verdic
 
 @pytest.mark.law
 @given(
-    st.sampled_from(ALL),
+    st.sampled_from(protocol_order()),
     st.integers(100, 599),
     st.binary(max_size=200) | st.sampled_from([b"data: {}\n\n", b"[1]", b'{"choices":[1]}', b'{"error":[]}']),
     st.booleans(),
@@ -374,7 +374,7 @@ def test_models_are_read_from_any_form_of_list() -> None:
 # --- bodies -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", ALL)
+@pytest.mark.parametrize("protocol", protocol_order())
 def test_requests_can_be_changed_by_hand_in_every_protocol(protocol: str) -> None:
     target = "openai_compatible" if protocol == "openai_chat" else protocol
     style = RequestStyle(protocol=protocol, target=target, model="m")

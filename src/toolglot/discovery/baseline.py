@@ -32,12 +32,12 @@ _CHAT_FORMS: Final = (
 
 def forms(style: RequestStyle) -> Iterator[RequestStyle]:
     """Ways to write a history."""
-    if style.protocol == "openai_chat":
+    if style.is_chat:
         for form in _CHAT_FORMS:
             yield msgspec.structs.replace(style, **form)
     else:
         yield style
-        if style.protocol == "gemini":
+        if style.has("call_signatures"):
             yield msgspec.structs.replace(style, thinking="calls")
 
 
@@ -58,7 +58,7 @@ def history(style: RequestStyle) -> Body:
 def _tools(case: ProbeCase) -> Steps:
     heard = yield Question(body=case.style.body(user()), about="a request with a tool")
     shown = [heard]
-    if not is_accepted(heard) and case.protocol == "openai_responses":
+    if not is_accepted(heard) and case.style.has("strict_by_default"):
         style = msgspec.structs.replace(case.style, strict=False)
         heard = yield Question(body=style.body(user()), about="a request with a tool that says nothing of strict")
         shown.append(heard)

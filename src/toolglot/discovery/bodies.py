@@ -29,7 +29,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.protocols.base import codec, records
+from toolglot.protocols.base import Feature, codec, get, records
 
 Body = dict[str, Any]
 
@@ -52,10 +52,6 @@ PLACEHOLDER: Final = " "
 """What stands for thinking that was lost."""
 SIGNATURE: Final = "skip_thought_signature_validator"
 """Gemini's own word for a signature that was lost."""
-
-FIELD_PROTOCOLS: Final = ("anthropic", "bedrock", "gemini")
-"""Where the system prompt has a field, and results are blocks of a user turn."""
-MESSAGE_PROTOCOLS: Final = ("openai_chat", "cohere", "ollama")
 
 
 def user(text: str = QUESTION) -> Turn:
@@ -125,17 +121,25 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
             stream=True if stream else None,
         )
         shown = Conversation(_numbered(_marked(turns, self), self), tools or (), settings, self.model)
-        profile = profiles.get(self.target, self.model) if self.protocol == "gemini" else None
+        # A codec that writes signatures also asks the profile which kind of schema the model takes.
+        profile = profiles.get(self.target, self.model) if self.has("call_signatures") else None
         # The codec may hand out parts of the samples themselves; what a probe changes must be its own.
         body: Body = msgspec.json.decode(msgspec.json.encode(codec(self.protocol).request.encode(shown, profile)))
-        if self.protocol == "openai_chat":
+        if self.is_chat:
             self._chat(body)
-        if self.protocol == "bedrock":
-            body.pop("modelId", None)
-        if self.protocol == "openai_responses" and not self.strict:
+        body.pop("modelId", None)  # it is in the path
+        if not self.strict:
             for item in body.get("tools", ()):
                 item.pop("strict", None)
         return body
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether it is Chat Completions, whose many hosts differ most."""
+        return self.protocol == "openai_chat"
+
+    def has(self, feature: Feature) -> bool:
+        return feature in get(self.protocol).features
 
     def _chat(self, body: Body) -> None:
         limit = body.pop("max_completion_tokens", None)
@@ -152,24 +156,19 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
 
     def with_limit(self, body: Body, limit: int | None) -> Body:
         """The same request with another limit of its answer; None: with none."""
-        field, holder = limit_place(self, body)
+        field, holder = limit_holder(self, body)
         holder.pop(field, None)
         if limit is not None:
             holder[field] = limit
         return body
 
 
-def limit_place(style: RequestStyle, body: Body) -> tuple[str, Body]:
-    """The field that limits the answer, and the object that has it."""
-    places: dict[str, tuple[str, str]] = {
-        "openai_responses": ("", "max_output_tokens"),
-        "gemini": ("generationConfig", "maxOutputTokens"),
-        "bedrock": ("inferenceConfig", "maxTokens"),
-        "ollama": ("options", "num_predict"),
-    }
-    default = style.limit_field if style.protocol == "openai_chat" else "max_tokens"
-    outer, field = places.get(style.protocol, ("", default))
-    return field, body.setdefault(outer, {}) if outer else body
+def limit_holder(style: RequestStyle, body: Body) -> tuple[str, Body]:
+    """The field that limits the reply, and the object that has it."""
+    *outer, field = get(style.protocol).limit_path
+    for name in outer:
+        body = body.setdefault(name, {})
+    return style.limit_field if style.is_chat else field, body
 
 
 def _set_nothing(message: Body, nothing: str) -> None:
@@ -181,7 +180,7 @@ def _set_nothing(message: Body, nothing: str) -> None:
 
 def _marked(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
     """Gemini: each first call with what stands for its signature."""
-    if style.protocol != "gemini" or not style.thinking:
+    if not style.thinking or not style.has("call_signatures"):
         return turns
     return tuple(_with_signature(turn) for turn in turns)
 
@@ -223,15 +222,9 @@ def messages_of(body: Body) -> list[Body]:
     return []
 
 
-def raw_message(protocol: str, role: str, text: str) -> Body:
-    """A message of a role that a codec would not write there."""
-    if protocol == "gemini":
-        return {"role": role, "parts": [{"text": text}]}
-    if protocol == "bedrock":
-        return {"role": role, "content": [{"text": text}]}
-    if protocol == "openai_responses":
-        return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
-    return {"role": role, "content": text}
+def raw_message(style: RequestStyle, role: str, text: str) -> Body:
+    """A message of a role that the codec would not write there."""
+    return {**messages_of(style.body(user(text), tools=None))[0], "role": role}
 
 
 def first_tool(body: Body) -> Body:

@@ -21,8 +21,9 @@ from toolglot.discovery.findings import DiscoveryResult, Finding
 from toolglot.discovery.probes.ids import FIRSTS, ID_LADDER, MARKS, NAME_LADDER, NAME_MARKS
 from toolglot.discovery.probes.request import EFFORTS
 from toolglot.discovery.probes.schema import FORMATS, TRIED
-from toolglot.discovery.probes.tools import COUNT_LADDER, MODES, UNSAID
+from toolglot.discovery.probes.tools import COUNT_LADDER, MODES
 from toolglot.profiles import Profile
+from toolglot.protocols.base import get
 
 
 class Departure(Struct, frozen=True, kw_only=True):
@@ -107,13 +108,13 @@ def _same_count(found: int | None, profile: Profile) -> bool:
     return min(most if found is None else found, most) == min(most if real is None else real, most)
 
 
-def _same_words(key: str, tried: Iterable[str], unsaid: dict[str, tuple[str, ...]]) -> Callable[[Any, Profile], bool]:
-    """Lists are compared in the words that were tried, without those that a protocol cannot say."""
+def _same_words(key: str, tried: Iterable[str], rule: str = "") -> Callable[[Any, Profile], bool]:
+    """Compare lists in the words that were tried, without those that a protocol cannot express."""
     words = {*tried}
 
     def compare(found: Any, profile: Profile) -> bool:
-        sayable = words.difference(unsaid.get(profile.protocol, ()))
-        return sayable.intersection(found) == sayable.intersection(value_of(profile, key))
+        possible = words.difference(get(profile.protocol).inexpressible.get(rule or key, ()))
+        return possible.intersection(found) == possible.intersection(value_of(profile, key))
 
     return compare
 
@@ -121,8 +122,8 @@ def _same_words(key: str, tried: Iterable[str], unsaid: dict[str, tuple[str, ...
 def _same_sampling(found: Any, profile: Profile) -> bool:
     """Settings are tried one by one, and nothing is said of thinking: a model that thinks by itself refuses some."""
     refused = profile.reasoning.refused_sampling if profile.reasoning.default == "on" else ()
-    sayable = {*_SAMPLED}.difference(_NO_SAMPLING.get(profile.protocol, ()))
-    return sayable.intersection(found) == sayable.intersection(profile.request.sampling).difference(refused)
+    possible = {*_SAMPLED}.difference(get(profile.protocol).inexpressible.get("request.sampling", ()))
+    return possible.intersection(found) == possible.intersection(profile.request.sampling).difference(refused)
 
 
 def _same_media(key: str) -> Callable[[Any, Profile], bool]:
@@ -169,12 +170,6 @@ def _same_formats(found: Any, profile: Profile) -> bool:
 
 _OPTIONAL: Final = ("optional", "wanted")
 _STRICT: Final = ("optional", "explicit_false")
-_NO_SAMPLING: Final = {
-    "anthropic": ("seed", "presence_penalty", "frequency_penalty"),
-    "bedrock": ("top_k", "seed", "presence_penalty", "frequency_penalty"),
-    "openai_chat": ("top_k",),
-    "openai_responses": ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty"),
-}
 _SAMPLED: Final = ("temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 
 _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
@@ -193,8 +188,8 @@ _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
     ),
     # A model that takes no tools on this endpoint is told of them in the prompt, or asked elsewhere.
     "tools.by_prompt": lambda found, profile: bool(found) == bool(profile.tools.by_prompt or profile.tools.protocol),
-    "choice.modes": _same_words("choice.modes", MODES, UNSAID),
-    "choice.while_thinking": _same_words("choice.while_thinking", MODES, UNSAID),
+    "choice.modes": _same_words("choice.modes", MODES),
+    "choice.while_thinking": _same_words("choice.while_thinking", MODES, "choice.modes"),
     "results.name": lambda found, profile: (
         found == profile.results.name or (found in _OPTIONAL and profile.results.name in _OPTIONAL)
     ),
@@ -203,11 +198,9 @@ _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
     "turns.media": _same_media("turns.media"),
     "turns.last": _same_last,
     "turns.prefill": _same_prefill,
-    "reasoning.efforts": _same_words("reasoning.efforts", EFFORTS, {}),
+    "reasoning.efforts": _same_words("reasoning.efforts", EFFORTS),
     "request.sampling": _same_sampling,
-    "request.output": _same_words(
-        "request.output", ("json", "json_schema"), {"anthropic": ("json",), "bedrock": ("json",)}
-    ),
+    "request.output": _same_words("request.output", ("json", "json_schema")),
     "schema.refused": _same_keywords,
     "schema.properties_required": lambda found, profile: (
         found == (profile.schema.properties_required or profile.schema.properties_non_empty)

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot.discovery.probe import ALL, Probe
+from toolglot.discovery.probe import Probe, protocol_order
 from toolglot.discovery.running import chosen
 
 WAYS_IN: Final = 16
@@ -41,7 +41,7 @@ class ProbePlan(Struct, frozen=True, kw_only=True):
 
 def plan(protocol: str = "auto", only: Sequence[str] = ()) -> ProbePlan:
     """What is sent at most. For `auto` as if the endpoint spoke the protocol that takes most."""
-    names = ALL if protocol == "auto" else (protocol,)
+    names = protocol_order() if protocol == "auto" else [protocol]
     plans = [_of(name, chosen(only), is_sought=protocol == "auto") for name in names]
     return max(plans, key=lambda one: (one.requests, one.input_tokens))
 
@@ -69,7 +69,7 @@ def _of(protocol: str, probes: Sequence[Probe], *, is_sought: bool) -> ProbePlan
                 output_tokens=probe.most * probe.reply_tokens,
             )
             for probe in probes
-            if protocol in probe.protocols
+            if probe.is_for(protocol)
         ),
     ]
     return ProbePlan(

@@ -23,8 +23,8 @@ from toolglot.discovery.findings import Finding
 from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.errors import ToolglotError
+from toolglot.protocols.base import Feature, get, names
 
-ALL: Final = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
 Steps = Generator[Question, ParsedReply, list[Finding]]
 
 GROUPS: Final = {
@@ -75,13 +75,26 @@ class Probe(Struct, frozen=True, kw_only=True):
     most: int = 1
     """Requests that it may take."""
     reply_tokens: int = 16
-    protocols: tuple[str, ...] = ALL
+    feature: Feature | None = None
+    """What a protocol must have for the question to make sense."""
+    lacks: Feature | None = None
+    """What a protocol must not have for it."""
     needs: tuple[str, ...] = ()
     """What must have been found to be so: `tools`, `history`."""
     why_not: Callable[[ProbeCase], str] | None = None
     """Why it cannot be asked in this case; empty if it can."""
     request_tokens: int = 150
-    """A prompt's size, for the estimate."""
+    """The size of a prompt, for the estimate."""
+
+    def is_for(self, protocol: str) -> bool:
+        """Whether it is a question for this protocol."""
+        features = get(protocol).features
+        return (self.feature is None or self.feature in features) and self.lacks not in features
+
+
+def protocol_order() -> list[str]:
+    """All protocols in the order in which an endpoint is tried: Chat Completions first, which most speak."""
+    return sorted(names(), key=lambda name: name != "openai_chat")
 
 
 def is_accepted(heard: ParsedReply) -> bool:
@@ -129,7 +142,8 @@ def yes_or_no(
     yes: Any,
     no: Any,
     needs: tuple[str, ...] = (),
-    protocols: tuple[str, ...] = ALL,
+    feature: Feature | None = None,
+    lacks: Feature | None = None,
     why_not: Callable[[ProbeCase], str] | None = None,
     quirk: str = "",
     is_care: bool = False,
@@ -155,7 +169,8 @@ def yes_or_no(
         steps=steps,
         keys=(key,),
         needs=needs,
-        protocols=protocols,
+        feature=feature,
+        lacks=lacks,
         why_not=why_not,
     )
 

@@ -20,7 +20,7 @@ from toolglot import profiles
 from toolglot.discovery.bodies import RequestStyle, user
 from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import EndpointClient, ProtocolRoute, Question
-from toolglot.discovery.probe import ALL
+from toolglot.discovery.probe import protocol_order
 from toolglot.discovery.secrecy import visible
 from toolglot.protocols.base import get
 from toolglot.upstream import PROVIDERS, Auth, Provider
@@ -95,14 +95,12 @@ def base_of(url: str) -> str:
 def bases_for(protocol: str, url: str) -> list[str]:
     """Base addresses under which a protocol may be, the likeliest first."""
     parts = urlsplit(url)
-    bare = parts._replace(path=_VERSION.sub("", parts.path)).geturl()
-    if protocol in ("openai_chat", "openai_responses"):
-        tried = [url] if _VERSION.search(parts.path) else [url, parts._replace(path=f"{parts.path}/v1").geturl()]
-    elif protocol == "anthropic":
-        tried = [url]
-    else:
-        tried = [bare]
-    return tried
+    kind = get(protocol).base_url
+    if kind == "root":
+        return [parts._replace(path=_VERSION.sub("", parts.path)).geturl()]
+    if kind == "any" or _VERSION.search(parts.path):
+        return [url]
+    return [url, parts._replace(path=f"{parts.path}/v1").geturl()]
 
 
 def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
@@ -113,9 +111,10 @@ def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
 
 
 async def reach(
-    line: EndpointClient, *, protocols: Sequence[str] = ALL, model: str = "", target: str = ""
+    line: EndpointClient, *, protocols: Sequence[str] = (), model: str = "", target: str = ""
 ) -> ReachedEndpoint:
     """The ways in. Without a model, the first of the list that looks like one for conversations."""
+    protocols = protocols or protocol_order()
     url = base_of(line.endpoint.url)
     known = known_provider(url)
     models, listing = await _list(line, url, protocols, known)
@@ -242,7 +241,7 @@ def _own_target(protocol: str, known: Provider | None) -> str:
 
 async def _greeted(line: EndpointClient, route: ProtocolRoute) -> WorkingProtocol:
     style = RequestStyle(protocol=route.protocol, target=route.target, model=route.model)
-    fields = ("max_tokens", "max_completion_tokens") if route.protocol == "openai_chat" else ("max_tokens",)
+    fields = ("max_tokens", "max_completion_tokens") if style.has("two_limit_fields") else ("max_tokens",)
     first: WorkingProtocol | None = None
     for field in fields:
         tried = msgspec.structs.replace(style, limit_field=field)

@@ -20,7 +20,7 @@ from toolglot.discovery import baseline
 from toolglot.discovery.findings import DiscoveryResult, Finding, Probed
 from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Budget, Endpoint, EndpointClient, StoppedError
-from toolglot.discovery.probe import ALL, GROUPS, Probe, ProbeCase, UnclearError
+from toolglot.discovery.probe import GROUPS, Probe, ProbeCase, UnclearError, protocol_order
 from toolglot.discovery.probes import history as probes_history
 from toolglot.discovery.probes import ids as probes_ids
 from toolglot.discovery.probes import replies as probes_replies
@@ -68,7 +68,7 @@ def chosen(only: Sequence[str] = ()) -> tuple[Probe, ...]:
     for word in only:
         if word not in GROUPS and not any(probe.name == word for probe in PROBES):
             hint = f"groups: {', '.join(GROUPS)}; or the name of a probe"
-            raise InputError(f"there is no probe {quote(word)}", path="only", hint=hint)
+            raise InputError(f"unknown probe {quote(word)}", path="only", hint=hint)
     if not only:
         return PROBES
     return tuple(probe for probe in PROBES if probe.name in (*_FIRST, *only) or probe.group in only)
@@ -92,8 +92,9 @@ class Discovery:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        if protocol != "auto" and protocol not in ALL:
-            raise InputError(f"there is no protocol {quote(protocol)}", path="protocol", hint=f"auto, {', '.join(ALL)}")
+        if protocol != "auto" and protocol not in protocol_order():
+            hint = f"one of auto, {', '.join(protocol_order())}"
+            raise InputError(f"unknown protocol {quote(protocol)}", path="protocol", hint=hint)
         self.line: EndpointClient = EndpointClient(endpoint, budget or Budget(), clock=clock, sleep=sleep)
         self.name = name
         self.base = base
@@ -126,7 +127,7 @@ class Discovery:
         return summarised(self, why)
 
     async def _run(self) -> None:
-        protocols = ALL if self._protocol == "auto" else (self._protocol,)
+        protocols = protocol_order() if self._protocol == "auto" else [self._protocol]
         self.reached = await reach(self.line, protocols=protocols, model=self._model, target=self.base)
         ways = [way for way in self.reached.ways if way.answers]
         if not ways:
@@ -240,7 +241,7 @@ _MISSING: Final = {
 
 def _why_not(probe: Probe, case: ProbeCase) -> str:
     """Why a probe is not asked."""
-    if case.protocol not in probe.protocols:
+    if not probe.is_for(case.protocol):
         return f"not a question of {case.protocol}"
     for need in probe.needs:
         if not case.found.get(need):

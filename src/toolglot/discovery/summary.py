@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from toolglot.discovery.findings import DiscoveryResult, Finding, ProviderInfo, SchemaStyle, SdkInfo, ToolingInfo
+from toolglot.discovery.findings import DiscoveryResult, Finding, ProviderInfo, SdkInfo, ToolingInfo
 from toolglot.discovery.reaching import base_of, known_provider
 from toolglot.discovery.secrecy import shown_url
 from toolglot.protocols.base import get
@@ -14,13 +14,6 @@ from toolglot.protocols.base import get
 if TYPE_CHECKING:
     from toolglot.discovery.running import Discovery
 
-_STYLES: Final[dict[str, SchemaStyle]] = {
-    "openai_chat": "openai",
-    "openai_responses": "openai",
-    "cohere": "openai",
-    "ollama": "openai",
-    "anthropic": "anthropic",
-}
 _TAGGED: Final = re.compile(r"<[A-Za-z|_]")
 
 
@@ -93,7 +86,7 @@ def _tooling(findings: tuple[Finding, ...], protocol: str) -> ToolingInfo:
         example=example,
         parser=dialect or (protocol if native else ""),
         quirks=tuple(dict.fromkeys(one.quirk for one in findings if one.quirk)),
-        schema_style=_STYLES.get(protocol, "custom"),
+        schema_style=get(protocol).tool_style if protocol else "custom",
         native=native,
         parallel=_value(findings, "replies.parallel"),
         dialect=dialect,

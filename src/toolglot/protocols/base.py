@@ -251,6 +251,37 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     """The parameters of the query."""
 
 
+Feature = Literal[
+    "arguments_as_text",  # the arguments of a call are a string of JSON
+    "cache_control",  # parts can have a cache marker
+    "call_signatures",  # calls carry a signature of the thinking before them
+    "choice_field",  # the tool choice is a field of its own, apart from the tools
+    "custom_tools",  # tools that take free text
+    "developer_role",
+    "efforts",  # reasoning effort, by name
+    "empty_results",  # a result can be an empty string
+    "empty_turns",  # a turn can have no content
+    "item_ids",  # calls have an id of their item besides that of the call
+    "named_results",  # a result can name its tool
+    "named_speakers",  # a user message can have a name
+    "namespaces",  # tools can be grouped in namespaces
+    "null_content",  # the content of a turn with calls can be null, empty or left out
+    "parallel_switch",  # parallel calls can be turned off
+    "prefill_flags",  # a flag marks a last assistant turn as the beginning of the reply
+    "result_error_flag",  # a flag marks a result as failed
+    "result_messages",  # results are messages or items of their own, not blocks of a user turn
+    "strict_by_default",  # tools are strict unless they say otherwise
+    "strict_tools",
+    "system_messages",  # the system prompt is a message, not a field
+    "text_parts",  # the texts of a turn stay separate parts
+    "text_with_calls",  # a turn can have text and calls
+    "two_limit_fields",  # max_tokens and max_completion_tokens
+]
+"""What only some protocols have, where it matters to an endpoint whose demands are unknown (`toolglot.discovery`)."""
+BaseUrl = Literal["versioned", "any", "root"]
+"""Whether base URLs end with a version (`/v1`), may end with one, or are the root of the host."""
+
+
 class Protocol(Struct, frozen=True, kw_only=True):
     """What is true of one wire protocol."""
 
@@ -312,6 +343,17 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """Whether clients send back all that a provider must get again: signatures, encrypted reasoning."""
     stored_history: tuple[str, ...] = ()
     """Fields with which a request continues a conversation that only its provider has."""
+
+    limit_path: tuple[str, ...] = ("max_tokens",)
+    """Where the limit of the reply's tokens is."""
+
+    # for endpoints whose demands are unknown
+    base_url: BaseUrl = "root"
+    features: frozenset[Feature] = frozenset()
+    inexpressible: Mapping[str, tuple[str, ...]] = {}
+    """Values of profile rules that a request of this protocol cannot express, such as tool choices."""
+    tool_style: Literal["openai", "anthropic", "custom"] = "custom"
+    """Whose form the definitions of tools have."""
 
     # how replies are recognised
     reply_marks: Mapping[str, type]

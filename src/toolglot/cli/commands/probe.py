@@ -26,7 +26,7 @@ from toolglot.discovery.findings import DiscoveryResult
 from toolglot.discovery.found_profile import entries_of, profile_toml
 from toolglot.discovery.line import Budget, Endpoint
 from toolglot.discovery.plan import ProbePlan, plan
-from toolglot.discovery.probe import ALL, GROUPS
+from toolglot.discovery.probe import GROUPS, protocol_order
 from toolglot.discovery.reaching import known_provider
 from toolglot.discovery.remedies import remedy
 from toolglot.discovery.reporting import report, worded
@@ -69,7 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", default="", metavar="NAME", help="the model to call (default: the first one that it lists)"
     )
-    parser.add_argument("--protocol", default="auto", choices=("auto", *ALL), help="default: the first that answers")
+    parser.add_argument(
+        "--protocol", default="auto", choices=("auto", *protocol_order()), help="default: the first that answers"
+    )
     parser.add_argument(
         "--header", action="append", default=[], metavar="NAME:VALUE",
         help="a header for every request; may be repeated; 'NAME:env:VARIABLE' takes it from the environment",

@@ -8,7 +8,6 @@ import msgspec
 
 from toolglot.conversation import Text, ToolResult, Turn
 from toolglot.discovery.bodies import (
-    FIELD_PROTOCOLS,
     ID,
     ID_2,
     IMAGE,
@@ -27,7 +26,6 @@ from toolglot.discovery.bodies import (
 from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import (
-    ALL,
     Probe,
     ProbeCase,
     Steps,
@@ -39,8 +37,6 @@ from toolglot.discovery.probe import (
 from toolglot.jsontext import compact
 
 _HISTORY: Final = ("history",)
-_FLAGGED: Final = ("anthropic", "bedrock")
-"""Protocols with a field that marks a failed result."""
 _MERGED: Final = "two turns of one role in a row are refused, which hides it"
 
 
@@ -49,12 +45,8 @@ _MERGED: Final = "two turns of one role in a row are refused, which hides it"
 
 def _odd_arguments(style: RequestStyle) -> Body:
     body = style.body(user(), calls(), result())
-    _set_arguments(messages_of(body), '["Bonn"]' if style.protocol in _TEXTUAL else ["Bonn"])
+    _set_arguments(messages_of(body), '["Bonn"]' if style.has("arguments_as_text") else ["Bonn"])
     return body
-
-
-_TEXTUAL: Final = ("openai_chat", "openai_responses", "cohere")
-"""Protocols that write arguments as a text."""
 
 
 def _set_arguments(value: Any, arguments: Any) -> None:
@@ -201,7 +193,7 @@ PROBES: Final = (
         keys=("calls.empty_content",),
         most=2,
         needs=_HISTORY,
-        protocols=("openai_chat",),
+        feature="null_content",
     ),
     yes_or_no(
         "calls.arguments",
@@ -231,7 +223,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         needs=_HISTORY,
-        protocols=tuple(name for name in ALL if name != "cohere"),
+        feature="text_with_calls",
         quirk="no text beside calls",
     ),
     yes_or_no(
@@ -291,7 +283,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=_HISTORY,
-        protocols=FIELD_PROTOCOLS,
+        lacks="result_messages",
         why_not=_if_split,
     ),
     yes_or_no(
@@ -302,7 +294,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=_HISTORY,
-        protocols=FIELD_PROTOCOLS,
+        lacks="result_messages",
     ),
     yes_or_no(
         "results.first",
@@ -312,7 +304,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=_HISTORY,
-        protocols=FIELD_PROTOCOLS,
+        lacks="result_messages",
         why_not=_if_alone,
     ),
     yes_or_no(
@@ -332,7 +324,7 @@ PROBES: Final = (
         steps=_result_name,
         keys=("results.name",),
         needs=_HISTORY,
-        protocols=("openai_chat",),
+        feature="named_results",
         why_not=_name_ignored,
     ),
     Probe(
@@ -352,7 +344,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         needs=_HISTORY,
-        protocols=tuple(name for name in ALL if name != "gemini"),
+        feature="empty_results",
     ),
     yes_or_no(
         "results.error",
@@ -362,7 +354,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         needs=_HISTORY,
-        protocols=_FLAGGED,
+        feature="result_error_flag",
         why_not=unless_ignored,
     ),
     yes_or_no(
@@ -373,7 +365,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         needs=_HISTORY,
-        protocols=_FLAGGED,
+        feature="result_error_flag",
     ),
     yes_or_no(
         "results.user_after",
@@ -383,7 +375,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         needs=_HISTORY,
-        protocols=("openai_chat", "cohere", "ollama", "openai_responses"),
+        feature="result_messages",
         quirk="no user turn directly after results",
     ),
 )

@@ -14,8 +14,6 @@ from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, find
 
 ID_LADDER: Final = (40, 64, 128, 256, 512, 1024)
 NAME_LADDER: Final = (32, 64, 128, 256)
-WITH_IDS: Final = ("openai_chat", "anthropic", "openai_responses", "bedrock", "cohere")
-"""Protocols whose ids pair calls and results; Gemini and Ollama may leave them out."""
 
 MARKS: Final = {
     "_": "_",
@@ -226,7 +224,7 @@ PROBES: Final = (
         keys=("ids.item_id_prefix",),
         most=2,
         needs=("history",),
-        protocols=("openai_responses",),
+        feature="item_ids",
     ),
     Probe(
         name="names.characters",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot import dialects
+from toolglot import dialects, profiles
 from toolglot.conversation import Conversation, Reply, Text, Thinking, ToolCall, ToolChoice, Turn
 from toolglot.discovery.bodies import TOOL, TWO_CITIES, WEATHER, Body, tool, user
 from toolglot.discovery.findings import Finding
@@ -19,6 +19,7 @@ from toolglot.discovery.line import Question
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, text_of
 from toolglot.discovery.secrecy import one_line
 from toolglot.jsontext import compact
+from toolglot.protocols.base import get
 
 REPLY_TOKENS: Final = 400
 PROMPTED: Final = "hermes"
@@ -37,14 +38,6 @@ TYPED: Final[dict[str, Any]] = {
 _TYPES: Final[dict[str, type]] = {"string": str, "integer": int, "boolean": bool, "array": list}
 _TYPED_QUESTION: Final = "Use the tool for Bonn: 3 days, metric units, at the hours 9 and 15."
 
-_CARRIERS: Final = {
-    "anthropic": "thinking_blocks",
-    "bedrock": "reasoning_blocks",
-    "gemini": "thought_parts",
-    "openai_responses": "reasoning_items",
-    "cohere": "thinking_chunks",
-    "ollama": "thinking",
-}
 _CHAT_CARRIERS: Final = ("reasoning_content", "reasoning_details", "reasoning")
 
 
@@ -98,7 +91,7 @@ def _of_ids(calls: tuple[ToolCall, ...], heard: ParsedReply) -> list[Finding]:
 
 def _of_arguments(case: ProbeCase, heard: ParsedReply) -> list[Finding]:
     """How arguments are written in replies: what a protocol writes as text, some write as an object."""
-    if case.protocol != "openai_chat":
+    if not case.style.is_chat:
         return []
     written = [call.get("function", {}).get("arguments") for call in chat_calls(heard.value)]
     if any(isinstance(value, dict) for value in written):
@@ -126,10 +119,8 @@ def chat_calls(value: Any) -> Iterator[Body]:
                 yield call
 
 
-_CALL_PLACES: Final = {
-    "anthropic": ("content", "tool_use"),
-    "openai_responses": ("output", "function_call"),
-}
+_CALL_TYPES: Final = ("tool_use", "function_call")
+"""The types of calls in the lists `content` (Anthropic) and `output` (Responses)."""
 
 
 def example_of(protocol: str, heard: ParsedReply) -> str:
@@ -137,11 +128,11 @@ def example_of(protocol: str, heard: ParsedReply) -> str:
     value = heard.value
     if protocol == "openai_chat":
         return compact(next(chat_calls(value), None))[:600]
-    if protocol in _CALL_PLACES and isinstance(value, dict):
-        field, kind = _CALL_PLACES[protocol]
-        items = value.get(field)
-        own = (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
-        return compact(next((item for item in own if item.get("type") == kind), None))[:600]
+    for field in ("content", "output") if isinstance(value, dict) else ():
+        items = value[field] if isinstance(value.get(field), list) else ()
+        for item in items:
+            if isinstance(item, dict) and item.get("type") in _CALL_TYPES:
+                return compact(item)[:600]
     call = heard.reply.turn.calls[0] if heard.reply is not None else None
     return compact({"name": call.name, "arguments": call.arguments})[:600] if call is not None else ""
 
@@ -236,7 +227,7 @@ def _thinking(case: ProbeCase) -> Steps:
     if not carrier:
         return [finding("reasoning.field", "", "", heard, confidence="weak", note="it showed no thinking")]
     found = [finding("reasoning.field", "reasoning.carrier", carrier, heard)]
-    if case.protocol == "openai_chat":
+    if case.style.is_chat:
         found.append(finding("reasoning.field", "reasoning.default", "on", heard, note="it thinks without being asked"))
     return found
 
@@ -256,7 +247,7 @@ def carrier_of(protocol: str, value: Any, reply: Reply) -> str:
             return "thinking_chunks" if any(_is_thinking(part) for part in content) else ""
         return "think_tags" if str(content).lstrip().startswith("<think>") else ""
     has_any = any(isinstance(block, Thinking) for block in reply.turn.blocks)
-    return _CARRIERS[protocol] if has_any else ""
+    return profiles.get(get(protocol).provider).reasoning.carrier if has_any else ""
 
 
 def _is_thinking(part: Any) -> bool:

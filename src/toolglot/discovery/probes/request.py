@@ -161,7 +161,7 @@ def _back(case: ProbeCase) -> Steps:
         return [finding("reasoning.back", "reasoning.placeholder_on", "none", heard, settles=thinks)]
     bare = msgspec.structs.replace(case.style, thinking="")
     refused = yield Question(body=bare.body(user(), calls(), result()), about="calls without their thinking")
-    if case.protocol == "gemini":
+    if case.style.has("call_signatures"):
         quirk = "the first call of a step must carry its thought signature, or the placeholder"
         return [
             finding("reasoning.back", "reasoning.placeholder_on", "first_call", refused, quirk=quirk),
@@ -196,7 +196,7 @@ PROBES: Final = (
         question="the field that limits an answer",
         steps=_limit_field,
         keys=("request.max_tokens_field",),
-        protocols=("openai_chat",),
+        feature="two_limit_fields",
         why_not=unless_ignored,
     ),
     yes_or_no(
@@ -249,7 +249,7 @@ PROBES: Final = (
         _cache_mark,
         yes=True,
         no=False,
-        protocols=("anthropic",),
+        feature="cache_control",
         why_not=unless_ignored,
     ),
     Probe(
@@ -268,7 +268,7 @@ PROBES: Final = (
         steps=_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
         keys=("reasoning.efforts",),
         most=len(EFFORTS),
-        protocols=("openai_chat", "openai_responses"),
+        feature="efforts",
         why_not=unless_ignored,
     ),
 )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from toolglot import profiles
 from toolglot.conversation import Reply
 from toolglot.discovery.bodies import TWO_CITIES, Body, user
 from toolglot.discovery.findings import Finding
@@ -17,23 +18,15 @@ from toolglot.discovery.heard import ParsedReply
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted
 from toolglot.discovery.secrecy import one_line
+from toolglot.protocols.base import get
 
 REPLY_TOKENS: Final = 400
-_ENDS: Final = {
-    "anthropic": "message_stop",
-    "bedrock": "metadata",
-    "cohere": "message-end",
-    "openai_responses": "response.completed",
-    "ollama": "done",
-    "gemini": "",
-}
-"""The event that ends a stream of each protocol but Chat Completions."""
 _OF_CALLS: Final = ("tool_calls", "function_call", "length")
 
 
 def _ask(case: ProbeCase, **more: Any) -> Question:
     body = case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS)
-    if case.protocol not in ("gemini", "bedrock"):
+    if not get(case.protocol).stream_path:
         body["stream"] = True
     return Question(body={**body, **more}, about="a stream with calls", stream=True, reply_tokens=REPLY_TOKENS)
 
@@ -49,7 +42,7 @@ def _stream(case: ProbeCase) -> Steps:
     if not heard.frames:
         return [finding("streams.calls", "", False, heard, quirk="a stream was asked for, and a whole reply came")]
     found = [finding("streams.calls", "", True, heard)]
-    if case.protocol == "openai_chat":
+    if case.style.is_chat:
         chunks = chunks_of(heard)
         found += _of_chunks(chunks, heard, heard.reply)
         found += yield from _usage(case, chunks, heard)
@@ -149,10 +142,10 @@ def _usage(case: ProbeCase, chunks: list[Body], heard: ParsedReply) -> Generator
 
 def _of_end(case: ProbeCase, heard: ParsedReply) -> Finding:
     last = [frame for frame in heard.frames if frame.data][-1]
-    if case.protocol == "openai_chat":
-        end, is_there = "[DONE]", last.data.strip() == b"[DONE]"
+    end = profiles.get(get(case.protocol).provider).stream.ends_with
+    if case.style.is_chat:
+        is_there = last.data.strip() == end.encode()
     else:
-        end = _ENDS[case.protocol]
         is_there = not end or last.name == end or end.encode() in last.data
     quirk = "" if is_there else f"a stream ends without {end}"
     return finding("streams.end", "stream.ends_with", end if is_there else "", heard, quirk=quirk)

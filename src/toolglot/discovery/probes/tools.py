@@ -31,9 +31,9 @@ from toolglot.discovery.probe import (
     unless_ignored,
     yes_or_no,
 )
+from toolglot.protocols.base import get
 
 COUNT_LADDER: Final = (16, 32, 64, 128, 256)
-_CHAT: Final = ("openai_chat", "openai_responses")
 _SCHEMA_FIELDS: Final = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
 _STRICT: Final = {
     "type": "object",
@@ -59,7 +59,7 @@ def _count(case: ProbeCase) -> Steps:
 
 def _empty_list(style: RequestStyle) -> Body:
     body = style.body(user())
-    if style.protocol == "bedrock":
+    if "tools" not in body:
         body["toolConfig"] = {"tools": []}
     else:
         body["tools"] = []
@@ -95,9 +95,7 @@ def _strict(style: RequestStyle) -> Body:
 def _custom(style: RequestStyle) -> Body:
     body = style.body(user())
     inner = {"name": "note", "description": "Takes a note."}
-    body["tools"].append(
-        {"type": "custom", "custom": inner} if style.protocol == "openai_chat" else {"type": "custom", **inner}
-    )
+    body["tools"].append({"type": "custom", "custom": inner} if style.is_chat else {"type": "custom", **inner})
     return body
 
 
@@ -112,13 +110,6 @@ def _namespace(style: RequestStyle) -> Body:
 CHOICE_TOKENS: Final = 96
 CLOCK: Final = ToolSpec("get_time", "The time in a city.", SCHEMA)
 MODES: Final = ("auto", "none", "required", "named", "allowed")
-UNSAID: Final[dict[str, tuple[str, ...]]] = {
-    "anthropic": ("allowed",),
-    "bedrock": ("none", "allowed"),
-    "cohere": ("auto", "named", "allowed"),
-    "ollama": MODES,
-}
-"""Choices that a protocol has no word for."""
 
 
 def _choice_body(style: RequestStyle, mode: Any, named: str) -> Body:
@@ -136,7 +127,7 @@ def _modes(case: ProbeCase) -> Steps:
     for mode in MODES:
         named = WEATHER.name if CLOCK.name in unasked else CLOCK.name
         body = _choice_body(case.style, mode, named)
-        if mode in UNSAID.get(case.protocol, ()):
+        if mode in get(case.protocol).inexpressible.get("choice.modes", ()):
             continue
         heard = yield Question(body=body, about=f"tool choice {mode}", reply_tokens=CHOICE_TOKENS)
         asked.append((mode, heard))
@@ -190,16 +181,9 @@ def _thinks_when_forced(asked: list[tuple[str, ParsedReply]]) -> bool:
 
 def _no_tools(style: RequestStyle) -> Body:
     body = style.body(user("Say hello."), choice=ToolChoice("auto"))
-    if style.protocol in ("gemini", "bedrock"):
-        _drop_tools(body)
-    else:
-        del body["tools"]
-    return body
-
-
-def _drop_tools(body: Body) -> None:
     body.pop("tools", None)
     body.get("toolConfig", {}).pop("tools", None)
+    return body
 
 
 def _says_strict(case: ProbeCase) -> str:
@@ -281,7 +265,7 @@ PROBES: Final = (
         no="omit",
         needs=("tools",),
         why_not=_says_strict,
-        protocols=("openai_chat", "openai_responses", "anthropic"),
+        feature="strict_tools",
     ),
     yes_or_no(
         "tools.custom",
@@ -292,7 +276,7 @@ PROBES: Final = (
         no=False,
         needs=("tools",),
         why_not=unless_ignored,
-        protocols=_CHAT,
+        feature="custom_tools",
     ),
     yes_or_no(
         "tools.namespaces",
@@ -303,7 +287,7 @@ PROBES: Final = (
         no=False,
         needs=("tools",),
         why_not=unless_ignored,
-        protocols=("openai_responses",),
+        feature="namespaces",
     ),
     Probe(
         name="tools.count",
@@ -333,7 +317,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=("tools",),
-        protocols=("openai_chat", "openai_responses", "anthropic", "gemini"),
+        feature="choice_field",
         why_not=unless_ignored,
     ),
     yes_or_no(
@@ -345,6 +329,6 @@ PROBES: Final = (
         no=False,
         needs=("tools",),
         why_not=unless_ignored,
-        protocols=("openai_chat", "openai_responses", "anthropic"),
+        feature="parallel_switch",
     ),
 )

@@ -6,9 +6,7 @@ from typing import Any, Final
 
 from toolglot.conversation import Text, Turn
 from toolglot.discovery.bodies import (
-    FIELD_PROTOCOLS,
     IMAGE,
-    MESSAGE_PROTOCOLS,
     Body,
     RequestStyle,
     messages_of,
@@ -18,7 +16,6 @@ from toolglot.discovery.bodies import (
 )
 from toolglot.discovery.line import Question
 from toolglot.discovery.probe import (
-    ALL,
     Probe,
     ProbeCase,
     Steps,
@@ -28,9 +25,6 @@ from toolglot.discovery.probe import (
     unless_ignored,
     yes_or_no,
 )
-
-_WITH_BLOCKS: Final = tuple(name for name in ALL if name not in ("ollama", "cohere"))
-"""Protocols in which a turn is sent with its texts apart."""
 
 
 def _ending(case: ProbeCase) -> Steps:
@@ -47,7 +41,7 @@ def _ending(case: ProbeCase) -> Steps:
         return found if not goes_on else found[1:]
     shown = [heard]
     value = "no"
-    for about, change in _FLAGS.items() if case.protocol == "openai_chat" else ():
+    for about, change in _FLAGS.items() if case.style.has("prefill_flags") else ():
         flagged = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
         change(flagged)
         heard = yield Question(body=flagged, about=f"the start of the answer, marked with {about}")
@@ -77,7 +71,7 @@ def _system_inside(case: ProbeCase) -> Steps:
                 turns.insert(place, message)
         return Question(body=body, about=about)
 
-    note = raw_message(case.protocol, "system", "Be brief.")
+    note = raw_message(case.style, "system", "Be brief.")
     none = Turn("user")
     before_user = yield ask("a system message before a user turn", note)
     if is_accepted(before_user):
@@ -88,7 +82,7 @@ def _system_inside(case: ProbeCase) -> Steps:
         return [found]
     shown = [before_user, before_answer]
     value = "first_only"
-    if case.protocol in FIELD_PROTOCOLS:
+    if not case.style.has("result_messages"):
         first = yield ask("a system message at the beginning", none, none, note)
         shown.append(first)
         value = "first_only" if is_accepted(first) else "no"
@@ -103,13 +97,13 @@ def _if_never_first(case: ProbeCase) -> str:
 
 def _system_twice(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), tools=None)
-    messages_of(body)[0:0] = [raw_message(style.protocol, "system", text) for text in ("Be brief.", "Be polite.")]
+    messages_of(body)[0:0] = [raw_message(style, "system", text) for text in ("Be brief.", "Be polite.")]
     return body
 
 
 def _developer(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), tools=None)
-    messages_of(body).insert(0, raw_message(style.protocol, "developer", "Be brief."))
+    messages_of(body).insert(0, raw_message(style, "developer", "Be brief."))
     return body
 
 
@@ -126,12 +120,7 @@ def _with_block(text: str) -> Any:
 def _silent_turn(style: RequestStyle) -> Body:
     body = style.body(user("Hello"), says("?"), user("How are you?"), tools=None)
     turn = messages_of(body)[1]
-    if style.protocol in ("openai_chat", "cohere", "ollama"):
-        turn["content"] = ""
-    elif style.protocol == "gemini":
-        turn["parts"] = []
-    else:
-        turn["content"] = []
+    turn["parts" if "parts" in turn else "content"] = "" if style.has("system_messages") else []
     return body
 
 
@@ -190,7 +179,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         why_not=_if_never_first,
-        protocols=MESSAGE_PROTOCOLS,
+        feature="system_messages",
     ),
     yes_or_no(
         "turns.developer",
@@ -200,7 +189,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         why_not=_if_never_first,
-        protocols=("openai_chat", "openai_responses"),
+        feature="developer_role",
     ),
     yes_or_no(
         "turns.name",
@@ -209,7 +198,7 @@ PROBES: Final = (
         _speaker_name,
         yes=True,
         no=False,
-        protocols=("openai_chat",),
+        feature="named_speakers",
         why_not=unless_ignored,
     ),
     yes_or_no(
@@ -219,7 +208,7 @@ PROBES: Final = (
         _with_block(""),
         yes=True,
         no=False,
-        protocols=_WITH_BLOCKS,
+        feature="text_parts",
     ),
     yes_or_no(
         "turns.blank_text",
@@ -228,7 +217,7 @@ PROBES: Final = (
         _with_block(" "),
         yes=True,
         no=False,
-        protocols=_WITH_BLOCKS,
+        feature="text_parts",
     ),
     yes_or_no(
         "turns.empty_turn",
@@ -239,7 +228,7 @@ PROBES: Final = (
         yes=True,
         no=False,
         why_not=lambda case: "every assistant turn holds thinking" if case.style.thinking == "assistant" else "",
-        protocols=tuple(name for name in ALL if name != "openai_responses"),
+        feature="empty_turns",
     ),
     Probe(
         name="turns.image",

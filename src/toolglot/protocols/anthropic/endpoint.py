@@ -86,6 +86,26 @@ PROTOCOL: Final = Protocol(
     ),
     stored_history=("thread",),
     returns_opaque=True,
+    base_url="any",
+    features=frozenset(
+        {
+            "cache_control",
+            "choice_field",
+            "empty_results",
+            "empty_turns",
+            "parallel_switch",
+            "result_error_flag",
+            "strict_tools",
+            "text_parts",
+            "text_with_calls",
+        }
+    ),
+    inexpressible={
+        "choice.modes": ("allowed",),
+        "request.sampling": ("seed", "presence_penalty", "frequency_penalty"),
+        "request.output": ("json",),
+    },
+    tool_style="anthropic",
     reply_marks={"stop_reason": str, "content": list, "completion": str},
     reply_rank=5,
 )

@@ -59,6 +59,13 @@ PROTOCOL: Final = Protocol(
         text_keeps_fields=True,
     ),
     returns_opaque=True,
+    limit_path=("inferenceConfig", "maxTokens"),
+    features=frozenset({"empty_results", "empty_turns", "result_error_flag", "text_parts", "text_with_calls"}),
+    inexpressible={
+        "choice.modes": ("none", "allowed"),
+        "request.sampling": ("top_k", "seed", "presence_penalty", "frequency_penalty"),
+        "request.output": ("json",),
+    },
     reply_marks={"output": dict, "stopReason": str},
     reply_rank=4,
 )

@@ -37,6 +37,9 @@ PROTOCOL: Final = Protocol(
         part_types=frozenset({"text", "image_url", "document", "thinking"}),
         has_call_list=True,
     ),
+    features=frozenset({"arguments_as_text", "empty_results", "empty_turns", "result_messages", "system_messages"}),
+    inexpressible={"choice.modes": ("auto", "named", "allowed")},
+    tool_style="openai",
     reply_marks={"message": dict, "finish_reason": str},
     reply_rank=7,
 )

@@ -97,6 +97,8 @@ PROTOCOL: Final = Protocol(
         text_keeps_fields=True,
     ),
     returns_opaque=True,
+    limit_path=("generationConfig", "maxOutputTokens"),
+    features=frozenset({"call_signatures", "choice_field", "empty_turns", "text_parts", "text_with_calls"}),
     reply_marks={"candidates": list, "promptFeedback": dict, "usageMetadata": dict},
     reply_rank=1,
 )

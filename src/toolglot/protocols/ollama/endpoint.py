@@ -76,6 +76,10 @@ PROTOCOL: Final = Protocol(
     error_schema=object_schema(error=TEXT),
     turns="messages",
     messages=MessageForm(roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True),
+    limit_path=("options", "num_predict"),
+    features=frozenset({"empty_results", "empty_turns", "result_messages", "system_messages", "text_with_calls"}),
+    inexpressible={"choice.modes": ("auto", "none", "required", "named", "allowed")},
+    tool_style="openai",
     reply_marks={"done": bool, "eval_count": int, "done_reason": str},
     reply_rank=6,
 )

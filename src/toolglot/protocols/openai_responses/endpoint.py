@@ -67,6 +67,28 @@ PROTOCOL: Final = Protocol(
     ),
     stored_history=("previous_response_id", "conversation"),
     returns_opaque=True,
+    limit_path=("max_output_tokens",),
+    base_url="versioned",
+    features=frozenset(
+        {
+            "arguments_as_text",
+            "choice_field",
+            "custom_tools",
+            "developer_role",
+            "efforts",
+            "empty_results",
+            "item_ids",
+            "namespaces",
+            "parallel_switch",
+            "result_messages",
+            "strict_by_default",
+            "strict_tools",
+            "text_parts",
+            "text_with_calls",
+        }
+    ),
+    inexpressible={"request.sampling": ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")},
+    tool_style="openai",
     reply_marks={"output": list},
     reply_rank=3,
 )
