@@ -15,7 +15,7 @@ from toolglot.dialects import registry
 from toolglot.dialects.detection import Detection, detect
 from toolglot.dialects.reply_reader import CallsInText
 from toolglot.dialects.seed_formats import detect_format
-from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
+from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text, parsed_text
 from toolglot.errors import InputError
 
 OFFERED = ("ls", "pwd", "read_file", "search", "get_weather", "bash", "cat")
@@ -44,7 +44,7 @@ OTHERWISE = {
 """Examples that another dialect reads, or that are no call unless the dialect is named."""
 
 
-def calls_of(found: Said) -> list[tuple[str, Any]]:
+def calls_of(found: ParsedText) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in found.calls]
 
 
@@ -63,7 +63,7 @@ def test_every_example_gives_the_same_calls_when_its_dialect_is_not_named(dialec
         if calls_of(found) != [(call["name"], call["arguments"]) for call in wanted]:
             different.append((name, vector["name"]))
         steps = list(range(0, len(vector["text"]), 3))
-        assert said(streamed(vector["text"], steps, "auto", tools)) == found, vector["name"]
+        assert parsed_text(streamed(vector["text"], steps, "auto", tools)) == found, vector["name"]
     assert [each for each in different if each not in OTHERWISE] == []
 
 
@@ -82,7 +82,7 @@ WRITTEN = [pytest.param(text, id=name) for name, text in written()]
 
 
 def is_unchanged(text: str, tools: tuple[str, ...], cuts: list[int]) -> bool:
-    return said(streamed(text, cuts, "auto", list(tools))) == Said(text)
+    return parsed_text(streamed(text, cuts, "auto", list(tools))) == ParsedText(text)
 
 
 @pytest.mark.parametrize("tools", [OFFERED, ()], ids=["offered", "without"])
@@ -117,14 +117,14 @@ def test_there_are_enough_texts_without_calls() -> None:
 @pytest.mark.parametrize("size", [1, 4, 1000])
 def test_failure_I1_raw_json_of_an_offered_tool_is_a_call_and_never_reaches_the_user(size: int) -> None:
     text = '{"name": "ls", "arguments": {"p": "/"}}'
-    found = said(streamed(text, list(range(0, len(text), size)), "auto", [LS]))
+    found = parsed_text(streamed(text, list(range(0, len(text), size)), "auto", [LS]))
     assert (found.text, calls_of(found)) == ("", [("ls", {"p": "/"})])
 
 
 def test_failure_I1_what_may_be_a_call_is_held_back_no_longer_than_its_name_takes() -> None:
     stream = TextToolStream(tools=["ls"])
     text = '{"name": ' + " " * 5_000
-    assert said(stream.feed(text) + stream.finish()).text == text
+    assert parsed_text(stream.feed(text) + stream.finish()).text == text
     stream = TextToolStream(tools=["ls"])
     told = stream.feed(text) + stream.feed(" " * 5_000)
     assert sum(len(getattr(event, "text", "")) for event in told) > 4_000
@@ -140,7 +140,7 @@ def test_failure_I1_what_may_be_a_call_is_held_back_no_longer_than_its_name_take
     ],
 )
 def test_failure_I2_json_that_is_no_call_and_documentation_are_text(text: str) -> None:
-    assert parse_text(text, tools=OFFERED) == Said(text)
+    assert parse_text(text, tools=OFFERED) == ParsedText(text)
 
 
 def test_failure_I3_a_call_in_thinking_is_a_draft() -> None:
@@ -154,7 +154,7 @@ def test_failure_I3_the_last_call_of_a_thought_is_rescued_where_nothing_else_was
     text = f"<think>Not {HERMES} but\n{HERMES}{end}"
     stream = TextToolStream(tools=[LS], rescue_thinking=True)
     events = [event for at in range(0, len(text), size) for event in stream.feed(text[at : at + size])]
-    found = said(events + stream.finish())
+    found = parsed_text(events + stream.finish())
     assert calls_of(found) == [("ls", {"p": "/"})]
     assert found.thinking.startswith("Not <tool_call>")
     assert found == parse_text(text, tools=[LS], rescue_thinking=True)
@@ -204,8 +204,8 @@ def test_failure_I4_marks_of_harmony_are_neither_in_the_text_nor_in_names(text: 
     "text", ["Look: <tool_ca", "<tool_call>", '<tool_call>{"na', "[TOOL_CALLS]", "<function=", '{"name": "l']
 )
 def test_failure_I5_unfinished_markup_is_text(text: str) -> None:
-    assert parse_text(text, tools=[LS]) == Said(text)
-    assert said(streamed(text, list(range(len(text))), "auto", [LS])) == Said(text)
+    assert parse_text(text, tools=[LS]) == ParsedText(text)
+    assert parsed_text(streamed(text, list(range(len(text))), "auto", [LS])) == ParsedText(text)
 
 
 def test_failure_I5_a_call_that_was_cut_is_told_as_cut_and_never_run() -> None:
@@ -219,7 +219,7 @@ def test_failure_I5_a_call_that_was_cut_is_told_as_cut_and_never_run() -> None:
 def test_the_name_of_the_model_says_which_dialect_of_several_is_meant() -> None:
     for model, dialect in [("", "hermes"), ("ibm/Granite-4.0-h", "granite4"), ("baidu/ernie-4.5-21b", "ernie45")]:
         stream = TextToolStream(tools=[LS], model=model)
-        assert calls_of(said(stream.feed(HERMES) + stream.finish())) == [("ls", {"p": "/"})]
+        assert calls_of(parsed_text(stream.feed(HERMES) + stream.finish())) == [("ls", {"p": "/"})]
         assert stream.found == [dialect], model
 
 
@@ -399,7 +399,7 @@ def test_only_text_can_be_fed_and_nothing_follows_the_end() -> None:
     stream = TextToolStream(tools=[LS])
     with pytest.raises(InputError, match="expected text"):
         stream.feed(b"x")  # type: ignore[arg-type]
-    assert said(stream.feed("a <tool") + stream.finish()) == Said("a <tool")
+    assert parsed_text(stream.feed("a <tool") + stream.finish()) == ParsedText("a <tool")
     assert (stream.finish(), stream.feed(""), stream.is_settled) == ([], [], True)
     with pytest.raises(InputError, match="this text is finished"):
         stream.feed("more")

@@ -16,7 +16,7 @@ from dialect_cases import streamed, vectors
 from event_grammar import check
 from toolglot.conversation.events import Finished, Started
 from toolglot.dialects import registry
-from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
+from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text, parsed_text
 
 TOOLS = ("ls", "pwd", "cat", "bash")
 LONGEST = 1_500
@@ -55,12 +55,12 @@ def damaged(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
     return draw(st.sampled_from([dialect, dialect, "auto"])), text, tools
 
 
-def same_however_cut(dialect: str, text: str, tools: list[Any], places: list[int]) -> Said:
+def same_however_cut(dialect: str, text: str, tools: list[Any], places: list[int]) -> ParsedText:
     whole = parse_text(text, dialect=dialect, tools=tools)
     for cuts in (list(range(len(text))), list(range(0, len(text), 3)), [place % (len(text) + 1) for place in places]):
         events = streamed(text, cuts, dialect, tools)
         check([Started(), *events, Finished("stop")])
-        assert said(events) == whole
+        assert parsed_text(events) == whole
     return whole
 
 
@@ -90,7 +90,7 @@ def test_rescued_calls_do_not_depend_on_cuts(given_text: Any, places: list[int])
         for start, end in zip([0, *ends], [*ends, len(text)], strict=True)
         for event in stream.feed(text[start:end])
     ]
-    assert said(events + stream.finish()) == whole
+    assert parsed_text(events + stream.finish()) == whole
 
 
 # --- nothing is lost, nothing leaks -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from toolglot import Reply, Text, ToolCall, Turn
 from toolglot.conversation.events import Event
 from toolglot.dialects.offered_tools import offered
 from toolglot.dialects.reply_reader import CallsInText, with_calls
-from toolglot.dialects.text_stream import TextToolStream, parse_text, said
+from toolglot.dialects.text_stream import TextToolStream, parse_text, parsed_text
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"p": {"type": "string"}}}
 TOOLS = [{"name": "ls", "parameters": SCHEMA}]
@@ -31,7 +31,7 @@ def in_pieces(text: str, size: int, **options: Any) -> list[Event]:
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_a_text_may_begin_with_thinking_that_the_prompt_has_opened(dialect: str, opener: str, size: int) -> None:
     text = f"{opener}I look: {CALL} No.</think>Yes.{CALL}"
-    found = said(in_pieces(text, size, dialect=dialect, tools=TOOLS, starts_thinking=True))
+    found = parsed_text(in_pieces(text, size, dialect=dialect, tools=TOOLS, starts_thinking=True))
     assert (found.thinking, found.text) == (f"I look: {CALL} No.", "Yes.")
     assert [call.arguments for call in found.calls] == [{"p": "/"}]
 
@@ -98,7 +98,7 @@ def test_what_no_dialect_knows_is_told_in_few_events() -> None:
     text = "{" * 100_000
     stream = TextToolStream(tools=TOOLS)
     events = stream.feed(text) + stream.finish()
-    assert said(events).text == text
+    assert parsed_text(events).text == text
     assert len(events) < 2_000
 
 
@@ -134,5 +134,5 @@ def test_a_value_that_a_schema_lists_is_that_value(values: list[Any], written: s
 )
 def test_marks_of_a_turn_are_no_text_where_the_dialect_is_named(dialect: str, text: str) -> None:
     for size in (1, 7, 1000):
-        found = said(in_pieces(text, size, dialect=dialect, tools=TOOLS))
+        found = parsed_text(in_pieces(text, size, dialect=dialect, tools=TOOLS))
         assert (found.text, [(call.name, call.arguments) for call in found.calls]) == ("", [("ls", {"p": "/"})])

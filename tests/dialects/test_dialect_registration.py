@@ -107,7 +107,7 @@ def test_a_reader_that_is_no_generator_or_says_what_nobody_knows_is_told() -> No
 
     register_dialect(own(name="own_plain", openers=("<own_plain>",), read=plain))
     register_dialect(own(name="own_odd", openers=("<own_odd>",), read=odd))
-    with pytest.raises(InputError, match="own_plain is no generator function"):
+    with pytest.raises(InputError, match="own_plain is not a generator function"):
         parse_text("<own_plain>", dialect="own_plain")
     with pytest.raises(InputError, match=r"own_odd returned 'maybe' \(one of call, cut, none, passed, unfinished\)"):
         parse_text("<own_odd>", dialect="own_odd")

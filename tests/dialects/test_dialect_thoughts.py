@@ -12,8 +12,8 @@ from dialect_replies import read
 from dialect_written import FULL, TOOLS, written
 from toolglot import convert, convert_reply
 from toolglot.dialects import registry
-from toolglot.dialects.text_reading import LONGEST_DRAFT
-from toolglot.dialects.text_stream import Said, TextToolStream, parse_text, said
+from toolglot.dialects.text_reading import MAX_DRAFT
+from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text, parsed_text
 
 HERMES = '<tool_call>{"name": "ls", "arguments": {"path": "/"}}</tool_call>'
 ARGUMENTS = {"path": "/home", "depth": 3}
@@ -70,7 +70,7 @@ def test_a_known_model_s_end_of_a_thought_ends_it_under_auto() -> None:
     assert read(f"<think>Hm. {section}", model="moonshotai/kimi-k2-thinking").calls[0].arguments == ARGUMENTS
     live = TextToolStream(tools=TOOLS, model="kimi-k2")
     events = live.feed(f"<think>Hm. {section}")
-    assert [call.arguments for call in said(events).calls] == [ARGUMENTS]
+    assert [call.arguments for call in parsed_text(events).calls] == [ARGUMENTS]
     draft = read(f"<think>Hm. {section}</think>Done.")
     assert (draft.text, draft.calls) == ("Done.", ())
 
@@ -102,12 +102,12 @@ def test_code_in_a_thought_is_quoted_too(quoted: str) -> None:
 
 def test_a_thought_is_kept_back_from_a_draft_on_but_not_for_ever() -> None:
     opener = '<tool_call>{"name"'
-    draft = opener + "x" * (LONGEST_DRAFT + 5_000)
+    draft = opener + "x" * (MAX_DRAFT + 5_000)
     for size in (5_000, 10**9):
         stream = TextToolStream(tools=TOOLS)
         text = f"<think>{draft}</think>Done."
         events = [event for at in range(0, len(text), size) for event in stream.feed(text[at : at + size])]
-        assert said(events + stream.finish()) == Said("Done.", draft)
+        assert parsed_text(events + stream.finish()) == ParsedText("Done.", draft)
 
 
 @pytest.mark.parametrize("body", ["<tool_call>", HERMES, "<tool_call>{", "`", "```\n", "~~~\n"])
@@ -132,7 +132,7 @@ MODELS = sorted({pattern.replace("*", "") for name in registry.names() for patte
 FIRST = [each for name in registry.names() for each in [e for e in vectors() if e[0] == name][:4]]
 
 
-def names_of(found: Said) -> list[tuple[str, Any]]:
+def names_of(found: ParsedText) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in found.calls]
 
 

@@ -9,7 +9,7 @@ from dialect_written import EMPTY, FULL, REQUEST, TOOLS, written
 from toolglot import Reply, StreamTranslator, Text, ToolCall, Turn, convert, convert_reply
 from toolglot.conversation.reply_events import of_reply
 from toolglot.dialects import registry
-from toolglot.dialects.text_stream import parse_text, said
+from toolglot.dialects.text_stream import parse_text, parsed_text
 from toolglot.protocols.base import codec
 
 PREFIX = "]<]minimax[>["
@@ -40,7 +40,7 @@ def first_whole(text: str, dialect: str) -> int:
     """How much of a text must be there for its call to be whole; and until then it is so in no stream either."""
     for end in range(len(text) + 1):
         found = parse_text(text[:end], dialect=dialect, tools=TOOLS)
-        assert said(streamed(text[:end], list(range(0, end, 3)), dialect, TOOLS)) == found
+        assert parsed_text(streamed(text[:end], list(range(0, end, 3)), dialect, TOOLS)) == found
         assert all(call.arguments is None for call in found.cut)
         if found.calls:
             return end

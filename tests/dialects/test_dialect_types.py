@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolglot.conversation.events import InputDelta
 from toolglot.dialects.reading import DialectReader
-from toolglot.dialects.text_stream import TextToolStream, parse_text, said
+from toolglot.dialects.text_stream import TextToolStream, parse_text, parsed_text
 from toolglot.dialects.values.argument_writer import ArgumentWriter, Trim
 from toolglot.dialects.values.schema_types import (
     Untyped,
@@ -229,7 +229,7 @@ def streamed(pieces: list[str], schema: Any, trim: Trim, untyped: Untyped) -> st
         writer.add(piece)
     writer.end()
     writer.finish()
-    events = reader.teller.take()
+    events = reader.output.take()
     return "".join(event.text for event in events if isinstance(event, InputDelta))
 
 
@@ -261,7 +261,7 @@ def test_strings_are_kept_to_the_last_character(value: str, step: int) -> None:
     text = f'<minimax:tool_call><invoke name="f"><parameter name="a">{value}</parameter></invoke></minimax:tool_call>'
     stream = TextToolStream(dialect="minimax_m2", tools=tools)
     events = [event for start in range(0, len(text), step) for event in stream.feed(text[start : start + step])]
-    found = said(events + stream.finish())
+    found = parsed_text(events + stream.finish())
     assert found == parse_text(text, dialect="minimax_m2", tools=tools)
     assert [call.arguments for call in found.calls] == [{"a": value}]
 

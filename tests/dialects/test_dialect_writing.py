@@ -13,8 +13,7 @@ from toolglot.conversation import Conversation, Media, Text, Thinking, ToolCall,
 from toolglot.dialects import registry
 from toolglot.dialects.dialect import Dialect, json_in
 from toolglot.dialects.registry import register_writing
-from toolglot.dialects.text_stream import TextToolStream, parse_text
-from toolglot.dialects.text_stream import said as events_said
+from toolglot.dialects.text_stream import TextToolStream, parse_text, parsed_text
 from toolglot.dialects.writers.prompt import describe_tools, to_prompt
 from toolglot.dialects.writers.writing import write_calls, write_result, writing_of
 from toolglot.dialects.writers.writing_forms import Writing, as_object
@@ -123,7 +122,7 @@ def test_what_is_written_is_read_back_however_it_is_cut_or_refused(
         return
     stream = TextToolStream(dialect=dialect, tools=TOOLS)
     events = [found for start in range(0, len(text), size) for found in stream.feed(text[start : start + size])]
-    found = events_said(events + stream.finish())
+    found = parsed_text(events + stream.finish())
     assert (meant(found.calls), found.cut, found.text.strip()) == (meant(calls), (), "")
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from event_grammar import check
 from toolglot.conversation.events import Event, Finished, Started
-from toolglot.dialects.text_stream import TextToolStream, parse_text, said
+from toolglot.dialects.text_stream import TextToolStream, parse_text, parsed_text
 
 FOLDER = Path(__file__).parents[1] / "dialect_vectors"
 
@@ -60,4 +60,4 @@ def check_vector(dialect: str, vector: dict[str, Any], tools: list[Any]) -> None
     for each in cuts:
         events = streamed(text, each, dialect, tools)
         check([Started(), *events, Finished("stop")])
-        assert said(events) == whole, each
+        assert parsed_text(events) == whole, each

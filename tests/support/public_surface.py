@@ -145,7 +145,7 @@ def build_conversations() -> toolglot.Conversation:
 
 
 def read_text() -> None:
-    said: toolglot.Said = toolglot.parse_text("Hello", tools=[{"name": "ls"}])
+    said: toolglot.ParsedText = toolglot.parse_text("Hello", tools=[{"name": "ls"}])
     assert_type(said.calls[0].name, str)
     stream = toolglot.TextToolStream(tools=[{"name": "ls"}])
     stream.feed("Hello")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolglot.dialects.registry import get, names, register_dialect, register_writing
     from toolglot.dialects.reply_reader import CallsInText, with_calls, with_leading_thought
     from toolglot.dialects.seed_formats import detect_format
-    from toolglot.dialects.text_stream import Said, TextToolStream, parse_text
+    from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text
     from toolglot.dialects.writers.prompt import Prompt, to_prompt
     from toolglot.dialects.writers.writing import write_calls
     from toolglot.dialects.writers.writing_forms import Writing
@@ -26,8 +26,8 @@ __all__ = [
     "CallsInText",
     "Detection",
     "Dialect",
+    "ParsedText",
     "Prompt",
-    "Said",
     "TextToolStream",
     "Writing",
     "detect",
@@ -48,7 +48,7 @@ _HOMES: Final = {
     "Detection": "detection",
     "Dialect": "dialect",
     "Prompt": "writers.prompt",
-    "Said": "text_stream",
+    "ParsedText": "text_stream",
     "TextToolStream": "text_stream",
     "Writing": "writers.writing_forms",
     "detect": "detection",

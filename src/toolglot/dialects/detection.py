@@ -1,8 +1,8 @@
-"""Which dialect the calls of a text are written in, and how sure that is.
+"""Which dialect the calls of a text are written in, and how certain that is.
 
     detect("<tool_call>{\\"name\\": \\"ls\\", \\"arguments\\": {}}</tool_call>")   Detection("hermes", "marked")
 
-Law: what is found is what reads the text: a `TextToolStream` of that dialect finds calls in it.
+Law: a `TextToolStream` of the dialect that is found finds calls in the text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from toolglot.dialects.text_stream import TextToolStream, parse_text
 from toolglot.errors import InputError, quote
 
 Sure = Literal["marked", "likely", "none"]
-"""The calls have marks that nothing else has; they look like calls, as ordinary text may; there are none."""
+"""Whether the calls have marks that nothing else has, only look like calls, as ordinary text may, or are missing."""
 
 
 class Detection(Struct, frozen=True):
-    """What was found out.
+    """The dialect of a text.
 
     dialect: its name, or None.
-    sure: how sure it is: `marked` where marks of its own say so.
+    sure: how sure it is: `marked` if the calls have marks of the dialect's own.
     """
 
     dialect: str | None
@@ -34,8 +34,8 @@ class Detection(Struct, frozen=True):
 def detect(text: str, tools: Tools = (), model: str = "") -> Detection:
     """The dialect of the first call in a text.
 
-    Where tools were offered, only their calls count among what ordinary text looks like. Where none were, a text that
-    is nothing but such a call is likely one.
+    If tools were offered, a call without marks counts only if it is of one of them. If none were, a text that is
+    nothing but such a call is likely one.
 
     text: what a model wrote.
     tools: the tools that were offered.

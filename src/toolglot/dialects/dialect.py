@@ -1,10 +1,10 @@
-"""What a dialect is: the marks that its calls begin with, and what reads them from there.
+"""What a dialect is: the marks that its calls begin with, its reader and its writer.
 
     HERMES = Dialect("hermes", openers=("<tool_call>",), read=json_in("</tool_call>"), inside=r"\\s*\\{")
 
-`read` is a generator function: it reads with `reader.scanner`, tells what it finds with `reader.open`, `input` and
-`close`, and says how it ended. It is called behind the opener. As long as it has not opened a call, it may say that
-there is none: then what it read is text again.
+`read` is a generator function. It is called behind the opener, reads with `reader.scanner`, reports calls with
+`reader.open`, `input` and `close`, and returns an `Outcome`. Until it has opened a call, it may return that there is
+none: then what it read is text again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.writers.writing_forms import Writing
 
 Read = Callable[[DialectReader, str], Steps[Outcome]]
-"""Reads what follows an opener, which it is given."""
+"""(reader, opener) → reads what follows the opener."""
 
 THINK: Final = (("<think>", "</think>"),)
-"""How most models mark what they think."""
+"""How most models mark their thinking."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -39,28 +39,28 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     name: str
     openers: tuple[str, ...]
-    """What a call, or a section of calls, begins with. In front of a line break, it counts only at the start of a
+    """What a call, or a section of calls, begins with. One that starts with a line break counts only at the start of a
     line."""
     read: Read
     inside: str = ""
-    """What must follow the opener, as a pattern, for this dialect and not another one with the same opener to be meant;
-    it is tried on the first 64 characters."""
+    """A pattern for what follows the opener, which tells dialects with the same opener apart. It sees the next 64
+    characters."""
     thinking: tuple[tuple[str, str], ...] = THINK
     models: tuple[str, ...] = ()
-    """Names of models that write so, as shell patterns."""
+    """Names of models that write in it, as shell patterns."""
     is_variant: bool = False
-    """Whether another dialect has the same marks and is the better known one, so that it is looked for first."""
+    """Whether a better known dialect has the same marks, which is tried first."""
     is_weak: bool = False
-    """Whether ordinary text looks like this, so that only calls of tools that were offered count."""
+    """Whether ordinary text looks like it, so that only calls of offered tools count."""
     strong: tuple[str, ...] = ()
-    """Openers of a weak dialect that no ordinary text has: behind them, calls of any tool count."""
+    """Openers of a weak dialect that no ordinary text has. Behind them, calls of any tool count."""
     prompted: tuple[str, ...] = ()
-    """Openers that may be missing at the start of the text, since the prompt ends with them."""
+    """Openers that the text may start without, because the prompt ends with them."""
     closers: tuple[str, ...] = ()
-    """What ends a call or a section. One that ends nothing is dropped, and so is a section with nothing in it; under
-    `auto` only where it is a special token, which no ordinary text has."""
+    """What ends a call or a section. A closer that closes nothing is dropped, and so is an empty section; under `auto`
+    only if it is a special token, which no ordinary text has."""
     thought_ends: tuple[str, ...] = ()
-    """Openers that no thought holds: one of them ends it."""
+    """Openers that never occur in thinking: they end it."""
     named: Dialect | None = None
     """The dialect to read instead if the user chose this one by name: it may be more lenient, as no other is meant."""
     writing: Writing | None = None
@@ -68,7 +68,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
-    """Reads an object, or a list of them, up to one of the closers, which may be missing."""
+    """A reader of an object, or a list of them, up to one of the closers, which may be missing."""
 
     def read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         outcome = yield from call_list(reader, keys, closers=closers)
@@ -80,7 +80,7 @@ def json_in(*closers: str, keys: CallKeys = KEYS) -> Read:
 
 
 def skip_closer(reader: DialectReader, *closers: str, stray: str = "") -> Steps[str | None]:
-    """Read a closer behind white space and stray brackets, if there is one; otherwise nothing is read."""
+    """Read a closer behind white space and stray brackets, if there is one; otherwise read nothing."""
     scanner = reader.scanner
     scanner.mark()
     mark = yield from scanner.skip_spaces()
@@ -101,13 +101,13 @@ def skip_closer(reader: DialectReader, *closers: str, stray: str = "") -> Steps[
 is_special: Final = re.compile(
     r"<[|\uff5c].*|.*[|\uff5c]>|</[|\uff5c\u2016].*|\]<\].*|<end_function_call>", re.DOTALL
 ).fullmatch
-"""Knows the marks that models have as tokens of their own, such as `<|tool_call_end|>`."""
+"""Matches marks that are special tokens of a model, such as `<|tool_call_end|>`."""
 _COMPILED: Final[dict[str, re.Pattern[str]]] = {}
 
 
 @lru_cache(maxsize=1024)
 def any_inside(*patterns: str) -> Callable[[str], object] | None:
-    """Knows what one of several dialects has behind an opener; None where one of them takes anything."""
+    """A matcher of what any of these dialects has behind an opener; None if one of them takes anything."""
     return re.compile("|".join(f"(?:{each})" for each in patterns)).match if all(patterns) else None
 
 

@@ -15,8 +15,8 @@ from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 SPACES: Final = re.compile(r"\s*+")
 WRITTEN_SPACES: Final = re.compile(r"(?:\s|\\n)*+")
 r"""White space, and line breaks that a model wrote as `\n`."""
-_LONGEST_OPTION: Final = 64
-LONGEST_GAP: Final = 512
+_MAX_OPTION: Final = 64
+MAX_GAP: Final = 512
 """White space that may stand between two marks."""
 
 
@@ -32,8 +32,8 @@ def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SP
         if scanner.text.startswith(listed, start):
             option = next(each for each in listed if scanner.text.startswith(each, start))
             return option, gap + len(option)
-        rest = scanner.text[start : start + _LONGEST_OPTION]
-        may_follow = gap <= LONGEST_GAP and _may_become(rest, listed, spaces)
+        rest = scanner.text[start : start + _MAX_OPTION]
+        may_follow = gap <= MAX_GAP and _may_become(rest, listed, spaces)
         if scanner.is_over or not may_follow:
             return ("" if scanner.is_over and (not rest or may_follow) else None), gap
         yield from scanner.more()
@@ -82,7 +82,7 @@ def skip_gap(scanner: Scanner, spaces: re.Pattern[str] = SPACES) -> Steps[None]:
 
 
 def give_back(scanner: Scanner, read: str) -> None:
-    """What was read last is to be read again, by somebody else. There must be no mark."""
+    """Put back what was read last, for another reader. There must be no mark."""
     start = scanner.at - len(read)
     if start >= 0 and scanner.text.startswith(read, start):
         scanner.at = start
@@ -93,7 +93,7 @@ def give_back(scanner: Scanner, read: str) -> None:
 
 def is_beginning(scanner: Scanner, options: Iterable[str]) -> bool:
     """Whether the text ends inside one of the options."""
-    rest = scanner.text[scanner.at : scanner.at + _LONGEST_OPTION]
+    rest = scanner.text[scanner.at : scanner.at + _MAX_OPTION]
     return bool(rest) and any(option.startswith(rest) for option in options)
 
 
@@ -105,7 +105,7 @@ def drop_rest(scanner: Scanner) -> None:
 
 def close_broken(reader: DialectReader, closers: tuple[str, ...], outer: str = "") -> Steps[Outcome]:
     """A call is open, and what stands here is nothing that its arguments can go on with. Whatever comes up to a closer,
-    which is left to be read, belongs to them, so that nobody can run it; but for one bracket of what they stand in. If
+    which is left to be read, belongs to them, so that it cannot be run; but for one bracket of what they stand in. If
     nothing comes, they only lack their end."""
     scanner = reader.scanner
     held = ""
@@ -116,7 +116,7 @@ def close_broken(reader: DialectReader, closers: tuple[str, ...], outer: str = "
         is_cut = is_cut and piece.isspace()
         text = held + piece
         end = len(text.rstrip().removesuffix(outer))
-        end = end if outer and len(text) - end < _LONGEST_OPTION else len(text)
+        end = end if outer and len(text) - end < _MAX_OPTION else len(text)
         reader.input(text[:end])
         held = text[end:]
 

@@ -1,4 +1,4 @@
-"""The tools that were offered, however they are given: `ToolSpec`s, bodies of any protocol's tools, or names."""
+"""The offered tools, in any form: `ToolSpec`s, definitions of any protocol, or names."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def listed(tools: Tools) -> list[ToolSpec | Mapping[str, Any] | str]:
 def offered(tools: Tools) -> dict[str, dict[str, Any] | None]:
     """The names of the tools, and the schemas of their arguments."""
     found: dict[str, dict[str, Any] | None] = {}
-    for index, given in enumerate(listed(tools)):
-        for tool in _declared(given):
+    for index, entry in enumerate(listed(tools)):
+        for tool in _declared(entry):
             name, schema = _one(tool, f"tools[{index}]")
             found[name] = schema
     return found
@@ -49,8 +49,8 @@ def _one(tool: Any, path: str) -> tuple[str, dict[str, Any] | None]:
 
 def _declared(tool: Any) -> list[Any]:
     """The tools of a Gemini tool, which is a list of them; any other as it is."""
-    given = next((tool[key] for key in _DECLARED if key in tool), None) if isinstance(tool, Mapping) else None
-    return given if isinstance(given, list) else [tool]
+    declarations = next((tool[key] for key in _DECLARED if key in tool), None) if isinstance(tool, Mapping) else None
+    return declarations if isinstance(declarations, list) else [tool]
 
 
 def _schema_of(tool: Mapping[str, Any], path: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What every dialect reads with: the text, the tools that were offered, and where to tell what was found."""
+"""What every dialect reads with: the text, the offered tools, and the writer of events."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ from typing import Any, Final, Literal, get_args
 from weakref import WeakMethod
 
 from toolglot.conversation import ToolCall
+from toolglot.dialects.event_writer import EventWriter
 from toolglot.dialects.scanner import Scanner, Steps, marks
-from toolglot.dialects.telling import EventWriter
 
 Outcome = Literal["call", "cut", "passed", "none", "unfinished"]
-"""A call was told; it was told and then cut off; there is no call, but marks that mean no text, or what they hold was
-told; what stands here is no call, and nothing was told; the same, and the text ended before that could be known."""
+"""How a `read` ended:
+
+call, cut: there were calls, and the last one was whole, or was cut off;
+passed: no call, but marks that are not text, or whose text was written already;
+none: not a call, and nothing was written; what was read becomes text;
+unfinished: the same, but the text ended before that could be known.
+"""
 
 OUTCOMES: Final = frozenset(get_args(Outcome))
 
 Schemas = Mapping[str, dict[str, Any] | None]
-"""The tools that were offered: name → schema of the arguments."""
+"""The offered tools: name → schema of the arguments."""
 
 Thinker = Callable[[tuple[str, ...]], Steps[str | None]]
-"""Reads a thought up to one of some closers."""
+"""Reads thinking up to one of some closers."""
 
-LONGEST_NAME: Final = 256
+MAX_NAME: Final = 256
 _IS_NAME: Final = re.compile(r"(?=.*\w)\S+").fullmatch
-"""Letters or digits, and no white space: three dots name no tool."""
+"""Letters or digits, and no white space: three dots are not a name."""
 _IS_IDENTIFIER: Final = re.compile(r"[^\W\d][\w.:/\-]*+").fullmatch
-"""What names of tools look like. Where nobody knows which tools there are, `<function-name>` is a placeholder."""
+"""What names of tools look like. If the tools are unknown, `<function-name>` is a placeholder."""
 
 
 class DialectReader:
@@ -36,25 +41,25 @@ class DialectReader:
 
     def __init__(self, tools: Schemas, *, only_offered: bool = False, id_stem: str = "") -> None:
         self.scanner: Scanner = Scanner()
-        self.teller: EventWriter = EventWriter()
+        self.output: EventWriter = EventWriter()
         self.tools = tools
         self.only_offered = only_offered
-        """Whether what looks like a call of a tool that was not offered is text."""
+        """Whether a call of a tool that was not offered is text."""
         self.is_chosen = False
-        """Whether the dialect was named, and not found out from the text."""
+        """Whether the user named the dialect; otherwise it was detected."""
         self.is_mentioned = False
-        """Whether the mark stands inside a sentence, which may be about it."""
+        """Whether the mark is inside a sentence, which may be about it."""
         self.limit = 1 << 60
-        """How far behind the beginning of what may be a call its name may stand."""
+        """Within how many characters of its start a possible call must have its name."""
         self.thinker: WeakMethod[Thinker] | None = None
-        """What knows more of thoughts than this does. It holds this reader, so that it is not held."""
+        """Reads thinking in place of this class. A weak reference, since it refers to this reader."""
         self._id_stem = id_stem
         self._number = 0
         self.has_open_call: bool = False
 
     def accepts(self, name: str | None) -> bool:
         """Whether a name can be that of a tool."""
-        if not name or len(name) > LONGEST_NAME or not _IS_NAME(name):
+        if not name or len(name) > MAX_NAME or not _IS_NAME(name):
             return False
         if self.scanner.size_since_mark() > self.limit:
             return False
@@ -63,34 +68,34 @@ class DialectReader:
         return not self.only_offered and (self.is_chosen or _IS_IDENTIFIER(name) is not None)
 
     def think_until(self, closers: tuple[str, ...]) -> Steps[str | None]:
-        """Reads a thought up to one of some closers, or to a call, where there is none of them."""
-        think = self.thinker() if self.thinker is not None else None
-        return think(closers) if think is not None else self._think_plainly(closers)
+        """Read thinking up to one of some closers, or up to a call if there is none of them."""
+        add_thinking = self.thinker() if self.thinker is not None else None
+        return add_thinking(closers) if add_thinking is not None else self._think_plainly(closers)
 
     def _think_plainly(self, closers: tuple[str, ...]) -> Steps[str | None]:
-        return (yield from self.scanner.until(marks(*closers), self.teller.think))
+        return (yield from self.scanner.until(marks(*closers), self.output.add_thinking))
 
     def schema(self, name: str) -> dict[str, Any] | None:
         return self.tools.get(name)
 
     @property
     def number(self) -> int:
-        """How many calls were begun so far."""
+        """The number of calls so far."""
         return self._number
 
     def open(self, name: str, id: str = "") -> None:
-        """A call begins. What was read of it will not be text again."""
+        """Begin a call. What was read of it can no longer become text."""
         self.scanner.let_go()
         self.has_open_call = True
         made = self._next_id()
-        self.teller.open_call(ToolCall(id or made, name))
+        self.output.open_call(ToolCall(id or made, name))
 
     def input(self, piece: str) -> None:
-        self.teller.input(piece)
+        self.output.input(piece)
 
     def close(self, *, cut: bool = False) -> Outcome:
         self.has_open_call = False
-        self.teller.close_call(cut=cut)
+        self.output.close_call(cut=cut)
         return "cut" if cut else "call"
 
     def _next_id(self) -> str:

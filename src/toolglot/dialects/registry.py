@@ -1,4 +1,4 @@
-"""The dialects that are known, by name."""
+"""All dialects by name: the built-in ones and those that users register."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolglot.profiles.target_names import normalize_name
 
 _OWN: dict[str, Dialect] = {}
 _TICK: Final = "`"
-"""What code begins with. Under `auto`, code is looked into before any opener is."""
+"""What code begins with. Under `auto`, code is recognised before any opener."""
 _AUTO: Final = "auto"
 
 
@@ -69,7 +69,7 @@ def _check_writing(writing: Writing, path: str) -> None:
 
 
 def _check(dialect: Dialect, others: list[Dialect], path: str) -> None:
-    """Refuse what could not be read with, beside the other dialects."""
+    """Refuse a dialect that could not be read next to the others."""
     if not isinstance(dialect, Dialect):
         raise InputError(f"expected a Dialect, got {quote(dialect)}", path=path)
     if not dialect.openers:
@@ -81,28 +81,28 @@ def _check(dialect: Dialect, others: list[Dialect], path: str) -> None:
     for field in ("strong", "prompted"):
         unknown = [each for each in getattr(dialect, field) if each not in dialect.openers]
         if unknown:
-            raise InputError(f"{quote(unknown[0])} is none of the openers", path=f"{path}.{field}")
+            raise InputError(f"{quote(unknown[0])} is not one of the openers", path=f"{path}.{field}")
     try:
         re.compile(dialect.inside)
     except (re.error, TypeError, RecursionError, OverflowError) as error:
-        raise InputError(f"is no regular expression: {error}", path=f"{path}.inside") from None
+        raise InputError(f"not a regular expression: {error}", path=f"{path}.inside") from None
     if not callable(dialect.read):
         hint = "a generator function: read(reader, opener)"
         raise InputError(f"expected a function, got {quote(dialect.read)}", path=f"{path}.read", hint=hint)
     _check_marks(dialect, others, path)
 
 
-def _check_texts(given: Any, path: str) -> None:
-    if not isinstance(given, tuple) or not all(isinstance(each, str) and each for each in given):
-        raise InputError("expected a tuple of texts that are not empty", path=path, hint='("<call>",), with the comma')
+def _check_texts(value: Any, path: str) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(each, str) and each for each in value):
+        raise InputError("expected a tuple of non-empty strings", path=path, hint='("<call>",), with the comma')
 
 
-def _is_pair(given: Any) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, str) and each for each in given)
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str) and each for each in value)
 
 
 def _marks_of(dialects: Iterable[Dialect]) -> Iterator[tuple[str, str]]:
-    """What a text is searched for, and for whose sake."""
+    """The marks that a text is searched for, each with its dialect."""
     for each in dialects:
         for mark in (*each.openers, *each.closers, *(opener for opener, _ in each.thinking)):
             if not mark.startswith(_TICK):
@@ -110,7 +110,7 @@ def _marks_of(dialects: Iterable[Dialect]) -> Iterator[tuple[str, str]]:
 
 
 def _check_marks(dialect: Dialect, others: list[Dialect], path: str) -> None:
-    """Refuse a mark that is the beginning of another: nobody could tell which of them stands in a text."""
+    """Refuse a mark that is the beginning of another: a text would be ambiguous."""
     own, known_marks = [*_marks_of([dialect])], [*_marks_of([dialect, *others])]
     for mark, _ in own:
         for other, whose in known_marks:
@@ -121,7 +121,7 @@ def _check_marks(dialect: Dialect, others: list[Dialect], path: str) -> None:
                 raise InputError(
                     f"the mark {quote(mark)} of the dialect {dialect.name} {relation} {quote(other)}, {owner}",
                     path=f"{path}.openers",
-                    hint="leave off or add characters, and tell what follows with inside=",
+                    hint="use a shorter or longer mark, and say what follows with inside=",
                 )
 
 
@@ -141,9 +141,9 @@ def get(name: str) -> Dialect:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    """The error for a name that no dialect has. It suggests those that are called alike, or whose models are."""
+    """The error for an unknown name. It suggests dialects with a similar name, or whose models have one."""
     if is_auto(name):
-        hint = "auto finds a dialect out while it reads; to write, name one"
+        hint = "auto detects the dialect of a text; to write, name one"
         return unknown_name("dialect", name, names(), suggestions=(), hint=hint)
     word = name.lower()
     known = [(each, (each, *get(each).models)) for each in names()]
@@ -153,14 +153,14 @@ def _unknown(name: str) -> UnknownNameError:
 
 
 def is_auto(name: object) -> bool:
-    """Whether a name asks to find the dialect out."""
+    """Whether a name asks to detect the dialect."""
     return name == _AUTO or (isinstance(name, str) and normalize_name(name) == _AUTO)
 
 
 def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
-    """The dialects to look for. Those that the model is known to write come first; the others may be written too.
+    """The dialects to look for, those of the model first, since it may write others too.
 
-    What ordinary text looks like is looked for only where tools were offered.
+    Weak ones, which ordinary text looks like, are included only if tools were offered.
     """
     if not isinstance(model, str):
         raise InputError(f"expected a string, got {quote(model)}", path="model", hint="the name of the model, or ''")
@@ -175,11 +175,11 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
 
 
 def own_dialects(dialects: Iterable[Dialect], model: str) -> tuple[Dialect, ...]:
-    """Those that a model of this name is known to write."""
+    """Those whose models include this one."""
     name = model.lower()
     return tuple(each for each in dialects if name and any(fnmatchcase(name, pattern) for pattern in each.models))
 
 
 def _marked(dialect: Dialect) -> Dialect:
-    """A dialect with nothing but the openers that no ordinary text has."""
+    """A dialect with only the openers that no ordinary text has."""
     return replace(dialect, openers=dialect.strong) if dialect.is_weak else dialect

@@ -1,13 +1,13 @@
-"""Calls in the text of a reply: between what a provider says and what the client gets.
+"""Calls in the text of a reply: from the events of the provider to those for the client.
 
-A reply whose text holds calls becomes one with real calls. Text that holds none goes through as it came, as the very
-events. What the model thought is not looked into: calls there are drafts.
+A reply with calls in its text becomes one with real calls. Text without calls passes through as the same events.
+Thinking is not searched: calls there are drafts.
 
-A thought that nothing closed is ended by a call in it, unless the provider says that the answer was cut off: then
-nobody knows whether the call was meant, and it stays a thought.
+A thought that is never closed ends at the first call in it, unless the provider reports that the reply was cut off:
+then the call may have been a draft, and stays thinking.
 
-Never two calls for one: a reply that has calls of its own is not searched. Whether it has some is known at its end, so
-what was found waits until then; where a call of the reply's own comes first, the text stays what it was.
+A call never appears twice: a reply that has native calls is not searched. That is known at its end only, so calls that
+were found wait until then; if a native call comes, the text stays text.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from toolglot.dialects.offered_tools import Tools, listed, offered
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
-"""Notes of the codecs that hold the provider's word."""
+"""Keys of the codecs that hold the provider's own reason."""
 _ENDED: Final = frozenset({None, "stop", "tool_calls"})
-"""What a provider says of an answer that it takes for whole, or that it says nothing of."""
+"""Stop reasons of a reply that the provider considers complete, or gives no reason for."""
 
 
 class _Draft(NamedTuple):
-    """Where events wait that tell a draft, its text, and the dialects of its calls."""
+    """The waiting events that are a draft, its text, and the dialects of its calls."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class _Draft(NamedTuple):
 class CallsInText:
     """Reads the text of a reply while it comes.
 
-    place: how many turns came before. It goes into the ids, since not every provider gives its replies one.
+    turns_before: how many turns came before. It goes into the ids, since not every provider gives its replies one.
     unoffered: what a call of a tool is that was not offered: a `call`, or `text`.
     """
 
@@ -59,7 +59,7 @@ class CallsInText:
         dialect: str = "auto",
         tools: Tools = (),
         model: str = "",
-        place: int = 0,
+        turns_before: int = 0,
         unoffered: Unoffered = "call",
     ) -> None:
         self._dialect = dialect
@@ -67,14 +67,14 @@ class CallsInText:
         self._tools = listed(tools)
         offered(self._tools)
         self._model = model
-        self._place = place
+        self._turns_before = turns_before
         self._id = ""
         self._blocks = 0
         self._stream: TextToolStream | None = None
         self._start: BlockStarted | None = None
-        """The start of a text of which the client has been told nothing yet."""
+        """The start of a text that was not passed on yet."""
         self._is_silent = True
-        """Whether the text that is read has said nothing so far, no call either."""
+        """Whether the current text has produced no event so far."""
         self.has_thoughts: bool = False
         """Whether thinking was found in the text."""
         self._has_calls = False
@@ -82,23 +82,23 @@ class CallsInText:
         self._found: list[str] = []
         self._dropped: list[str] = []
         self._extra: Extra | None = None
-        """What the provider said of the text when it began, until a piece of it has it."""
+        """The provider's fields of the text, until a piece of it carries them."""
         self._is_described = False
         self._has_own_calls = False
         self._raw: list[str] = []
-        """The text that is read, as it came."""
-        self._told: list[str] = []
-        """What was told of it."""
+        """The current text, as it came."""
+        self._emitted: list[str] = []
+        """What was passed on of it."""
         self._waiting: list[Event] | None = None
-        """Everything from the first call on that was found; None: none was."""
+        """The events from the first call on; None if no call was found."""
         self._beside: list[Event] = []
-        """What the provider said meanwhile beside its text."""
+        """The provider's other events meanwhile."""
         self._drafts: list[_Draft] = []
-        """Calls among what waits that ended a thought which nothing else ended."""
+        """Waiting calls that ended a thought that was never closed."""
 
     @property
     def is_settled(self) -> bool:
-        """Nothing of the text is kept back."""
+        """Whether no text is held back."""
         if self._waiting is not None:
             return False
         return self._stream is None or (self._stream.is_settled and (self._start is None or not self._is_silent))
@@ -111,14 +111,14 @@ class CallsInText:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The marks that were dropped so far since they say nothing, each once."""
+        """The marks that were dropped so far because they mean nothing, each once."""
         current = self._stream.dropped if self._stream is not None else ()
         return tuple(dict.fromkeys((*self._dropped, *current)))
 
-    def stop(self, said: StopReason | None) -> StopReason | None:
-        """Why the answer ended, by the calls that are in its text (J1). One that ends inside of a call was cut."""
-        if said not in _ENDED or not (self._has_calls or self._has_cut):
-            return said
+    def stop(self, reported: StopReason | None) -> StopReason | None:
+        """The stop reason, considering the calls in the text. A reply that ends inside a call was cut."""
+        if reported not in _ENDED or not (self._has_calls or self._has_cut):
+            return reported
         return "length" if self._has_cut else "tool_calls"
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -133,7 +133,7 @@ class CallsInText:
                 self._end(stream, event, passed)
             elif isinstance(event, BlockStarted) and isinstance(event.block, Text) and not self._has_own_calls:
                 if self._waiting is None:
-                    self._raw, self._told = [], []
+                    self._raw, self._emitted = [], []
                 self._start, self._is_silent = event, True
                 self._extra, self._is_described = event.block.extra, False
                 self._stream = self._new_stream()
@@ -142,7 +142,7 @@ class CallsInText:
         return passed
 
     def _pass_other(self, event: Event, passed: list[Event]) -> None:
-        """What is no text. A call of the reply's own decides on those that were found, and so does the end."""
+        """Pass on an event that is not text. A native call, or the end, decides about the waiting calls."""
         is_own_call = _is_call_start(event)
         self._has_own_calls = self._has_own_calls or is_own_call
         waiting = self._waiting
@@ -161,26 +161,26 @@ class CallsInText:
         passed.append(self._other(event))
 
     def _taken_back(self) -> list[Event]:
-        """The text in which calls were found, as text, and what came beside it."""
+        """The text in which calls were found, as text, and the other events."""
         self._found, self._has_calls, self._has_cut = [], False, False
-        raw, place = "".join(self._raw), 0
-        for piece in self._told:
-            place = max(raw.find(piece, place), place) + len(piece)
-        rest = Text(raw[place:])
+        raw, position = "".join(self._raw), 0
+        for piece in self._emitted:
+            position = max(raw.find(piece, position), position) + len(piece)
+        rest = Text(raw[position:])
         return [BlockStarted(Text("")), TextDelta(rest.text), BlockEnded(rest), *self._beside]
 
     def _as_thoughts(self, waiting: list[Event]) -> list[Event]:
-        """What waited, with its drafts as thoughts: the answer was cut off inside of them."""
+        """The waiting events, with drafts as thinking: the reply was cut off inside them."""
         kept: list[Event] = []
-        place = 0
+        position = 0
         for draft in self._drafts:
             thought = Thinking(draft.text)
-            kept += [*waiting[place : draft.start], BlockStarted(Thinking()), ThinkingDelta(draft.text)]
+            kept += [*waiting[position : draft.start], BlockStarted(Thinking()), ThinkingDelta(draft.text)]
             kept.append(BlockEnded(thought))
-            place = draft.end
+            position = draft.end
             for dialect in draft.found:
                 self._found.remove(dialect)
-        kept += waiting[place:]
+        kept += waiting[position:]
         ended = [event for event in kept if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall)]
         self._has_calls = any(not event.cut for event in ended)
         self._has_cut = any(event.cut for event in ended)
@@ -188,13 +188,13 @@ class CallsInText:
 
     def _new_stream(self) -> TextToolStream:
         number, self._blocks = self._blocks, self._blocks + 1
-        ids = f"{self._id}|{self._place}|{number}"
+        ids = f"{self._id}|{self._turns_before}|{number}"
         return TextToolStream(
             dialect=self._dialect, tools=self._tools, model=self._model, ids=ids, unoffered=self._unoffered
         )
 
     def _end(self, stream: TextToolStream, event: BlockEnded, passed: list[Event]) -> None:
-        """The end of a text. One that said nothing is passed on as it is."""
+        """End a text. An empty one is passed on as it is."""
         known = len(stream.found)
         found = stream.finish()
         self._found += stream.found
@@ -213,15 +213,15 @@ class CallsInText:
             if first is not None:
                 self._drafts.append(_Draft(first, len(waiting), stream.draft, tuple(stream.found[known:])))
 
-    def _pass(self, found: list[Event], said: Event, passed: list[Event]) -> None:
-        """What was found; as the provider's own events, where it is what they say."""
+    def _pass(self, found: list[Event], original: Event, passed: list[Event]) -> None:
+        """Pass on what was found, as the provider's own event where that is the same."""
         self._is_silent = self._is_silent and not found
         for event in found:
             if self._waiting is None and _is_call_start(event):
                 self._waiting = []
             passed = passed if self._waiting is None else self._waiting
             if isinstance(event, TextDelta | ThinkingDelta) and self._waiting is None:
-                self._told.append(event.text)
+                self._emitted.append(event.text)
             if isinstance(event, BlockStarted):
                 self.has_thoughts = self.has_thoughts or isinstance(event.block, Thinking)
                 if isinstance(event.block, Text) and self._start is not None:
@@ -231,13 +231,13 @@ class CallsInText:
             if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall):
                 self._has_calls = self._has_calls or not event.cut
                 self._has_cut = self._has_cut or event.cut
-            passed.append(said if _says_the_same(event, said) else self._with_extra(event, said))
+            passed.append(original if _is_same(event, original) else self._with_extra(event, original))
 
-    def _with_extra(self, event: Event, said: Event) -> Event:
-        """What the provider says of a text goes with the first piece of it that ends once it is known."""
+    def _with_extra(self, event: Event, original: Event) -> Event:
+        """Put the provider's fields of a text on the first piece of it that ends once they are known."""
         if not isinstance(event, BlockEnded) or not isinstance(event.block, Text):
             return event
-        late = said.block.extra if isinstance(said, BlockEnded) and isinstance(said.block, Text) else None
+        late = original.block.extra if isinstance(original, BlockEnded) and isinstance(original.block, Text) else None
         extra, self._extra = self._extra or (None if self._is_described else late), None
         self._is_described = self._is_described or extra is not None
         return replace(event, block=replace(event.block, extra=extra)) if extra is not None else event
@@ -253,7 +253,7 @@ class CallsInText:
 
 
 def _without_reason(extra: Extra | None) -> Extra | None:
-    """What a provider said of an answer, but for its word for why it ended: it did not see the calls (J1)."""
+    """The provider's fields without its own stop reason, which ignores the calls in the text."""
     if extra is None:
         return None
     return {
@@ -266,15 +266,15 @@ def _is_call_start(event: Event) -> bool:
     return isinstance(event, BlockStarted) and isinstance(event.block, ToolCall)
 
 
-def _says_the_same(event: Event, said: Event) -> bool:
-    if isinstance(event, TextDelta) and isinstance(said, TextDelta):
-        return event.text == said.text
+def _is_same(event: Event, original: Event) -> bool:
+    if isinstance(event, TextDelta) and isinstance(original, TextDelta):
+        return event.text == original.text
     return (
         isinstance(event, BlockEnded)
-        and isinstance(said, BlockEnded)
+        and isinstance(original, BlockEnded)
         and isinstance(event.block, Text)
-        and isinstance(said.block, Text)
-        and event.block.text == said.block.text
+        and isinstance(original.block, Text)
+        and event.block.text == original.block.text
     )
 
 
@@ -283,12 +283,12 @@ def _texts(blocks: list[Block]) -> str:
 
 
 _LONE_END: Final = re.compile(r"</think>(?=[ \t]*(?:[\r\n]|\Z|<))")
-"""The end of a thought as models write it, and not as people write about it."""
+"""The end of thinking as models write it, not as people write about it."""
 
 
 def with_leading_thought(reply: Reply) -> Reply:
-    """A whole reply whose text begins inside of a thought that the prompt opened: what stands before the end of it is
-    thinking. A stream has shown that text before it is known."""
+    """A whole reply whose text begins inside thinking that the prompt opened: what comes before its end is thinking. A
+    stream has passed that text on before this is known."""
     first = reply.turn.blocks[0] if reply.turn.blocks else None
     if not isinstance(first, Text) or not (end := _LONE_END.search(first.text)):
         return reply
@@ -296,13 +296,13 @@ def with_leading_thought(reply: Reply) -> Reply:
     if "<think>" in thought or not thought.strip() or "</think>" in rest:
         return reply
     if not rest and not reply.turn.calls:
-        return reply  # all that was said, and a mark behind it
+        return reply  # the mark is all that follows
     left = (replace(first, text=rest),) if rest else ()
     return replace(reply, turn=replace(reply.turn, blocks=(Thinking(thought.strip()), *left, *reply.turn.blocks[1:])))
 
 
 def with_calls(reply: Reply, reader: CallsInText) -> Reply:
-    """A whole reply with the calls that its texts hold; the same reply where they hold none."""
+    """A whole reply with the calls in its texts; the same reply if there are none."""
     if not any(isinstance(block, Text) for block in reply.turn.blocks):
         return reply
     events: list[Event] = [Started(reply.id)]

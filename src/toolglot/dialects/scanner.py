@@ -1,7 +1,7 @@
 """Text that comes in pieces, read by a generator that waits where it needs more.
 
     def greeting(scanner: Scanner) -> Steps[str | None]:
-        return (yield from scanner.until(Marks("</hello>"), said.append))
+        return (yield from scanner.until(Marks("</hello>"), pieces.append))
 
 A reader is a generator: it reads with the methods below, each of which is one too, and is resumed with every piece. So
 a dialect is written as if all of its text were there.

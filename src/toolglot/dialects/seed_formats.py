@@ -1,4 +1,4 @@
-"""Which format an answer is in, as seed 003 tells them apart: by the first of its signs that is found.
+"""Which format an answer is in, by the first sign of one that is found.
 
 An answer that is JSON is looked into first, since a sign may stand in its prose (trap T4); in text, signs inside a code
 fence do not count. `toolglot.detect` looks closer.

@@ -1,7 +1,7 @@
-"""How one text is read: a generator that looks for marks, and lets the dialects try what they may begin.
+"""How one text is read: a generator that looks for marks, and lets the dialects try what follows.
 
-It is driven by `text_stream.TextToolStream`, which holds this and the generator. This does not hold the generator,
-which refers to it: so a text that nobody finishes is freed as soon as nobody holds its stream.
+`text_stream.TextToolStream` drives it, and owns this object and the generator. This object has no reference to the
+generator, so an unfinished text is freed together with its stream.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from toolglot.errors import InputError, quote
 
 AHEAD: Final = 64
 """Characters behind an opener that decide which dialect is meant."""
-LONGEST_GUESS: Final = 4096
+MAX_GUESS: Final = 4096
 """How much of what ordinary text looks like is kept back until the name of a call is known; and how much of anything is
 read again if it is none."""
-LONGEST_WAIT: Final = 256 * 1024
+MAX_WAIT: Final = 256 * 1024
 """The same of what has marks of its own."""
-LONGEST_DRAFT: Final = 256 * 1024
+MAX_DRAFT: Final = 256 * 1024
 """How much of a thought is kept back behind what looks like a call. What is longer is a thought."""
 _TICK: Final = "`"
 _TILDES: Final = "~~~"
 _TICKS: Final = {_TICK: re.compile("`+"), "~": re.compile("~+")}
-_SHORTEST_FENCE: Final = 3
-_MOST_TICKS: Final = 32
-_MOST_EMPTY: Final = 8
+_MIN_FENCE: Final = 3
+_MAX_TICKS: Final = 32
+_MAX_EMPTY: Final = 8
 """Marks that a section with nothing in it may begin with."""
 _BLANKS: Final = re.compile(r"[ \t]+")
-_WIDEST: Final = 64
+_MAX_BLANKS: Final = 64
 """White space around the end of a fence, on its line."""
 _INDENT: Final = 16
 _IS_MARK: Final = re.compile(r"[^\w\s`]\S{2}").match
@@ -73,7 +73,7 @@ class TextReading:
         self._reader = DialectReader(schemas, id_stem=ids)
         self._reader.is_chosen = not is_auto
         self._reader.thinker = WeakMethod(self._think_until)
-        self.scanner, self.teller = self._reader.scanner, self._reader.teller
+        self.scanner, self.output = self._reader.scanner, self._reader.output
         self._openers = _by_opener(self._dialects)
         self._inside = {opener: any_inside(*(each.inside for each in found)) for opener, found in self._openers.items()}
         self._thinking = {opener: closer for each in self._dialects for opener, closer in each.thinking}
@@ -92,15 +92,15 @@ class TextReading:
         self.found: list[str] = []
         """The dialects whose calls were found, in their order."""
         self.dropped: list[str] = []
-        """The marks that were dropped since they said nothing."""
+        """The marks that were dropped because they mean nothing."""
         self.draft: str = ""
-        """The rest of the text, from a call on that ended a thought, since nothing else did. Whoever knows that the
-        text was cut off knows that its thought would have gone on."""
+        """The rest of the text, from a call that ended a thought that was never closed. If the text was cut off, the
+        thought may have gone on."""
         self.is_marked: bool = False
-        """Whether the first of them had a mark of its own, and was not what ordinary text looks like."""
+        """Whether the first of them had a mark that ordinary text does not have."""
 
     def read(self) -> Steps[None]:
-        scanner, teller = self.scanner, self.teller
+        scanner, output = self.scanner, self.output
         if self._starts_thinking:
             yield from scanner.one_of(self._thinking)  # the mark, where it was not left to the prompt after all
             yield from self._thought(*self._thinking.values())
@@ -110,29 +110,29 @@ class TextReading:
             yield from self._candidate(opener, "")
         yield from self._line_start()
         while True:
-            found = yield from scanner.until(self._marks, teller.say)
+            found = yield from scanner.until(self._marks, output.add_text)
             if found is None:
                 return
             closer = self._thinking.get(found) if found not in self._openers else None
             if closer is not None and (yield from self._is_mentioned()):
-                teller.say(found)
+                output.add_text(found)
             elif closer is not None:
                 yield from self._thought(closer)
                 yield from self._line_start()
             elif found in self._code_marks:
-                yield from self._code(found, teller.say)
+                yield from self._code(found, output.add_text)
             elif found in self._stray:
                 if found in self._refused or (yield from self._is_mentioned(is_closer=True)):
-                    teller.say(found)
+                    output.add_text(found)
                 else:
                     self.dropped.append(found)
             elif self._is_no_call(found):
                 self._refuse(found)
-                teller.say(found[:1] if found.startswith("\n") else found)
+                output.add_text(found[:1] if found.startswith("\n") else found)
                 scanner.at -= len(found) - 1 if found.startswith("\n") else 0
             else:
                 if found.startswith("\n"):
-                    teller.say("\n")
+                    output.add_text("\n")
                 yield from self._candidate(found, found.removeprefix("\n"))
 
     def _is_no_call(self, opener: str) -> bool:
@@ -144,26 +144,30 @@ class TextReading:
 
     def _thought(self, *closers: str) -> Steps[None]:
         yield from self._think_until(closers)
-        self.teller.end_thought()
+        self.output.end_thinking()
 
     def _think_until(self, closers: tuple[str, ...]) -> Steps[str | None]:
-        """Tell what was thought, up to one of the closers, which is read; up to a call, where there is none. Which it
-        was; empty for a call, None for neither."""
-        scanner, think = self.scanner, self.teller.think
+        """Write thinking up to one of the closers, which is read, or up to a call if there is none. Returns the closer;
+        empty for a call, None for neither."""
+        scanner, add_thinking = self.scanner, self.output.add_thinking
         ends = self._ends_of_thought(closers)
         stops = (*closers, *ends)
         calls = [mark for mark in self._call_marks if not mark.startswith(stops)]
         wanted = marks(*stops, *calls, *self._code_marks)
         is_unclosed = False
         while True:
-            found = yield from scanner.until(wanted, think)
+            found = yield from scanner.until(wanted, add_thinking)
             if found is not None and found in self._code_marks:
-                found = (yield from self._code(found, think, stops)) or ""
+                found = (yield from self._code(found, add_thinking, stops)) or ""
             elif found in calls:
                 end = None if is_unclosed else (yield from self._end_of_draft(found, stops))
                 if end is None and not is_unclosed:
                     is_unclosed, self.draft = True, f"{found}{scanner.text[scanner.at :]}"
-                if end is None and (yield from self._candidate(found, found, think)) and not self.teller.is_thinking:
+                if (
+                    end is None
+                    and (yield from self._candidate(found, found, add_thinking))
+                    and not self.output.is_thinking
+                ):
                     return ""
                 found = end or ""
             if found and found in ends:
@@ -181,9 +185,9 @@ class TextReading:
         return tuple(dict.fromkeys((*self._thought_ends, *(end for each in whose for end in each.thought_ends))))
 
     def _end_of_draft(self, opener: str, stops: tuple[str, ...]) -> Steps[str | None]:
-        """The end of a thought in which a call seems to begin, whose opener was read; it is told, and its end is read.
-        Empty if there is none for long; None, and nothing read, if there is none at all."""
-        scanner, think = self.scanner, self.teller.think
+        """Write the rest of a thought in which a call seems to begin, and read its end. Returns the end; empty if it
+        does not come for long; None, with nothing read, if it never comes."""
+        scanner, add_thinking = self.scanner, self.output.add_thinking
         scanner.mark()
         steps = scanner.until(marks(*stops), _ignored)
         while True:
@@ -192,19 +196,19 @@ class TextReading:
             except StopIteration as done:
                 found: str | None = done.value
                 break
-            if scanner.size_since_mark() > LONGEST_DRAFT:
+            if scanner.size_since_mark() > MAX_DRAFT:
                 found = ""
                 break
             yield
         kept = scanner.since_mark()
         size = len(kept) - len(found or "")
-        if found is None and size <= LONGEST_DRAFT:
+        if found is None and size <= MAX_DRAFT:
             scanner.go_back()
             return None
         scanner.let_go()
-        think(opener + kept[: min(size, LONGEST_DRAFT)])
-        if size > LONGEST_DRAFT:
-            scanner.put_back(kept[LONGEST_DRAFT:])
+        add_thinking(opener + kept[: min(size, MAX_DRAFT)])
+        if size > MAX_DRAFT:
+            scanner.put_back(kept[MAX_DRAFT:])
             return ""
         return found
 
@@ -215,60 +219,60 @@ class TextReading:
         if found is not None:
             yield from self._candidate(f"\n{found}", found)
 
-    def _code(self, mark: str, say: Sink, stops: tuple[str, ...] = ()) -> Steps[str | None]:
+    def _code(self, mark: str, emit: Sink, stops: tuple[str, ...] = ()) -> Steps[str | None]:
         """Code, from behind what it begins with: text, whatever stands in it. Which of the stops has ended it before
         its end, and was read."""
         scanner = self.scanner
         is_line_start = self._is_line_start()
-        ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MOST_TICKS))
+        ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MAX_TICKS))
         if mark == _TILDES and not (is_line_start or stops):
-            say(ticks)
+            emit(ticks)
             return None
-        is_told = False
-        if len(ticks) == _SHORTEST_FENCE and not stops:
+        is_emitted = False
+        if len(ticks) == _MIN_FENCE and not stops:
             fenced = {opener.removeprefix(ticks): opener for opener in self._openers if opener.startswith(ticks)}
             word = (yield from scanner.one_of(fenced)) if fenced else None
             if word is not None:
                 if (yield from self._candidate(fenced[word], fenced[word])):
                     return None
-                is_told = True
-        if not is_told:
-            say(ticks)
+                is_emitted = True
+        if not is_emitted:
+            emit(ticks)
         ends = ("\n",) if mark == _TILDES else (ticks, "\n")
-        found = yield from scanner.until(marks(*ends, *stops), say)
+        found = yield from scanner.until(marks(*ends, *stops), emit)
         if found is None or found in stops:
             return found
-        say(found)
-        if found == "\n" and len(ticks) >= _SHORTEST_FENCE:
-            return (yield from self._fenced_lines(ticks, say, stops))
+        emit(found)
+        if found == "\n" and len(ticks) >= _MIN_FENCE:
+            return (yield from self._fenced_lines(ticks, emit, stops))
         return None
 
-    def _fenced_lines(self, ticks: str, say: Sink, stops: tuple[str, ...]) -> Steps[str | None]:
+    def _fenced_lines(self, ticks: str, emit: Sink, stops: tuple[str, ...]) -> Steps[str | None]:
         """The lines of a fence, up to one that holds nothing but its end."""
         scanner = self.scanner
         while True:
-            line = yield from scanner.while_in(_BLANKS, _WIDEST)
-            run = yield from scanner.while_in(_TICKS[ticks[0]], 4 * _MOST_TICKS)
+            line = yield from scanner.while_in(_BLANKS, _MAX_BLANKS)
+            run = yield from scanner.while_in(_TICKS[ticks[0]], 4 * _MAX_TICKS)
             line += run
             if len(run) >= len(ticks):
-                line += yield from scanner.while_in(_BLANKS, _WIDEST)
+                line += yield from scanner.while_in(_BLANKS, _MAX_BLANKS)
                 if (yield from scanner.peek()) in ("", "\n", "\r"):
-                    say(line)
+                    emit(line)
                     return None
             if line:
-                say(line)
-            found = yield from scanner.until(marks("\n", *stops), say)
+                emit(line)
+            found = yield from scanner.until(marks("\n", *stops), emit)
             if found is None or found in stops:
                 return found
-            say(found)
+            emit(found)
 
     def _is_line_start(self) -> bool:
         """Whether nothing but white space stands before, on this line."""
-        before = self.teller.last_said(_INDENT)
+        before = self.output.last_text(_INDENT)
         return not before.rpartition("\n")[2].strip() and ("\n" in before or len(before) < _INDENT)
 
-    def _candidate(self, opener: str, shown: str, say: Sink | None = None) -> Steps[bool]:
-        """What follows an opener: a call, or text after all, the opener too, or whatever `say` makes of it. One that
+    def _candidate(self, opener: str, shown: str, emit: Sink | None = None) -> Steps[bool]:
+        """What follows an opener: a call, or text after all, the opener too, or whatever `emit` makes of it. One that
         counts only at the start of a line may begin with another."""
         reader, scanner = self._reader, self.scanner
         begins = len(shown) if opener.startswith("\n") else 0
@@ -291,16 +295,16 @@ class TextReading:
                 scanner.at += begins
             is_weak = dialect.is_weak and opener not in dialect.strong
             reader.only_offered = self._only_offered or (is_weak and (self._is_auto or bool(reader.tools)))
-            reader.limit = LONGEST_GUESS if is_weak else LONGEST_WAIT
+            reader.limit = MAX_GUESS if is_weak else MAX_WAIT
             outcome = yield from self._attempt(dialect, opener)
-            if outcome != "none" or not scanner.is_marked or scanner.size_since_mark() > LONGEST_GUESS:
+            if outcome != "none" or not scanner.is_marked or scanner.size_since_mark() > MAX_GUESS:
                 break
         is_word = reader.is_mentioned or opener in self._refused
         if outcome == "passed" and is_word and scanner.is_marked:
-            outcome = "none"  # a mark that says nothing, as a word of a sentence, or of what was no call
+            outcome = "none"  # a mark without meaning, as a word of a sentence, or of what was not a call
         if dialect is None or outcome in ("none", "unfinished"):
             self._refuse(opener)
-            self._was_text("" if begins else shown, reader.limit, say or self.teller.say)
+            self._was_text("" if begins else shown, reader.limit, emit or self.output.add_text)
             return False
         if outcome == "passed" and scanner.is_marked:
             self.dropped.append(opener)
@@ -311,7 +315,7 @@ class TextReading:
         return True
 
     def _refuse(self, opener: str) -> None:
-        """What an opener begins is no call: its closers are text too."""
+        """What the opener begins is not a call: its closers are text too."""
         self._refused.update(closer for each in self._openers[opener] for closer in self._closers[each.name])
 
     def _dropped_closers(self, dialect: Dialect) -> tuple[str, ...]:
@@ -327,7 +331,7 @@ class TextReading:
             each for own in self._openers[opener] for each in own.openers if each not in closers and _IS_MARK(each)
         ]
         is_closed = False
-        for _ in range(_MOST_EMPTY):
+        for _ in range(_MAX_EMPTY):
             found = yield from next_of(scanner, (*closers, *openers))
             if found in closers:
                 openers, is_closed = [], True
@@ -344,7 +348,7 @@ class TextReading:
         """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out, or where the
         mark is one that closes."""
         scanner = self.scanner
-        if not (self._is_auto or is_closer) or not _IN_SENTENCE.search(self.teller.last_said()):
+        if not (self._is_auto or is_closer) or not _IN_SENTENCE.search(self.output.last_text()):
             return False
         yield from scanner.need(1)
         return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
@@ -363,7 +367,7 @@ class TextReading:
         reader = self._reader
         steps = dialect.read(reader, opener)
         if not isinstance(steps, Generator):
-            raise InputError(f"the read of the dialect {dialect.name} is no generator function", path="dialect.read")
+            raise InputError(f"the read of the dialect {dialect.name} is not a generator function", path="dialect.read")
         while True:
             try:
                 next(steps)
@@ -373,31 +377,31 @@ class TextReading:
                 return "none"
             yield
 
-    def _was_text(self, opener: str, limit: int, say: Sink) -> None:
+    def _was_text(self, opener: str, limit: int, emit: Sink) -> None:
         """What was read is text. A mark inside it may still begin a call, unless it is too long to be read again.
 
         What was given up for its length is text up to the limit, wherever the piece ended in which that was seen.
         """
         scanner = self.scanner
         if opener:
-            say(opener)
+            emit(opener)
         size = scanner.size_since_mark()
-        if size > LONGEST_GUESS:
+        if size > MAX_GUESS:
             kept = scanner.since_mark()
-            said = min(size, limit)
-            say(kept[:said])
+            length = min(size, limit)
+            emit(kept[:length])
             scanner.let_go()
-            scanner.put_back(kept[said:])
+            scanner.put_back(kept[length:])
         else:
             scanner.go_back()
 
 
-def _outcome(told: object, dialect: Dialect) -> Outcome:
-    """What a dialect says it found, which may be one of somebody's own."""
-    if told not in OUTCOMES:
+def _outcome(returned: object, dialect: Dialect) -> Outcome:
+    """Check what a dialect returned; it may be a user's."""
+    if returned not in OUTCOMES:
         hint = f"one of {', '.join(sorted(OUTCOMES))}"
-        raise InputError(f"the dialect {dialect.name} returned {quote(told)}", path="dialect.read", hint=hint)
-    outcome: Outcome = told  # type: ignore[assignment]
+        raise InputError(f"the dialect {dialect.name} returned {quote(returned)}", path="dialect.read", hint=hint)
+    outcome: Outcome = returned  # type: ignore[assignment]
     return outcome
 
 

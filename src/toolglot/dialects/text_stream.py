@@ -3,15 +3,15 @@
     stream = toolglot.TextToolStream(dialect="hermes", tools=tools)
     events = stream.feed("Let me look.<tool_ca") + stream.feed('ll>{"name": …') + stream.finish()
 
-Law: the same text gives the same text, thinking and calls however it is cut, since a whole text is read by the same
-reader in one piece. No more is kept back than what may be the beginning of a mark, and a candidate until it is decided.
-Whatever is no call is text, to the last character.
+Law: the same text gives the same text, thinking and calls however it is cut: a whole text is read by the same reader in
+one piece. Only what may begin a mark is held back, and a possible call until it is decided.
+Whatever is not a call is text, to the last character.
 
-Where the dialect is to be found out (`auto`), code is quoted text: what stands in a code span or a fence is no call,
-but for a fence that holds nothing else than the JSON of a call of a tool that was offered.
+If the dialect is detected (`auto`), code is quoted text: a code span or fence is not a call, unless the fence holds
+only the JSON of a call of an offered tool.
 
-Calls in a thought are drafts. A thought that never ends is ended by the first call in it that has a mark of its own: so
-from such a mark on, a thought is kept back until its end, or that of the text, is there.
+Calls in thinking are drafts. Thinking that never ends is ended by the first call in it that has a mark of its own: from
+such a mark on, it is held back until it, or the text, ends.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from toolglot.dialects.text_reading import TextReading
 from toolglot.errors import InputError, quote
 
 Unoffered = Literal["call", "text"]
-"""What a call of a tool is that was not offered."""
-LONGEST_THOUGHT: Final = 1 << 20
+"""How a call of a tool that was not offered is read."""
+MAX_THOUGHT: Final = 1 << 20
 """Characters of a thought that are read once more for calls to be rescued."""
 _SLICE: Final = 4096
 """Characters that are read at once, so that what is kept back is looked at in between."""
@@ -39,16 +39,16 @@ _SLICE: Final = 4096
 class TextToolStream:
     """Finds calls in text that comes in pieces.
 
-    dialect: one of `toolglot.dialects.names()`, or `auto`, which finds out from the text.
-    tools: what was offered: `ToolSpec`s, bodies of any protocol's tools, or names. They say which calls are meant and
-        what the types of arguments are.
+    dialect: one of `toolglot.dialects.names()`, or `auto`, which detects it.
+    tools: the offered tools: `ToolSpec`s, definitions in any protocol's form, or names. They decide which calls are
+        meant and the types of their arguments.
     model: the name of the model, whose dialects `auto` tries first.
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
-    rescue_thinking: calls in what the model thinks are drafts, and no calls. With this option those that the thinking
-        ends with count after all, if they are whole and the model neither said nor called anything else.
+    rescue_thinking: calls in thinking are drafts. With this option, whole calls at the end of the thinking count, if
+        the model wrote no text and no other call.
     starts_thinking: the prompt ended inside the model's thinking, so that the text begins with it, and only its end is
         marked.
-    unoffered: what a call of a tool is that is not among `tools`: a `call`, or `text`.
+    unoffered: how a call of a tool that is not among `tools` is read: as a `call`, or as `text`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TextToolStream:
             only_offered=unoffered == "text" and bool(schemas),
             starts_thinking=starts_thinking,
         )
-        self._scanner, self._teller = self._reading.scanner, self._reading.teller
+        self._scanner, self._output = self._reading.scanner, self._reading.output
         self._run = self._reading.read()
         self._is_over = False
         next(self._run)
@@ -90,25 +90,25 @@ class TextToolStream:
 
     @property
     def dropped(self) -> list[str]:
-        """The marks that were dropped since they said nothing."""
+        """The marks that were dropped because they mean nothing."""
         return self._reading.dropped
 
     @property
     def draft(self) -> str:
-        """The rest of the text, from a call on that ended a thought, since nothing else did. Whoever knows that the
-        text was cut off knows that its thought would have gone on."""
+        """The rest of the text, from a call that ended a thought that was never closed. If the text was cut off, the
+        thought may have gone on."""
         return self._reading.draft
 
     @property
     def is_marked(self) -> bool:
-        """Whether the first of the dialects had a mark of its own, and was not what ordinary text looks like."""
+        """Whether the first of the dialects had a mark that ordinary text does not have."""
         return self._reading.is_marked
 
     def feed(self, text: str) -> list[Event]:
         """The events that this text completes."""
         if type(text) is not str:
             raise InputError(f"expected text, got {quote(text)}", path="text")
-        scanner, teller = self._scanner, self._teller
+        scanner, output = self._scanner, self._output
         passes = scanner.passes
         if passes is not None and passes(text):
             scanner.sink(text)
@@ -118,11 +118,11 @@ class TextToolStream:
             for start in range(0, len(text), _SLICE):
                 scanner.push(text[start : start + _SLICE])
                 self._run.send(None)
-        events, teller.events = teller.events, []  # what `take` does; this is called for every piece
+        events, output.events = output.events, []  # what `take` does; this is called for every piece
         return events
 
     def finish(self) -> list[Event]:
-        """Nothing follows. What is still open is told as cut, or was text."""
+        """End the text. A call that is still open was cut, or is text."""
         if self._is_over:
             return []
         self._is_over = True
@@ -130,45 +130,46 @@ class TextToolStream:
         self._scanner.passes = None
         for _ in self._run:
             raise AssertionError("a dialect waits for more text than there is")
-        self._teller.end_thought()
-        if self._rescuer is not None and not self._teller.calls and not self._teller.has_text:
-            self._rescue(self._rescuer, self._teller.last_thought)
-        self._teller.finish()
-        return self._teller.take()
+        self._output.end_thinking()
+        if self._rescuer is not None and not self._output.calls and not self._output.has_text:
+            self._rescue(self._rescuer, self._output.last_thinking)
+        self._output.finish()
+        return self._output.take()
 
     @property
     def is_settled(self) -> bool:
-        """Nothing of the text is kept back."""
-        return self._is_over or (self._scanner.passes is not None and not self._teller.keeps)
+        """Whether no text is held back."""
+        return self._is_over or (self._scanner.passes is not None and not self._output.holds_back)
 
     def _rescue(self, stream: TextToolStream, thought: str) -> None:
-        """Tell the calls that the last thought ends with."""
-        if not thought or len(thought) > LONGEST_THOUGHT:
+        """Add the calls that the last thought ends with."""
+        if not thought or len(thought) > MAX_THOUGHT:
             return
         events = stream.feed(thought) + stream.finish()
         others = (at for at, event in enumerate(events) if isinstance(event, BlockEnded) and not _is_whole_call(event))
         calls = events[max(others, default=-1) + 1 :]
         if calls:
             self.found.extend(stream.found[-1:])
-            self._teller.pass_on(calls)
+            self._output.add_events(calls)
 
 
 def _is_whole_call(event: BlockEnded) -> bool:
     return isinstance(event.block, ToolCall) and not event.cut
 
 
-class Said(Struct, frozen=True):
-    """What a text says.
+class ParsedText(Struct, frozen=True):
+    """The parts of what a model wrote.
 
-    thinking: what the model thought.
-    calls: the calls that are whole.
+    text: the text without thinking and calls.
+    thinking: the model's thinking.
+    calls: the whole calls.
     """
 
     text: str = ""
     thinking: str = ""
     calls: tuple[ToolCall, ...] = ()
     cut: tuple[ToolCall, ...] = ()
-    """Calls that ended before they were whole. They are never run."""
+    """Calls that were cut off. They are never run."""
 
 
 def parse_text(
@@ -181,18 +182,18 @@ def parse_text(
     rescue_thinking: bool = False,
     starts_thinking: bool = False,
     unoffered: Unoffered = "call",
-) -> Said:
+) -> ParsedText:
     """The text, the thinking and the calls of what a model wrote.
 
     text: what the model wrote.
-    dialect: one of `toolglot.dialects.names()`; `auto` finds it out from the text.
-    tools: the tools that were offered: `ToolSpec`s, or definitions in any protocol's form. They say which calls are
-        meant and what types their arguments have.
+    dialect: one of `toolglot.dialects.names()`; `auto` detects it.
+    tools: the offered tools: `ToolSpec`s, or definitions in any protocol's form. They decide which calls are meant and
+        the types of their arguments.
     model: the model's name, whose dialects `auto` tries first.
     ids: goes into the ids that are made; the same text with the same word gives the same ids.
-    rescue_thinking: whether whole calls that the thinking ends with count, where nothing else was said or called.
+    rescue_thinking: whether whole calls at the end of the thinking count, if there is no text and no other call.
     starts_thinking: whether the text begins inside of thinking, because the prompt opened it.
-    unoffered: what a call of a tool is that is not among `tools`: a `call`, or `text`.
+    unoffered: how a call of a tool that is not among `tools` is read: as a `call`, or as `text`.
     """
     stream = TextToolStream(
         dialect=dialect,
@@ -203,14 +204,14 @@ def parse_text(
         starts_thinking=starts_thinking,
         unoffered=unoffered,
     )
-    return said(stream.feed(text) + stream.finish())
+    return parsed_text(stream.feed(text) + stream.finish())
 
 
-def said(events: Iterable[Event]) -> Said:
-    """What events add up to."""
+def parsed_text(events: Iterable[Event]) -> ParsedText:
+    """The parts that events add up to."""
     ended = [event for event in events if isinstance(event, BlockEnded)]
     blocks: list[Block] = [event.block for event in ended]
-    return Said(
+    return ParsedText(
         "".join(block.text for block in blocks if isinstance(block, Text)),
         "".join(block.text for block in blocks if isinstance(block, Thinking)),
         tuple(event.block for event in ended if isinstance(event.block, ToolCall) and not event.cut),

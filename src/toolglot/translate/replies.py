@@ -234,7 +234,7 @@ def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.C
         dialect=dialect,
         tools=asked.tools,
         model=asked.model,
-        place=len(asked.turns),
+        turns_before=len(asked.turns),
         unoffered=policy.unoffered_calls,
     )
 

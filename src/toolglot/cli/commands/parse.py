@@ -16,7 +16,7 @@ from toolglot.conversation.events import BlockEnded
 from toolglot.dialects.detection import detect
 from toolglot.dialects.offered_tools import offered
 from toolglot.dialects.registry import names
-from toolglot.dialects.text_stream import Said, TextToolStream, said
+from toolglot.dialects.text_stream import ParsedText, TextToolStream, parsed_text
 from toolglot.errors import InputError, JSONError
 from toolglot.limits import DEFAULT_LIMITS
 
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     step = arguments.stream or max(len(text), 1)
     pieces = (text[start : start + step] for start in range(0, len(text), step))
     ended = [event for piece in pieces for event in stream.feed(piece) if isinstance(event, BlockEnded)]
-    found = said([*ended, *stream.finish()])
+    found = parsed_text([*ended, *stream.finish()])
     dialects = list(dict.fromkeys(stream.found))
     if arguments.format == "json":
         terminal.write_data(compact(_as_json(found, dialects)))
@@ -173,7 +173,7 @@ def _is_body(text: str) -> bool:
     )
 
 
-def _as_json(found: Said, dialects: list[str]) -> dict[str, Any]:
+def _as_json(found: ParsedText, dialects: list[str]) -> dict[str, Any]:
     return {
         "calls": [_call(call) for call in found.calls],
         "cut": [{"id": call.id, "name": call.name, "written": call.raw_input} for call in found.cut],
@@ -188,7 +188,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return told if call.arguments is not None else {**told, "written": call.raw_input}
 
 
-def _show(found: Said, dialects: list[str], page: TerminalPage) -> None:
+def _show(found: ParsedText, dialects: list[str], page: TerminalPage) -> None:
     for call in found.calls:
         arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2)
         if call.arguments is None:

@@ -1,6 +1,6 @@
 """Calls of the Gemma family: `call:ls{p:<|"|>/<|"|>,n:3,deep:{k:[true]}}`. Strings stand between marks, the rest alone.
 
-Strings are told while they come. What is bare is what the tool's schema says; without one, what it can be read as.
+Strings are passed on while they come. A bare value has the type of the tool's schema, or of what it can be read as.
 Quotes as in JSON or Python, which the format does not have, are read too.
 """
 
@@ -10,9 +10,9 @@ import re
 from typing import Any, Final, NamedTuple
 
 from toolglot.dialects.dialect import Read, skip_closer
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Sink, Steps, marks
-from toolglot.dialects.values.json_text import LONGEST_SCALAR, End, quoted, unescaped
+from toolglot.dialects.values.json_text import MAX_SCALAR, End, quoted, unescaped
 from toolglot.dialects.values.python_text import DEEPEST, number_as_json, pass_literal
 from toolglot.dialects.values.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
 
@@ -45,10 +45,10 @@ def gemma_in(style: GemmaStyle) -> Read:
             return "passed"
         outcome: Outcome = "none"
         while True:
-            told = yield from _Call(reader, style).read(is_named=outcome == "none" and opener in style.words)
-            if told in ("none", "unfinished"):
-                return told if outcome == "none" else outcome
-            outcome = told
+            latest = yield from _Call(reader, style).read(is_named=outcome == "none" and opener in style.words)
+            if latest in ("none", "unfinished"):
+                return latest if outcome == "none" else outcome
+            outcome = latest
             found = yield from skip_closer(reader, style.closer, *style.ends, "call:")
             if found != "call:":
                 break
@@ -74,7 +74,7 @@ class _Call:
         if not is_named and (yield from scanner.one_of(("call:", ":call:", ":"))) is None:
             return "unfinished" if scanner.is_over and scanner.at == len(scanner.text) else "none"
         yield from scanner.skip_spaces()
-        name = yield from scanner.while_in(_NAME, LONGEST_NAME + 1)
+        name = yield from scanner.while_in(_NAME, MAX_NAME + 1)
         mark = yield from scanner.skip_spaces()
         if mark != "{" and not (name and (yield from self._is_closed())):
             return "unfinished" if mark == "" else "none"
@@ -137,7 +137,7 @@ class _Call:
         elif (yield from scanner.one_of((self._style.quote,))) is not None:
             yield from scanner.until(marks(self._style.quote), pieces.append)
         else:
-            pieces = [(yield from scanner.while_in(_KEY, LONGEST_NAME)).strip()]
+            pieces = [(yield from scanner.while_in(_KEY, MAX_NAME)).strip()]
             is_quoted = False
         key = "".join(pieces)
         if (yield from scanner.skip_spaces()) not in (":", "=") or not (key or is_quoted):
@@ -181,7 +181,7 @@ class _Call:
         types = allowed_types(schema, self._root)
         if (yield from scanner.one_of((self._style.quote,))) is not None:
             return (yield from self._string(sink, types, self._style.quoted if depth == 1 else "string"))
-        text = (yield from scanner.while_in(_BARE, LONGEST_SCALAR)).strip()
+        text = (yield from scanner.while_in(_BARE, MAX_SCALAR)).strip()
         if scanner.is_over and scanner.at == len(scanner.text):
             return "open"
         if not text and (yield from scanner.peek()) not in (",", "}", "]"):

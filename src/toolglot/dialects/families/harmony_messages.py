@@ -11,7 +11,7 @@ from toolglot.dialects.scanner import Steps, marks
 
 STARTS: Final = ("<|start|>", "<|channel|>")
 ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
-LONGEST_HEAD: Final = 1024
+MAX_HEAD: Final = 1024
 _TO: Final = re.compile(r"\bto=\s*(?:functions\.)?([^\s<]+)")
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*(\w+)")
 
@@ -24,7 +24,7 @@ def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
     pieces = [opener]
     while True:
         found = yield from scanner.until(marks("<|message|>", "<|start|>", *ENDS), pieces.append)
-        if found is None or sum(map(len, pieces)) > LONGEST_HEAD:
+        if found is None or sum(map(len, pieces)) > MAX_HEAD:
             return "unfinished" if found is None else "none"
         if found == "<|message|>":
             return (yield from _body(reader, "".join(pieces)))
@@ -34,7 +34,7 @@ def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 
 def _body(reader: DialectReader, head: str) -> Steps[Outcome]:
-    scanner, teller = reader.scanner, reader.teller
+    scanner, output = reader.scanner, reader.output
     to, channels = _TO.search(head), _CHANNEL.findall(head)
     ends = marks(*ENDS, *STARTS)
     outcome: Outcome = "passed"
@@ -45,8 +45,8 @@ def _body(reader: DialectReader, head: str) -> Steps[Outcome]:
         scanner.let_go()
         is_to_self = to is not None and to[1] == "self"
         is_thought = is_to_self or channels[-1:] == ["analysis"]  # a message may name its channel twice
-        found = yield from scanner.until(ends, teller.think if is_thought else teller.say)
-        teller.end_thought()
+        found = yield from scanner.until(ends, output.add_thinking if is_thought else output.add_text)
+        output.end_thinking()
     if found in STARTS:
         scanner.at -= len(found)  # the next message
     return outcome

@@ -1,7 +1,7 @@
 """Calls written as JSON: an object with a name and arguments, a list of such, or arguments behind a name.
 
-The name is told as soon as it is known, and the arguments while they come. Where the arguments come first, or an id may
-follow them, they wait. A dict as Python writes it counts as an object.
+A call begins as soon as its name is known, and its arguments are passed on while they come. Where the arguments come
+first, or an id may follow them, they wait. A dict as Python writes it counts as an object.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from toolglot.dialects.lookahead import LONGEST_GAP, ahead, close_broken, up_to
+from toolglot.dialects.lookahead import MAX_GAP, ahead, close_broken, up_to
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import End, mended, pass_value, read_string, unescaped
@@ -23,11 +23,11 @@ class CallKeys(NamedTuple):
     name: tuple[str, ...] = ("name", "tool_name", "function_name", "tool", "function")
     arguments: tuple[str, ...] = ("arguments", "parameters", "args", "input")
     id: tuple[str, ...] = ()
-    """Where ids are written, a call is told when its id is known, or all of it was read."""
+    """If a dialect writes ids, a call begins when its id is known, or all of it was read."""
     inside: tuple[str, ...] = ("function",)
     """Objects that hold the fields above."""
     needs_input: bool = False
-    """Whether an object without arguments is no call: ordinary JSON has names too."""
+    """Whether an object without arguments is not a call: ordinary JSON has names too."""
     no_calls: tuple[str, ...] = ()
     """Names by which a model says that it calls nothing."""
     foreign: tuple[str, ...] = ()
@@ -43,12 +43,12 @@ BARE_KEY: Final = (
 )
 """What such an object begins with, as a pattern; the ids are those of whole messages."""
 _FENCE: Final = "```"
-LONGEST_EARLY: Final = 4096
+MAX_EARLY: Final = 4096
 """Characters of arguments that wait for an id. Behind longer ones none is looked for."""
 _GOES_ON: Final = ("{", ",", "]")
-"""What a list goes on with behind an object that lacks its end."""
+"""What a list continues with after an object without its closing brace."""
 Before = Callable[[], object]
-"""Is called when it is certain that there is a call, before it is told."""
+"""Called when a call is certain, before it begins."""
 
 
 def _nothing() -> None:
@@ -77,7 +77,7 @@ class _Parts:
         else:
             self._early.append(piece)
             self._early_size += len(piece)
-            if self._early_size > LONGEST_EARLY and not self.is_none and self._reader.accepts(self.name):
+            if self._early_size > MAX_EARLY and not self.is_none and self._reader.accepts(self.name):
                 self.open()
 
     @property
@@ -86,7 +86,7 @@ class _Parts:
         return self.name in self._keys.no_calls
 
     def begin(self) -> bool:
-        """Tell the call if that can be done by now; False if its name is none."""
+        """Begin the call if that is possible by now; False if its name is not one."""
         if self.is_open or self.name is None or self.is_none:
             return True
         if not self._reader.accepts(self.name):
@@ -113,13 +113,13 @@ class _Parts:
         return self._reader.close()
 
     def opens(self) -> bool:
-        """Tell the call after all, if its name is known and arguments have begun; whether it was told."""
+        """Begin the call after all, if its name is known and arguments have begun; whether it did."""
         if not self.is_open and not self.is_none and self.has_input and self._reader.accepts(self.name):
             self.open()
         return self.is_open
 
     def broken(self, otherwise: Outcome) -> Outcome:
-        """The object lacks its end. A call that has all of its arguments lacks nothing; one that has not was cut."""
+        """The object was not closed. A call with all of its arguments is whole; another one was cut."""
         return self._reader.close(cut=True) if self.opens() else otherwise
 
 
@@ -131,7 +131,7 @@ def call_object(
     before: Before = _nothing,
     closers: tuple[str, ...] = (),
 ) -> Steps[Outcome]:
-    """The call that the object here is; its brace may have been read. What is no JSON in it goes on up to a closer."""
+    """The call that the object here is; its brace may have been read. What is not JSON in it extends to a closer."""
     scanner = reader.scanner
     parts = _Parts(reader, keys, before)
     if not is_open:
@@ -169,13 +169,13 @@ def call_object(
 
 
 def _broken(reader: DialectReader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
-    """Something stands in the object that is no JSON, or the text ends."""
+    """The object holds something that is not JSON, or the text ends."""
     if closers and not parts.is_complete and parts.opens():
         return (yield from close_broken(reader, closers, "}"))
     outcome = parts.broken(otherwise)
     if closers and outcome == "cut" and (yield from reader.scanner.peek()) not in _GOES_ON:
         # what stands behind arguments that are whole says nothing
-        found = yield from up_to(reader.scanner, marks(*closers), LONGEST_GAP)
+        found = yield from up_to(reader.scanner, marks(*closers), MAX_GAP)
         reader.scanner.at -= len(found[1]) if found is not None else 0
     return outcome
 
@@ -204,7 +204,7 @@ def _field(reader: DialectReader, parts: _Parts, key: str, mark: str, keys: Call
 
 
 def _no_object(reader: DialectReader, parts: _Parts) -> Steps[End]:
-    """Arguments that are a number or a word: a call that nobody can run, unless they say that there are none."""
+    """Arguments that are a number or a word: a call that cannot be run, unless it means no arguments."""
     words: list[str] = []
     end = yield from pass_value(reader.scanner, words.append)
     written = "".join(words)
@@ -242,10 +242,10 @@ def _python_object(reader: DialectReader, parts: _Parts, keys: CallKeys) -> Step
             found = found[key]
     parts.name = next((found[key] for key in keys.name if isinstance(found.get(key), str)), None)
     parts.id = next((found[key] for key in keys.id if isinstance(found.get(key), str)), "")
-    given = next((found[key] for key in keys.arguments if isinstance(found.get(key), dict | str)), None)
-    if given is not None:
+    raw_arguments = next((found[key] for key in keys.arguments if isinstance(found.get(key), dict | str)), None)
+    if raw_arguments is not None:
         parts.has_input = True
-        parts.input(given if isinstance(given, str) else compact(given))
+        parts.input(raw_arguments if isinstance(raw_arguments, str) else compact(raw_arguments))
     return parts.end() if parts.is_none or reader.accepts(parts.name) else "none"
 
 
@@ -314,7 +314,7 @@ def named_calls(reader: DialectReader, closers: tuple[str, ...]) -> Steps[Outcom
 
 
 def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[str, ...] = ()) -> Steps[Outcome]:
-    """A call whose name was read already, and whose arguments stand here as JSON. What is no JSON in them goes on up to
+    """A call whose name was read already, and whose arguments stand here as JSON. What is not JSON in them extends to
     a closer."""
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
@@ -328,7 +328,7 @@ def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[
     if mark in ("{", "["):
         end = yield from pass_value(scanner, reader.input)
         return reader.close() if end == "whole" else (yield from close_broken(reader, closers))
-    if mark.isalnum() or mark in ("-", "'"):  # no object, and no mark either: a call that nobody can run
+    if mark.isalnum() or mark in ("-", "'"):  # neither an object nor a mark: a call that cannot be run
         yield from pass_value(scanner, reader.input)
         return reader.close(cut=scanner.is_over and scanner.at == len(scanner.text))
     found, _ = yield from ahead(scanner, (*closers, _FENCE))  # a closer, where there are no arguments

@@ -1,4 +1,4 @@
-"""A whole message of a provider's API, written as JSON in text: the calls that it holds, and what it says.
+"""A whole message of a provider's API, written as JSON in text: its calls and its text.
 
     {"role": "assistant", "content": "Looking.", "tool_calls": [{"id": …, "function": {"name": …, "arguments": "{…}"}}]}
     [{"type": "text", "text": "Looking."}, {"type": "tool_use", "id": …, "name": …, "input": {…}}]
@@ -15,16 +15,16 @@ from typing import Final
 from toolglot.dialects.families.json_calls import CallKeys, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.values.json_text import LONGEST_WORD, End, pass_object, pass_value, read_string, unescaped
+from toolglot.dialects.values.json_text import MAX_WORD, End, pass_object, pass_value, read_string, unescaped
 
 _CALLS: Final = ("tool_calls", "tool_call", "functionCall", "function_call")
 _HOLDERS: Final = ("choices", "message", "content", "parts", "candidates", "output")
 _TEXTS: Final = ("text", "content")
 _KEYS: Final = CallKeys(id=("id",))
 _DEEPEST: Final = 12
-LONGEST_TEXT: Final = 1 << 20
+MAX_TEXT: Final = 1 << 20
 """Characters of an answer."""
-LONGEST_GUESS: Final = 1 << 14
+MAX_GUESS: Final = 1 << 14
 """How far into a message its first call may begin."""
 
 
@@ -36,17 +36,17 @@ class _Message:
         self.outcome: Outcome = "none"
         self._early: list[str] = []
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self.outcome == "none":
             self._early.append(text)
         else:
-            self.reader.teller.say(text)
+            self.reader.output.add_text(text)
 
     def before(self) -> None:
-        """A call is certain: what was said before it can be told."""
+        """A call is certain: the text before it can be passed on."""
         self.reader.scanner.let_go()
         for text in self._early:
-            self.reader.teller.say(text)
+            self.reader.output.add_text(text)
         self._early.clear()
 
     def note(self, found: Outcome) -> End:
@@ -70,11 +70,11 @@ def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 
 def ordinary(reader: DialectReader) -> Steps[Outcome]:
-    """The object whose brace was read is no call: it is text, and so is everything in it."""
-    scanner, say = reader.scanner, reader.teller.say
+    """The object whose brace was read is not a call: it is text, with everything in it."""
+    scanner, add_text = reader.scanner, reader.output.add_text
     scanner.go_back()
-    say("{")
-    yield from pass_object(scanner, say)
+    add_text("{")
+    yield from pass_object(scanner, add_text)
     return "passed"
 
 
@@ -125,7 +125,7 @@ def _object(found: _Message, depth: int) -> Steps[End]:
             if mark == "}":
                 return _end_block(found, block)
             continue
-        if found.outcome == "none" and scanner.size_since_mark() > LONGEST_GUESS:
+        if found.outcome == "none" and scanner.size_since_mark() > MAX_GUESS:
             return "broken"
         key = yield from read_string(scanner)
         mark = (yield from scanner.skip_spaces()) if key is not None else ""
@@ -147,18 +147,18 @@ def _field(found: _Message, block: _Block, key: str, mark: str, depth: int) -> S
     if key in _HOLDERS and mark in ("[", "{"):
         return (yield from _value(found, mark, depth + 1))
     if mark == '"' and key in ("type", "name", "id"):
-        setattr(block, key, (yield from read_string(scanner, LONGEST_WORD)) or "")
+        setattr(block, key, (yield from read_string(scanner, MAX_WORD)) or "")
         return "whole" if not scanner.is_over or scanner.at < len(scanner.text) else "open"
     if mark == '"' and key in _TEXTS:
         pieces: list[str] = []
         end = yield from pass_value(scanner, pieces.append)
-        found.say(unescaped("".join(pieces)) or "")
+        found.add_text(unescaped("".join(pieces)) or "")
         return end
     return (yield from pass_value(scanner, _ignored))
 
 
 def _input(found: _Message, block: _Block) -> Steps[End]:
-    """The arguments of a block. They are told while they come if it is known by now that it is a call."""
+    """The arguments of a block. They are passed on while they come if it is known to be a call."""
     reader = found.reader
     if block.type != "tool_use" or not block.id or not reader.accepts(block.name):
         return (yield from pass_value(reader.scanner, block.input.append))

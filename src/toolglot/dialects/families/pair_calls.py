@@ -14,7 +14,7 @@ from typing import Final
 from toolglot.dialects.families.sections import Section, calls_in
 from toolglot.dialects.families.tag_calls import read_head
 from toolglot.dialects.lookahead import WRITTEN_SPACES, cut_off, give_back, is_followed, next_of, skip_gap
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter
 
@@ -41,7 +41,7 @@ def pair_call(reader: DialectReader, closed: tuple[str, ...]) -> Steps[Outcome]:
     """A call, from behind its opener."""
     scanner = reader.scanner
     yield from skip_gap(scanner, WRITTEN_SPACES)
-    name = yield from scanner.while_in(_NAME, LONGEST_NAME + 1)
+    name = yield from scanner.while_in(_NAME, MAX_NAME + 1)
     if not reader.accepts(name):
         return "unfinished" if scanner.is_over and not name else "none"
     wanted = (_KEY, _CLOSE, *closed)

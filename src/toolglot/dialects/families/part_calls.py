@@ -13,7 +13,7 @@ from typing import Final
 
 from toolglot.dialects.families.tag_calls import attributes, named_by, read_head
 from toolglot.dialects.lookahead import close_broken, cut_off, drop_rest, is_followed, next_of
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter
 from toolglot.dialects.values.json_text import pass_value
@@ -22,7 +22,7 @@ _NAMES: Final = ("<name>", "<tool_name>", "<function_name>", "<function>", "<too
 _ARGUMENTS: Final = ("<arguments>", "<parameters>", "<args>", "<input>", "<params>")
 _PLAIN: Final = re.compile(r"[\w.\-]++")
 _HEAD_END: Final = marks(">")
-LONGEST_EARLY: Final = 4096
+MAX_EARLY: Final = 4096
 """Characters of arguments that may come before the name."""
 INSIDE: Final = (
     r"\s*+(?:[\w.\-]++(?:\n\s*+)?+)?<(?:name|tool_name|function_name|function|tool|arguments|parameters|args)>"
@@ -31,12 +31,12 @@ INSIDE: Final = (
 
 
 def part_call(reader: DialectReader, closers: tuple[str, ...], name: str = "") -> Steps[Outcome]:
-    """A call, from behind its opener, which may have said the name."""
+    """A call, from behind its opener, which may have held the name."""
     scanner = reader.scanner
     early: str | None = None
     if not name:
         yield from scanner.skip_spaces()
-        name = yield from scanner.while_in(_PLAIN, LONGEST_NAME + 1)
+        name = yield from scanner.while_in(_PLAIN, MAX_NAME + 1)
     while True:
         found = yield from next_of(scanner, (*_NAMES, *_ARGUMENTS, *closers))
         if not found:
@@ -46,7 +46,7 @@ def part_call(reader: DialectReader, closers: tuple[str, ...], name: str = "") -
         if found in _ARGUMENTS and name:
             return (yield from _late_call(reader, name, found, closers)) if reader.accepts(name) else "none"
         is_name = found in _NAMES
-        read = yield from read_head(reader, marks(_closer(found)), LONGEST_NAME if is_name else LONGEST_EARLY)
+        read = yield from read_head(reader, marks(_closer(found)), MAX_NAME if is_name else MAX_EARLY)
         if read is None:
             return "unfinished" if scanner.is_over else "none"
         if is_name:

@@ -1,7 +1,7 @@
 """Calls written as Python: `ls(p="/", n=3)`, in a list or one on each line.
 
-The name is told as soon as an argument has begun, and the arguments while they come. Only arguments with names count: a
-call with others, or with what is no literal, is told as cut, and never run.
+A call begins as soon as an argument has begun, and its arguments are passed on while they come. Only arguments with
+names count: a call with others, or with what is not a literal, counts as cut, and is never run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.families.json_calls import call_object
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Scanner, Steps, marks
 from toolglot.dialects.values.json_text import End, quoted
 from toolglot.dialects.values.python_text import pass_literal
@@ -40,7 +40,7 @@ def python_in(*closers: str, opened: tuple[str, ...] = (), suffix: str = "") -> 
         is_bare = opener in opened
         if is_bare:
             reader.only_offered = reader.only_offered or bool(reader.tools)
-            if not _BEFORE_LIST.search(reader.teller.last_said()) or (yield from reader.scanner.skip_spaces()) == "{":
+            if not _BEFORE_LIST.search(reader.output.last_text()) or (yield from reader.scanner.skip_spaces()) == "{":
                 return "none"
         return (yield from _Calls(reader, () if is_bare else closers, suffix).read(in_list=is_bare))
 
@@ -65,16 +65,16 @@ class _Calls:
             in_list = True
         self._in_list = in_list
         while True:
-            told = yield from self._item()
-            if told in ("none", "unfinished"):
+            latest = yield from self._item()
+            if latest in ("none", "unfinished"):
                 break
-            self._outcome = told
-            if told == "cut" and not (yield from self._skip_rest()):
+            self._outcome = latest
+            if latest == "cut" and not (yield from self._skip_rest()):
                 return self._outcome
             if not (yield from self._has_next()):
                 break
         if self._outcome == "none":
-            return told
+            return latest
         if in_list:
             yield from skip_closer(self._reader, "]")
         if self._closers:
@@ -86,12 +86,12 @@ class _Calls:
         scanner = self._reader.scanner
         is_first = self._outcome == "none"
         if (yield from scanner.skip_spaces()) == "{":
-            told = yield from call_object(self._reader)
+            latest = yield from call_object(self._reader)
         else:
-            told = yield from self._call(is_first=is_first)
-        if told in ("none", "unfinished") and not is_first:
+            latest = yield from self._call(is_first=is_first)
+        if latest in ("none", "unfinished") and not is_first:
             scanner.go_back()
-        return told
+        return latest
 
     def _has_next(self) -> Steps[bool]:
         """Read what stands between two calls: a comma, a semicolon or a line break. It is marked."""
@@ -122,7 +122,7 @@ class _Calls:
 
     def _call(self, *, is_first: bool) -> Steps[Outcome]:
         reader, scanner = self._reader, self._reader.scanner
-        name = (yield from scanner.while_in(_NAME, LONGEST_NAME + 1)).removesuffix(self._suffix)
+        name = (yield from scanner.while_in(_NAME, MAX_NAME + 1)).removesuffix(self._suffix)
         mark = yield from scanner.skip_spaces()
         if mark != "(" or not reader.accepts(name) or name[0].isdigit():
             return "unfinished" if mark == "" else "none"
@@ -201,7 +201,7 @@ def _argument_name(scanner: Scanner) -> Steps[str | None]:
         return _NO_MORE
     if mark == "*":
         return (yield from scanner.one_of((_UNPACKED,)))
-    word = yield from scanner.while_in(_WORD, LONGEST_NAME)
+    word = yield from scanner.while_in(_WORD, MAX_NAME)
     if not word or (yield from scanner.skip_spaces()) != "=":
         return None
     scanner.at += 1

@@ -7,7 +7,7 @@ from typing import Final
 
 from toolglot.dialects.dialect import skip_closer
 from toolglot.dialects.families.json_calls import CallKeys, arguments_of, call_object
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter
 
@@ -34,7 +34,7 @@ def step(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     if (yield from scanner.skip_spaces()) == "`" and (yield from scanner.one_of(_FENCES)):
         return (yield from _fenced_action(reader))
     yield from scanner.while_in(_QUOTES, 8)
-    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    name = yield from scanner.while_in(_NAME, MAX_NAME)
     yield from scanner.while_in(_QUOTES, 8)
     if not reader.accepts(name):
         return "unfinished" if scanner.is_over else "none"
@@ -75,7 +75,7 @@ def _input(reader: DialectReader, name: str) -> Steps[Outcome]:
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
     fence = (yield from scanner.one_of(_FENCES)) if mark == "`" else None
-    gap = (yield from scanner.while_in(_SPACES, LONGEST_NAME)) if fence is not None else ""
+    gap = (yield from scanner.while_in(_SPACES, MAX_NAME)) if fence is not None else ""
     if (yield from scanner.peek()) not in ("{", ""):
         return (yield from _plain(reader, name, f"{fence or ''}{gap}"))
     outcome = yield from arguments_of(reader, name, closers=(_FENCE,) if fence is not None else _NEXT)
@@ -111,7 +111,7 @@ def _only_argument(reader: DialectReader, name: str) -> str:
 
 
 def _observation(reader: DialectReader) -> Steps[None]:
-    scanner, say = reader.scanner, reader.teller.say
+    scanner, add_text = reader.scanner, reader.output.add_text
     scanner.mark()
     yield from scanner.skip_spaces()
     if (yield from scanner.one_of((_STOP,))) is None:
@@ -121,5 +121,5 @@ def _observation(reader: DialectReader) -> Steps[None]:
     if (yield from scanner.skip_spaces()) == "":
         return
     scanner.go_back()
-    say(_STOP)
-    yield from scanner.until(marks(), say)
+    add_text(_STOP)
+    yield from scanner.until(marks(), add_text)

@@ -20,7 +20,7 @@ from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import pass_value
 
-LONGEST_HEAD: Final = 1024
+MAX_HEAD: Final = 1024
 _NAME: Final = re.compile(r"[^\s{`<]+")
 
 
@@ -66,10 +66,10 @@ def _section(reader: DialectReader, style: SectionStyle, in_section: bool) -> St
         yield from scanner.skip_spaces()
         yield from scanner.one_of((style.call,))
     while True:
-        told = yield from _call(reader, style)
-        if told in ("none", "unfinished") and outcome == "none":
-            return told
-        outcome = told if told in ("call", "cut") else outcome
+        latest = yield from _call(reader, style)
+        if latest in ("none", "unfinished") and outcome == "none":
+            return latest
+        outcome = latest if latest in ("call", "cut") else outcome
         if in_section:
             found = yield from scanner.until(marks(style.call, *style.close_section), _ignored)
         else:
@@ -92,18 +92,18 @@ def _call(reader: DialectReader, style: SectionStyle) -> Steps[Outcome]:
     head = "".join(pieces).strip()
     if found is None:
         return "unfinished"
-    named = (yield from style.named(reader, head)) if found == style.separator and len(head) < LONGEST_HEAD else None
+    named = (yield from style.named(reader, head)) if found == style.separator and len(head) < MAX_HEAD else None
     if named is None or not reader.accepts(named.name):
         return "none"
     if named.arguments is None:
-        told = yield from _fenced(reader, named, (style.close_call, *style.close_section))
+        latest = yield from _fenced(reader, named, (style.close_call, *style.close_section))
     else:
         reader.open(named.name, named.id)
         reader.input(named.arguments)
-        told = reader.close()
+        latest = reader.close()
     yield from scanner.skip_spaces()
     yield from scanner.one_of((style.close_call,))
-    return told
+    return latest
 
 
 def _fenced(reader: DialectReader, named: CallHead, closers: tuple[str, ...]) -> Steps[Outcome]:
@@ -111,18 +111,18 @@ def _fenced(reader: DialectReader, named: CallHead, closers: tuple[str, ...]) ->
     scanner = reader.scanner
     yield from scanner.skip_spaces()
     fence = yield from scanner.one_of(("```json", "```"))
-    told = yield from arguments_of(reader, named.name, named.id, closers if fence is None else (fence[:3], *closers))
+    latest = yield from arguments_of(reader, named.name, named.id, closers if fence is None else (fence[:3], *closers))
     if fence is not None:
         yield from scanner.skip_spaces()
         yield from scanner.one_of(("```",))
-    return told
+    return latest
 
 
 def name_in_head(reader: DialectReader, head: str) -> Steps[CallHead | None]:
     """The head is the name; or it is the kind of the call, and the name follows the separator."""
     if (yield from reader.scanner.skip_spaces()) in ("{", "[", '"', "`", ""):
         return CallHead(head)
-    name = yield from reader.scanner.while_in(_NAME, LONGEST_HEAD)
+    name = yield from reader.scanner.while_in(_NAME, MAX_HEAD)
     return CallHead(name or head)
 
 
@@ -151,8 +151,8 @@ def _fitting(reader: DialectReader, id: str) -> Steps[CallHead | None]:
     yield from reader.scanner.skip_spaces()
     if (yield from pass_value(reader.scanner, pieces.append)) != "whole":
         return None
-    given = _keys("".join(pieces))
-    fitting = [name for name, schema in reader.tools.items() if given and given <= _properties(schema)]
+    keys = _keys("".join(pieces))
+    fitting = [name for name, schema in reader.tools.items() if keys and keys <= _properties(schema)]
     return CallHead(fitting[0], id, "".join(pieces)) if len(fitting) == 1 else None
 
 

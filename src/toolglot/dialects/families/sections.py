@@ -2,7 +2,7 @@
 
     <tool_calls> call, call … </tool_calls>
 
-Opener and closer may be missing. What is no call ends the section and stays text.
+Opener and closer may be missing. What is not a call ends the section and stays text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 
 ReadCall = Callable[[DialectReader, str], Steps[Outcome]]
-"""Reads a call from behind the beginning of its tag, which it is given."""
+"""(reader, tag) → reads a call behind the beginning of its tag."""
 
 
 class Section(NamedTuple):
@@ -27,7 +27,7 @@ class Section(NamedTuple):
     """What a call begins with."""
     close: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Marks that say nothing."""
+    """Marks without meaning."""
     json: bool = False
     """Whether calls may also stand there as JSON."""
     gap: re.Pattern[str] = SPACES
@@ -53,16 +53,16 @@ def calls_in(section: Section, read_call: ReadCall) -> Callable[[DialectReader, 
                 drop_rest(scanner)  # the text ends, maybe inside a mark
             if not found or found in section.close:
                 return "unfinished" if outcome == "none" and found == "" else outcome
-            told = yield from _one(reader, found, read_call, is_first=outcome == "none")
-            if told in ("none", "unfinished"):
-                return told if outcome == "none" else outcome
-            outcome = told
+            latest = yield from _one(reader, found, read_call, is_first=outcome == "none")
+            if latest in ("none", "unfinished"):
+                return latest if outcome == "none" else outcome
+            outcome = latest
 
     return read
 
 
 def _one(reader: DialectReader, found: str, read_call: ReadCall, *, is_first: bool) -> Steps[Outcome]:
-    """One call. Behind the first, the section was already told, so that what is no call is given back here."""
+    """One call. Behind the first, the section has begun, so that what is not a call is given back here."""
     scanner = reader.scanner
     if not is_first:
         scanner.at -= len(found)
@@ -70,9 +70,9 @@ def _one(reader: DialectReader, found: str, read_call: ReadCall, *, is_first: bo
         scanner.at += len(found)
     if found in "{[":
         scanner.at -= 1
-        told = yield from call_list(reader)
+        latest = yield from call_list(reader)
     else:
-        told = yield from read_call(reader, found)
-    if told in ("none", "unfinished") and not is_first:
+        latest = yield from read_call(reader, found)
+    if latest in ("none", "unfinished") and not is_first:
         scanner.go_back()
-    return told
+    return latest

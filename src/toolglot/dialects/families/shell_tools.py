@@ -38,7 +38,7 @@ _NAMES: Final = frozenset(
     }
 )
 _ARGUMENT: Final = "command"
-LONGEST_COMMAND: Final = 4096
+MAX_COMMAND: Final = 4096
 """How much is kept back until it is known that the tag is closed. What is longer is a command."""
 
 
@@ -83,7 +83,7 @@ def read_command(closer: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
 
 
 class _Command:
-    """A command, which is told as it comes once there is too much of it to be anything else."""
+    """A command, which is passed on while it comes once it is too long to be anything else."""
 
     def __init__(self, reader: DialectReader) -> None:
         self._reader = reader
@@ -99,7 +99,7 @@ class _Command:
             return
         self._early.append(piece)
         self._size += len(piece)
-        if self._size > LONGEST_COMMAND:
+        if self._size > MAX_COMMAND:
             self.open()
 
     def open(self) -> None:

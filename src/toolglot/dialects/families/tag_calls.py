@@ -23,7 +23,7 @@ from toolglot.dialects.values.schema_types import Untyped, named_types
 
 _NAMED: Final = re.compile(r"""\b(?:name|tool|key)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'/>]++))""")
 _ATTRIBUTE: Final = re.compile(r"""([\w:-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
-LONGEST_HEAD: Final = 1024
+MAX_HEAD: Final = 1024
 _NOT_STRING: Final = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 _PLAIN: Final = re.compile(r"[\w-]{1,64}")
 _TAIL: Final = re.compile(r"""["'?/]++""")
@@ -41,7 +41,7 @@ class TagStyle(NamedTuple):
     close_section: tuple[str, ...] = ()
     open_section: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Marks in a section that say nothing."""
+    """Marks in a section without meaning."""
     gap: re.Pattern[str] = SPACES
     """What may stand between the marks of a section."""
     head_end: tuple[str, ...] = (">",)
@@ -67,7 +67,7 @@ def tags_in(style: TagStyle) -> Callable[[DialectReader, str], Steps[Outcome]]:
 
 
 def named_by(head: str) -> str:
-    """The name that the head of a tag says: that of its attribute, or all of it."""
+    """The name in the head of a tag: that of its attribute, or all of it."""
     found = _NAMED.search(head)
     if found is not None:
         return next((group for group in found.groups() if group is not None), "").strip()
@@ -85,7 +85,7 @@ def attributes(head: str) -> dict[str, str]:
     return {found[1]: found[2] if found[2] is not None else found[3] for found in _ATTRIBUTE.finditer(head)}
 
 
-def read_head(reader: DialectReader, ends: Marks, most: int = LONGEST_HEAD) -> Steps[tuple[str, str] | None]:
+def read_head(reader: DialectReader, ends: Marks, most: int = MAX_HEAD) -> Steps[tuple[str, str] | None]:
     """The rest of a tag, and what ended it; None, and nothing read, if there is no end, or it is too far away."""
     found = yield from up_to(reader.scanner, ends, most)
     if found is not None and found[1] == "<":
@@ -93,12 +93,12 @@ def read_head(reader: DialectReader, ends: Marks, most: int = LONGEST_HEAD) -> S
     return found
 
 
-def _said_types(head: str) -> frozenset[str] | None:
-    """The type that the tag of an argument says itself."""
-    said = attributes(head)
-    if "string" in said:
-        return frozenset({"string"}) if said["string"].lower() == "true" else _NOT_STRING
-    types = named_types(said.get("type"))
+def _declared_types(head: str) -> frozenset[str] | None:
+    """The type that the tag of an argument declares."""
+    declared = attributes(head)
+    if "string" in declared:
+        return frozenset({"string"}) if declared["string"].lower() == "true" else _NOT_STRING
+    types = named_types(declared.get("type"))
     return (types | {"integer"} if "number" in types else types) or None
 
 
@@ -152,7 +152,7 @@ def _parameters(reader: DialectReader, style: TagStyle, arguments: ArgumentWrite
         if read is None:
             return cut_off(reader)
         name = named_by(read[0])
-        arguments.begin(name, _said_types(read[0]))
+        arguments.begin(name, _declared_types(read[0]))
         if read[1] == ">" and read[0].rstrip().endswith("/"):
             found = style.close_parameter[0]
         else:
@@ -163,7 +163,7 @@ def _parameters(reader: DialectReader, style: TagStyle, arguments: ArgumentWrite
         if found not in style.parameter and found not in _ends(style):
             found = yield from next_of(scanner, (*style.parameter, *_ends(style)))
     if found == "":
-        return cut_off(reader)  # nobody knows whether another parameter would have followed
+        return cut_off(reader)  # another parameter may have followed
     arguments.finish()
     yield from _end_call(reader, style, found)
     return reader.close()

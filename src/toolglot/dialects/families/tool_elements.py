@@ -2,8 +2,8 @@
 it holds nothing but the text of its one argument.
 
 Values are text until the tool's schema says otherwise. An element that holds elements is an object where the schema
-allows one, and text where it does not: a string may be HTML. Elements that are repeated are a list. Arguments are told
-when the call is whole, since one that is repeated is known only then.
+allows one, and text where it does not: a string may be HTML. Elements that are repeated are a list. Arguments are
+passed on when the call is whole, since one that is repeated is known only then.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from toolglot.jsontext import compact
 NAMES: Final = ("name", "tool_name", "function")
 HOLDERS: Final = ("arguments", "parameters", "args", "input", "params")
 NAMED: Final = ("parameter", "param", "argument", "arg")
-"""Elements that say the name of their argument in an attribute."""
+"""Elements with the name of their argument in an attribute."""
 FREE_TEXT: Final = "input"
-"""What text is called that stands alone in a call, where nothing says how the tool calls it."""
+"""The name of the argument of a call that is only text, if the schema does not name one."""
 MAX_HEAD: Final = 65_536
 MAX_TAG: Final = 256
 MAX_RETRIES: Final = 8
@@ -95,7 +95,7 @@ class ElementCall:
         self._retries = 0
 
     def read(self, is_closed: bool) -> Steps[Outcome]:
-        """Tell it, from behind its first tag or the element that names it."""
+        """Read the call, from behind its first tag or the element that names it."""
         reader, scanner = self._reader, self._reader.scanner
         mark = (yield from scanner.skip_spaces()) if not is_closed else ""
         if mark == "<" and not self._values:

@@ -42,8 +42,8 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         if opener == _THOUGHT:
             found = yield from reader.think_until((_THOUGHT_END, *_CITATIONS))
         else:
-            found = yield from reader.scanner.until(marks(*_ENDS, *_CITATIONS), reader.teller.say)
-    reader.teller.end_thought()
+            found = yield from reader.scanner.until(marks(*_ENDS, *_CITATIONS), reader.output.add_text)
+    reader.output.end_thinking()
     return "passed"
 
 

@@ -1,4 +1,4 @@
-"""Calls as JSON in a code fence, of any model that was told of tools by a prompt."""
+"""Calls as JSON in a code fence, of any model that got its tools in the prompt."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import arguments_of
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import quoted
 from toolglot.dialects.writers.writing_forms import Writing, as_text
@@ -31,7 +31,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     yield from scanner.need(AHEAD)
     if not _INSIDE.match(scanner.text, scanner.at, scanner.at + AHEAD):
         return "unfinished" if scanner.is_over else "none"
-    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    name = yield from scanner.while_in(_NAME, MAX_NAME)
     yield from scanner.one_of((")>",) if opener.endswith("(") else (">",))
     yield from scanner.skip_spaces()
     yield from scanner.one_of((">", "(", ",", "["))

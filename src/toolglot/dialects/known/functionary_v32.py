@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.json_calls import arguments_of
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.json_text import quoted
 from toolglot.dialects.writers.writing_forms import Writing, as_text
@@ -27,7 +27,7 @@ _CODE: Final = ("python", "ipython")
 
 def _read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
-    name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+    name = yield from scanner.while_in(_NAME, MAX_NAME)
     if name == "all":
         yield from scanner.one_of(("\r\n", "\n"))
         return "passed"

@@ -43,7 +43,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         yield from scanner.one_of(("\n",))
         scanner.let_go()
         found = yield from reader.think_until((_CHANNEL_END,))
-        reader.teller.end_thought()
+        reader.output.end_thinking()
         if found != _CHANNEL_END:
             return "passed"
     scanner.mark()

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.families.json_messages import LONGEST_TEXT, message
+from toolglot.dialects.families.json_messages import MAX_TEXT, message
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.values.json_text import read_string
@@ -32,12 +32,12 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if answer is None or not reader.is_chosen:
         return (yield from message(reader, opener))
     scanner.at = answer.end() - 1
-    said = yield from read_string(scanner, LONGEST_TEXT)
-    if said is None or (yield from scanner.skip_spaces()) != "}":
+    response = yield from read_string(scanner, MAX_TEXT)
+    if response is None or (yield from scanner.skip_spaces()) != "}":
         return "unfinished" if scanner.is_over else "none"
     scanner.at += 1
     scanner.let_go()
-    reader.teller.say(said)
+    reader.output.add_text(response)
     return "passed"
 
 

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.writers.writing_forms import Writing, as_object
 
@@ -26,13 +26,13 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if opener in _SILENT:
         return "passed"
     if opener != _INVOKE:
-        name = yield from scanner.while_in(_NAME, LONGEST_NAME)
+        name = yield from scanner.while_in(_NAME, MAX_NAME)
         if (yield from scanner.one_of((_INVOKE,))) is None:
             if reader.is_mentioned:
                 return "none"
             scanner.let_go()
             if name:
-                reader.teller.say(name)
+                reader.output.add_text(name)
             return "passed"
     return (yield from _OBJECT(reader, opener))
 

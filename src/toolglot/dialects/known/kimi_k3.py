@@ -3,7 +3,7 @@
     <|open|>tools<|sep|><|open|>call tool="ls" index="1"<|sep|><|open|>argument key="p" type="string"<|sep|>/
     <|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>
 
-The marks around the response and the message say nothing and are dropped.
+The marks around the response and the message are dropped.
 """
 
 from __future__ import annotations

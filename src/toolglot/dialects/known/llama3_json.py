@@ -16,8 +16,8 @@ from toolglot.dialects.scanner import Steps
 from toolglot.dialects.writers.writing_forms import Writing, as_object
 
 TAG: Final = "<|python_tag|>"
-LONGEST_GUESS: Final = 4096
-"""How much of what is no call is read again."""
+MAX_GUESS: Final = 4096
+"""Characters that are read again if they are not a call."""
 
 
 _ENDS: Final = ("<|eom_id|>", "<|eot_id|>")
@@ -32,7 +32,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         found = yield from skip_closer(reader, ";", *_ENDS)
         while opener == TAG and found == ";":  # behind the mark, the next one needs none
             found = yield from _next(reader)
-    if outcome == "none" and opener == "{" and reader.scanner.size_since_mark() <= LONGEST_GUESS:
+    if outcome == "none" and opener == "{" and reader.scanner.size_since_mark() <= MAX_GUESS:
         return (yield from ordinary(reader))
     return outcome
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from toolglot.dialects.dialect import THINK, Dialect, json_in
 from toolglot.dialects.families.json_calls import CallKeys, arguments_of
-from toolglot.dialects.reading import LONGEST_NAME, DialectReader, Outcome
+from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.writers.writing_forms import Writing, as_object, as_text, json_list
 
@@ -30,10 +30,10 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         yield from scanner.need(len("[CALL_ID]"))
     if mark == "{" or (mark == "[" and not scanner.text.startswith(("[ARGS]", "[CALL_ID]"), scanner.at)):
         return (yield from _LIST(reader, opener))
-    name, id = (yield from scanner.while_in(_NAME, LONGEST_NAME)), ""
+    name, id = (yield from scanner.while_in(_NAME, MAX_NAME)), ""
     yield from scanner.skip_spaces()
     if (yield from scanner.one_of(("[CALL_ID]",))):
-        id = yield from scanner.while_in(_NAME, LONGEST_NAME)
+        id = yield from scanner.while_in(_NAME, MAX_NAME)
         yield from scanner.skip_spaces()
     has_mark = (yield from scanner.one_of(("[ARGS]",))) is not None
     mark = yield from scanner.skip_spaces()

@@ -43,9 +43,9 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         whom = head[0].rpartition("to=")[2] if head is not None else ""
     if whom in ("self", "user"):
         reader.scanner.let_go()
-        said = reader.scanner.until(marks(*_MESSAGE_ENDS), reader.teller.say)
-        found = yield from (reader.think_until(_MESSAGE_ENDS) if whom == "self" else said)
-        reader.teller.end_thought()
+        text_steps = reader.scanner.until(marks(*_MESSAGE_ENDS), reader.output.add_text)
+        found = yield from (reader.think_until(_MESSAGE_ENDS) if whom == "self" else text_steps)
+        reader.output.end_thinking()
         if found == "<|start|>":
             give_back(reader.scanner, found)
         return "passed"

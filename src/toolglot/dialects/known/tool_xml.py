@@ -23,15 +23,15 @@ _OBJECT: Final = json_in("</tool>")
 
 def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     scanner = reader.scanner
-    given: dict[str, str] = {}
+    found_attributes: dict[str, str] = {}
     is_closed = False
     if opener == "<tool ":
         head = yield from read_tag(reader)
         if head is None:
             return "unfinished" if scanner.is_over else "none"
-        given, is_closed = attributes(head), head.rstrip().endswith("/")
+        found_attributes, is_closed = attributes(head), head.rstrip().endswith("/")
     mark = (yield from scanner.skip_spaces()) if not is_closed else ""
-    name = next((given.pop(key) for key in NAMES if key in given), "")
+    name = next((found_attributes.pop(key) for key in NAMES if key in found_attributes), "")
     if not name and mark in ("{", "["):
         return (yield from _OBJECT(reader, opener))
     if not name and mark == "<":
@@ -39,11 +39,11 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         name = ((yield from element_text(reader, found[1:-1], 256)) or "").strip() if found else ""
     if not reader.accepts(name):
         return "unfinished" if scanner.is_over else "none"
-    if mark == "{" and not given:
+    if mark == "{" and not found_attributes:
         outcome = yield from arguments_of(reader, name, closers=("</tool>",))
         yield from skip_closer(reader, "</tool>", stray="}")
         return outcome
-    return (yield from ElementCall(reader, name, given).read(is_closed))
+    return (yield from ElementCall(reader, name, found_attributes).read(is_closed))
 
 
 TOOL_XML = Dialect(

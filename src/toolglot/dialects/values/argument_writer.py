@@ -30,9 +30,11 @@ _OBJECT: Final = frozenset({"object"})
 _NULL: Final = frozenset({"null"})
 
 
-def _meant(said: frozenset[str], described: frozenset[str]) -> frozenset[str]:
+def _meant(declared: frozenset[str], described: frozenset[str]) -> frozenset[str]:
     """The types that a value may have of which the text says these."""
-    return ((said & described) or described or said) | (said & _NULL if "string" not in said else frozenset())
+    return ((declared & described) or described or declared) | (
+        declared & _NULL if "string" not in declared else frozenset()
+    )
 
 
 class ArgumentWriter:
@@ -56,8 +58,8 @@ class ArgumentWriter:
         self._trims_end = False
 
     def begin(self, name: str, types: frozenset[str] | None = None) -> None:
-        """An argument begins. `types` are said by the text itself, where it does; they count as far as the schema
-        allows them, but for a null, which nobody writes by mistake."""
+        """An argument begins. `types` are those that the text declares. They count as far as the schema allows
+        them; a null counts always, since a model does not write one by mistake."""
         self._unwrap()
         schema = property_schema(self._schema, name)
         described = allowed_types(schema, self._schema)
@@ -108,7 +110,7 @@ class ArgumentWriter:
         self._reader.input(f"{self._lead()}{quoted(name)}: {json}")
 
     def finish(self) -> None:
-        """All arguments were told."""
+        """End the arguments."""
         if self._wrapper and self._holds_all():
             self._reader.input(typed(self._wrapped, _OBJECT, self._untyped))
             return

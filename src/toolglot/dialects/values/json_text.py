@@ -17,16 +17,16 @@ import msgspec
 from toolglot.dialects.scanner import Scanner, Sink, Steps
 
 End = Literal["whole", "broken", "open"]
-"""A value is whole, something stands in it that is no JSON, or the text ended inside."""
+"""A value is whole, holds something that is not JSON, or the text ended inside it."""
 
 _OUTSIDE: Final = re.compile(r"""["{}\[\]]|[^\s\w,:.+\-"{}\[\]]""")
 _INSIDE: Final = re.compile(r'["\\\x00-\x1f]')
 _PASSES_OUTSIDE: Final = re.compile(r"[\s\w,:.+\-]*").fullmatch
 _PASSES_INSIDE: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\.)*+', re.DOTALL).fullmatch
 _SCALAR: Final = re.compile(r"[^\s,}\]<>|{\[\"]+")
-LONGEST_WORD: Final = 512
+MAX_WORD: Final = 512
 """Characters of a key, a name or an id. What is longer is none."""
-LONGEST_SCALAR: Final = 4096
+MAX_SCALAR: Final = 4096
 
 
 def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
@@ -35,7 +35,7 @@ def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
     if first == "":
         return "open"
     if first not in '{["':
-        word = yield from scanner.while_in(_SCALAR, LONGEST_SCALAR)
+        word = yield from scanner.while_in(_SCALAR, MAX_SCALAR)
         sink(word)
         return "whole" if word else "broken"
     run = _Run()
@@ -132,7 +132,7 @@ class _Run:
         return "open" if self._in_string else "broken"
 
 
-def read_string(scanner: Scanner, most: int = LONGEST_WORD) -> Steps[str | None]:
+def read_string(scanner: Scanner, most: int = MAX_WORD) -> Steps[str | None]:
     """The string that stands here; None if it is none, is too long or has no end."""
     pieces: list[str] = []
     size = 0

@@ -1,7 +1,7 @@
 """Python literals in text that goes on behind them: read piece by piece, never evaluated, passed on as JSON.
 
 Models write what no Python reads: line breaks and quotes inside strings, `null`, `07`. Such a value is read where it
-can mean one thing only; where it can mean two, it is broken, and nobody guesses.
+can mean one thing only; if it can mean two, it is broken: there is no guessing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from toolglot.dialects.scanner import Scanner, Sink, Steps, marks
 from toolglot.dialects.values.json_text import End, quoted
 
 DEEPEST: Final = 128
-LONGEST_BARE: Final = 512
+MAX_BARE: Final = 512
 _AHEAD: Final = 256
-"""Characters behind a quote that say whether it ends the string."""
+"""Characters behind a quote that decide whether it ends the string."""
 _PREFIX: Final = re.compile(r"([rRuUfF]{1,2})[\"']")
 _BARE: Final = re.compile(r"[^\s,()\[\]{}=:;'\"<>|]+")
 _INTEGER: Final = re.compile(r"[+-]?\d(?:_?\d){0,400}")
@@ -111,7 +111,7 @@ class _Values:
             scanner.at = prefix.end(1)
         if prefix is not None or mark in "\"'":
             return (yield from self._string(sink, raw=prefix is not None and "r" in prefix[1].lower()))
-        word = yield from scanner.while_in(_BARE, LONGEST_BARE)
+        word = yield from scanner.while_in(_BARE, MAX_BARE)
         found = _WORDS.get(word) or number_as_json(word)
         if scanner.is_over and scanner.at == len(scanner.text):
             return "open"
@@ -183,16 +183,16 @@ class _Values:
                 return "broken"
             sink(("{" if is_pair else "[") if not kind else ", ")
             kind = "}" if is_pair else "]"
-            said = "".join(key)
+            key_text = "".join(key)
             if is_pair:
                 scanner.at += 1
-                sink((said if said.startswith('"') else quoted(said)) + ": ")
+                sink((key_text if key_text.startswith('"') else quoted(key_text)) + ": ")
                 end = yield from self.value(sink, depth + 1)
                 if end != "whole":
                     return end
                 mark = yield from scanner.skip_spaces()
             else:
-                sink(said)
+                sink(key_text)
             if mark == ",":
                 scanner.at += 1
                 mark = yield from scanner.skip_spaces()
@@ -207,14 +207,14 @@ class _Values:
     def _string(self, sink: Sink, *, raw: bool) -> Steps[End]:
         scanner = self._scanner
 
-        def say(piece: str) -> None:
+        def add_text(piece: str) -> None:
             sink(quoted(piece)[1:-1])
 
         sink('"')
         mark = yield from self._opening()
         has_inner = False
         while True:
-            found = yield from scanner.until(marks(mark, "\\"), say)
+            found = yield from scanner.until(marks(mark, "\\"), add_text)
             if found is None:
                 return "open"
             if found == "\\":
@@ -226,7 +226,7 @@ class _Values:
                 return "broken"
             if ending == "inside":
                 has_inner = True
-                say(mark)
+                add_text(mark)
                 continue
             glued = _GLUED.match(self._ahead())
             if glued is None or has_inner:

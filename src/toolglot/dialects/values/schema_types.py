@@ -22,7 +22,7 @@ from toolglot.jsontext import compact, local_reference
 Untyped = Literal["string", "json"]
 """What a value is that no schema describes: a string, or whatever it can be read as."""
 
-_MOST_PARTS: Final = 256
+_MAX_PARTS: Final = 256
 """Schemas that one schema is put together of. What is beyond says nothing."""
 _INTEGER: Final = re.compile(r"([+-]?)(\d{1,300})")
 _DECIMAL: Final = re.compile(r"([+-]?)(\d{0,300})(?:\.(\d{0,300}))?(?:[eE]([+-]?\d{1,3}))?")
@@ -61,7 +61,7 @@ def items_schema(schema: Any, root: dict[str, Any] | None) -> Any:
 
 
 def allowed_types(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
-    """The types that a schema allows; none where it does not say."""
+    """The types that a schema allows; empty if it has none."""
     found: set[str] = set()
     for part in _parts(schema, root):
         found |= named_types(part.get("type"))
@@ -78,9 +78,9 @@ def allowed_words(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
     return frozenset(value for values in listed if isinstance(values, list) for value in values if type(value) is str)
 
 
-def named_types(said: object) -> frozenset[str]:
+def named_types(type_names: object) -> frozenset[str]:
     """The types that a `type` names, one or a list."""
-    listed = said if isinstance(said, list) else [said]
+    listed = type_names if isinstance(type_names, list) else [type_names]
     names = (_NAMES.get(each.lower()) for each in listed if isinstance(each, str))
     return frozenset(name for name in names if name is not None)
 
@@ -102,7 +102,7 @@ def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]
     """A schema and everything that it is put together of, each once, in the order in which it is written."""
     seen: set[int] = set()
     waiting = [schema]
-    while waiting and len(seen) < _MOST_PARTS:
+    while waiting and len(seen) < _MAX_PARTS:
         part = waiting.pop()
         if not isinstance(part, dict) or id(part) in seen:
             continue
@@ -110,7 +110,7 @@ def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]
         yield part
         for keyword in ("allOf", "oneOf", "anyOf"):
             branches = part.get(keyword)
-            waiting += reversed(branches[:_MOST_PARTS]) if isinstance(branches, list) else ()
+            waiting += reversed(branches[:_MAX_PARTS]) if isinstance(branches, list) else ()
         reference = part.get("$ref")
         if isinstance(reference, str) and root is not None:
             waiting.append(local_reference(root, reference))
@@ -120,7 +120,7 @@ def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]
 
 
 def is_string_only(types: frozenset[str], untyped: Untyped) -> bool:
-    """Whether a value can be told while it comes, since it is text whatever it says."""
+    """Whether a value can be passed on while it comes, since it is text in any case."""
     return types == {"string"} or (not types and untyped == "string")
 
 

@@ -1,4 +1,4 @@
-"""Tools by prompt: what a model without a tool API is told, so that it can call tools all the same.
+"""Tools by prompt: the text that lets a model without a tool API call tools.
 
     prompt = to_prompt(conversation.tools, conversation, "hermes")
     prompt.system                   # the tools, and how to write a call
@@ -6,8 +6,8 @@
     parse_text(answer, dialect="hermes", tools=conversation.tools)
 
 Laws: the calls in the turns are read back as they were. Every result says which call it belongs to: by the id that
-stands in the text of the call, or by the tool's name and the call's place in its turn. What is neither call nor result
-stays as it is. The turns of a history are the first turns of every longer one.
+stands in the text of the call, or by the tool's name and the call's position in its turn. What is neither call nor
+result stays as it is. The turns of a history are the first turns of every longer one.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Prompt(Struct, frozen=True):
         return Conversation((*first, *self.turns))
 
 
-class _Asked(NamedTuple):
+class _WrittenCall(NamedTuple):
     """What is known of a call when its result comes."""
 
     name: str
     id: str
-    place: int
+    position: int
 
 
 def to_prompt(tools: Tools, history: Conversation | HasConversation | Iterable[Turn], dialect: str) -> Prompt:
@@ -103,11 +103,11 @@ def to_prompt(tools: Tools, history: Conversation | HasConversation | Iterable[T
     tools: what is offered; empty if nothing is, then only the history is written.
     history: a conversation, a `History`, or turns.
     """
-    given = listed(tools)
+    all_tools = listed(tools)
     turns = _turns(history)
     instructions = [turn.text for turn in _leading(turns)]
-    described = describe_tools(given, dialect)
-    writer = _Writer(given, dialect)
+    described = describe_tools(all_tools, dialect)
+    writer = _Writer(all_tools, dialect)
     rest = tuple(writer.turn(turn, index) for index, turn in enumerate(turns) if index >= len(instructions))
     return Prompt("\n\n".join(text for text in (*instructions, described) if text), rest)
 
@@ -136,40 +136,40 @@ class _Writer:
         self._tools = list(tools)
         self._dialect = dialect
         self._has_ids = writing_of(dialect).has_ids
-        self._asked: dict[str, _Asked] = {}
+        self._written: dict[str, _WrittenCall] = {}
         self._count = 0
 
     def turn(self, turn: Turn, index: int) -> Turn:
         if turn.role != "tool" and not turn.calls and not turn.results:
             return turn
         blocks: list[Block] = []
-        place = 0
+        position = 0
         for kind, group in groupby(turn.blocks, type):
             if kind is ToolCall:
                 calls = [block for block in group if isinstance(block, ToolCall)]
-                blocks.append(Text(_on_new_line(blocks) + self._calls(calls, place, index)))
-                place += len(calls)
+                blocks.append(Text(_on_new_line(blocks) + self._calls(calls, position, index)))
+                position += len(calls)
             else:
                 for block in group:
                     blocks += self._result(block, blocks) if isinstance(block, ToolResult) else (block,)
         return replace(turn, role="user" if turn.role == "tool" else turn.role, blocks=tuple(blocks))
 
-    def _calls(self, calls: list[ToolCall], place: int, index: int) -> str:
+    def _calls(self, calls: list[ToolCall], position: int, index: int) -> str:
         path = f"turns[{index}].calls"
         text, ids = written_calls(calls, self._dialect, tools=self._tools, first=self._count, path=path)
         self._count += len(calls)
-        for number, (call, id) in enumerate(zip(calls, ids, strict=True), place + 1):
-            self._asked[call.id] = _Asked(call.name, id, number)
+        for number, (call, id) in enumerate(zip(calls, ids, strict=True), position + 1):
+            self._written[call.id] = _WrittenCall(call.name, id, number)
         return text
 
     def _result(self, result: ToolResult, before: list[Block]) -> list[Block]:
-        asked = self._asked.get(result.call_id)
+        written = self._written.get(result.call_id)
         text = write_result(
             result,
             self._dialect,
-            name=asked.name if asked is not None else result.name,
-            id=asked.id if asked is not None and self._has_ids else "",
-            call=asked.place if asked is not None and not self._has_ids else None,
+            name=written.name if written is not None else result.name,
+            id=written.id if written is not None and self._has_ids else "",
+            call=written.position if written is not None and not self._has_ids else None,
         )
         content = result.content if isinstance(result.content, tuple) else ()
         others: list[Block] = [block for block in content if isinstance(block, Media | Opaque)]

@@ -1,4 +1,4 @@
-"""How each dialect is written: calls as the text that its reader reads, and results as text that a model can pair.
+"""Writes calls as text that the dialect's reader reads, and results as text that a model can pair.
 
     write_calls([ToolCall("call_1", "ls", {"p": "/"})], "hermes")   # '<tool_call>\\n{"name":"ls",…}\\n</tool_call>'
 
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from toolglot.conversation import FREE_TEXT, RAW_ARGUMENTS, ToolCall, ToolResult
 from toolglot.dialects.offered_tools import Tools, offered
 from toolglot.dialects.registry import get
-from toolglot.dialects.text_stream import Said, parse_text
+from toolglot.dialects.text_stream import ParsedText, parse_text
 from toolglot.dialects.values.schema_types import type_of
 from toolglot.dialects.writers.writing_forms import Arguments, IdStyle, Writing
 from toolglot.errors import InputError, quote
@@ -27,7 +27,7 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 class Written(NamedTuple):
-    """Calls as text, and the ids that stand there: those of the calls, by which results say what they answer."""
+    """Calls as text, and the ids in it, by which results name their calls."""
 
     text: str
     ids: tuple[str, ...]
@@ -36,7 +36,7 @@ class Written(NamedTuple):
 def write_calls(calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), first: int = 0) -> str:
     """The calls of one turn as text.
 
-    tools: what was offered. A dialect without types needs their schemas for values that are no strings.
+    tools: what was offered. A dialect without types needs their schemas for values that are not strings.
     first: how many calls the conversation had before.
     """
     return written_calls(calls, dialect, tools=tools, first=first).text
@@ -51,13 +51,13 @@ def written_calls(
     if not calls:
         return Written("", ())
     schemas = {**dict.fromkeys((call.name for call in calls), None), **offered(tools)}
-    ids = tuple(_id(call, place, first, writing.ids) for place, call in enumerate(calls))
+    ids = tuple(_written_id(call, position, first, writing.ids) for position, call in enumerate(calls))
     texts = [
-        _one(call, id, dialect, schemas, f"{path}[{index}]")
+        _write_one(call, id, dialect, schemas, f"{path}[{index}]")
         for index, (call, id) in enumerate(zip(calls, ids, strict=True))
     ]
-    text = _joined(writing, texts)
-    if len(calls) > 1 and not _says(text, calls, dialect, schemas):
+    text = _join(writing, texts)
+    if len(calls) > 1 and not _is_read_back(text, calls, dialect, schemas):
         hint = "write them in turns of their own, or choose another dialect"
         raise InputError(f"the dialect {dialect} cannot write these calls together", path=path, hint=hint)
     return Written(text, ids)
@@ -76,7 +76,7 @@ def _listed(calls: Iterable[ToolCall], path: str) -> list[ToolCall]:
 
 
 def _check(call: ToolCall, path: str) -> None:
-    """A call is made by anybody: its fields may hold what they must not."""
+    """Check a caller's `ToolCall`, whose fields may hold anything."""
     for field, value in (("name", call.name), ("id", call.id)):
         if not isinstance(value, str):
             raise InputError(f"expected a string, got {quote(value)}", path=f"{path}.{field}")
@@ -87,7 +87,7 @@ def _check(call: ToolCall, path: str) -> None:
 
 
 def write_result(result: ToolResult, dialect: str, *, name: str = "", id: str = "", call: int | None = None) -> str:
-    """A result as text. It says which call it belongs to: by the id that stands in the call, or by name and place."""
+    """A result as text. It names its call: by the id in the text of the call, or by name and position."""
     begin, end = writing_of(dialect).result
     body: dict[str, Any] = {}
     if name or result.name:
@@ -111,10 +111,13 @@ def sample(dialect: str, count: int = 1) -> str:
     """How calls look, for a model that is to write such."""
     writing = writing_of(dialect)
     name, arguments = writing.sample
-    calls = [ToolCall(f"call_{place + 1}", name, arguments) for place in range(count)]
-    return _joined(
+    calls = [ToolCall(f"call_{position + 1}", name, arguments) for position in range(count)]
+    return _join(
         writing,
-        [writing.forms[0](name, arguments, _id(call, place, 0, writing.ids)) for place, call in enumerate(calls)],
+        [
+            writing.forms[0](name, arguments, _written_id(call, position, 0, writing.ids))
+            for position, call in enumerate(calls)
+        ],
     )
 
 
@@ -130,17 +133,17 @@ def writing_of(dialect: str) -> Writing:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _joined(writing: Writing, texts: Iterable[str]) -> str:
+def _join(writing: Writing, texts: Iterable[str]) -> str:
     return writing.begin + writing.between.join(texts) + writing.end
 
 
-def _one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
+def _write_one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
     """One call in the first form that says it."""
     writing = writing_of(dialect)
-    arguments = _arguments(call)
+    arguments = _written_arguments(call)
     for form in writing.forms:
         text = form(call.name, arguments, id)
-        if _says(_joined(writing, [text]), [call], dialect, schemas):
+        if _is_read_back(_join(writing, [text]), [call], dialect, schemas):
             return text
     raise InputError(
         f"the dialect {dialect} has no way to write this",
@@ -150,15 +153,15 @@ def _one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path
 
 
 def _remedy(call: ToolCall, dialect: str, schemas: Mapping[str, Any]) -> str:
-    """What to do about a call that cannot be written. In formats without types, it may be that only a schema lacks."""
+    """What to do about a call that cannot be written. In formats without types, a schema may be all that is missing."""
     other = "choose another dialect"
     if schemas.get(call.name) is not None:
         return other
-    writing, arguments = writing_of(dialect), _arguments(call)
+    writing, arguments = writing_of(dialect), _written_arguments(call)
     properties = {name: {"type": type_of(value)} for name, value in arguments.items()}
     described = {call.name: {"type": "object", "properties": properties}}
-    texts = (_joined(writing, [form(call.name, arguments, "0")]) for form in writing.forms)
-    if any(_says(text, [call], dialect, described) for text in texts):
+    texts = (_join(writing, [form(call.name, arguments, "0")]) for form in writing.forms)
+    if any(_is_read_back(text, [call], dialect, described) for text in texts):
         return f"it has no types of its own: give the tool {quote(call.name)} with its schema as tools=, or {other}"
     return other
 
@@ -166,27 +169,27 @@ def _remedy(call: ToolCall, dialect: str, schemas: Mapping[str, Any]) -> str:
 def _culprit(call: ToolCall, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
     """The argument that cannot be written; the name if none can."""
     writing = writing_of(dialect)
-    for name, value in _arguments(call).items():
+    for name, value in _written_arguments(call).items():
         alone = ToolCall(call.id, call.name, {name: value})
-        texts = (_joined(writing, [form(call.name, {name: value}, "0")]) for form in writing.forms)
-        if not any(_says(text, [alone], dialect, schemas) for text in texts):
+        texts = (_join(writing, [form(call.name, {name: value}, "0")]) for form in writing.forms)
+        if not any(_is_read_back(text, [alone], dialect, schemas) for text in texts):
             return json_path(f"{path}.arguments", [name])
     return path
 
 
-def _says(text: str, calls: Sequence[ToolCall], dialect: str, schemas: Mapping[str, Any]) -> bool:
+def _is_read_back(text: str, calls: Sequence[ToolCall], dialect: str, schemas: Mapping[str, Any]) -> bool:
     tools = [{"name": name, "parameters": schema} for name, schema in schemas.items() if name]
-    said = parse_text(text, dialect=dialect, tools=tools)
-    return _read(said) == [(call.name, compact(_arguments(call))) for call in calls]
+    parsed = parse_text(text, dialect=dialect, tools=tools)
+    return _read(parsed) == [(call.name, compact(_written_arguments(call))) for call in calls]
 
 
-def _read(said: Said) -> list[tuple[str, str]] | None:
-    if said.text.strip() or said.thinking or said.cut:
+def _read(parsed: ParsedText) -> list[tuple[str, str]] | None:
+    if parsed.text.strip() or parsed.thinking or parsed.cut:
         return None
-    return [(call.name, compact(_arguments(call))) for call in said.calls]
+    return [(call.name, compact(_written_arguments(call))) for call in parsed.calls]
 
 
-def _arguments(call: ToolCall) -> Arguments:
+def _written_arguments(call: ToolCall) -> Arguments:
     if call.arguments is not None:
         return call.arguments
     if call.type == "custom":
@@ -194,15 +197,15 @@ def _arguments(call: ToolCall) -> Arguments:
     return {RAW_ARGUMENTS: call.raw_input} if call.raw_input else {}
 
 
-def _id(call: ToolCall, place: int, first: int, style: IdStyle) -> str:
+def _written_id(call: ToolCall, position: int, first: int, style: IdStyle) -> str:
     if style == "nine":
-        return call.id if _NINE.fullmatch(call.id) else _nine(call.id)
+        return call.id if _NINE.fullmatch(call.id) else _nine_characters(call.id)
     if style == "kimi":
-        return f"functions.{call.name}:{first + place}"
-    return {"none": "", "own": call.id, "count": str(first + place), "position": str(place + 1)}[style]
+        return f"functions.{call.name}:{first + position}"
+    return {"none": "", "own": call.id, "count": str(first + position), "position": str(position + 1)}[style]
 
 
-def _nine(id: str) -> str:
+def _nine_characters(id: str) -> str:
     left = int.from_bytes(sha256(id.encode("utf-8", "surrogatepass")).digest()[:8])
     digits = []
     for _ in range(9):

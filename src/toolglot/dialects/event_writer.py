@@ -1,6 +1,6 @@
-"""What a dialect found, told as events: text, thinking and calls, one after the other.
+"""Writes what a dialect reads as events: text, thinking and calls, one after the other.
 
-White space that only stands around calls is not text. What was said before a call keeps its own.
+White space around calls is not text, unless text comes before it.
 """
 
 from __future__ import annotations
@@ -15,81 +15,81 @@ from toolglot.conversation import Block, Text, Thinking, ToolCall
 from toolglot.conversation.events import BlockEnded, BlockStarted, Event, InputDelta, TextDelta, ThinkingDelta
 from toolglot.errors import InputError
 
-LONGEST_BLANK: Final = 4096
-"""How much white space is kept back until it is known whether it stands between calls."""
+MAX_BLANK: Final = 4096
+"""Characters of white space that are held back until it is known whether a call follows."""
 
 _BEGUN: Final = "{"
 """The arguments of a call that was cut before any of them came."""
 SHORT_PIECE: Final = 256
-"""Text that comes in shorter pieces at once is told in one."""
+"""Shorter pieces of text in a row become one event."""
 
 
 class EventWriter:
-    """Makes events of what is found. `take` hands over those that are there."""
+    """Collects events. `take` returns those so far."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.calls: int = 0
         self.has_text: bool = False
-        self.last_thought: str = ""
+        self.last_thinking: str = ""
         self._open: type[Block] | None = None
-        self._said = StringIO()
+        self._buffer = StringIO()
         self._blank = ""
         self._call: ToolCall | None = None
 
     @property
-    def keeps(self) -> bool:
-        """Whether white space is kept back."""
+    def holds_back(self) -> bool:
+        """Whether white space is held back."""
         return bool(self._blank)
 
     @property
     def is_thinking(self) -> bool:
-        """Whether what was told last is a thought that is not over."""
+        """Whether the last block is thinking that has not ended."""
         return self._open is Thinking
 
-    def last_said(self, count: int = 2) -> str:
+    def last_text(self, count: int = 2) -> str:
         """The last characters of the text, if it can go on."""
         if self._open is not Text:
             return self._blank[-count:]
-        end = self._said.tell()
-        self._said.seek(max(end - count, 0))
-        return self._said.read()
+        end = self._buffer.tell()
+        self._buffer.seek(max(end - count, 0))
+        return self._buffer.read()
 
     def take(self) -> list[Event]:
         events = self.events
         self.events = []
         return events
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """More text."""
         if self._open is Text:
-            self._said.write(text)
+            self._buffer.write(text)
             last = self.events[-1] if self.events else None
             if type(last) is TextDelta and len(last.text) < SHORT_PIECE:
                 self.events[-1] = TextDelta(last.text + text)
             else:
                 self.events.append(TextDelta(text))
             return
-        if text.isspace() and len(self._blank) + len(text) < LONGEST_BLANK:
+        if text.isspace() and len(self._blank) + len(text) < MAX_BLANK:
             self._blank += text
             return
         self._close()
         self._open, self.has_text = Text, True
         self.events.append(BlockStarted(Text("")))
         text, self._blank = self._blank + text, ""
-        self._said.write(text)
+        self._buffer.write(text)
         self.events.append(TextDelta(text))
 
-    def think(self, text: str) -> None:
-        """More of what was thought."""
+    def add_thinking(self, text: str) -> None:
+        """More thinking."""
         if self._open is not Thinking:
             self._close()
             self._open = Thinking
             self.events.append(BlockStarted(Thinking()))
-        self._said.write(text)
+        self._buffer.write(text)
         self.events.append(ThinkingDelta(text))
 
-    def end_thought(self) -> None:
+    def end_thinking(self) -> None:
         if self._open is Thinking:
             self._close()
 
@@ -103,35 +103,35 @@ class EventWriter:
     def input(self, piece: str) -> None:
         """More of the arguments, as JSON."""
         if piece:
-            self._said.write(piece)
+            self._buffer.write(piece)
             self.events.append(InputDelta(piece))
 
     def close_call(self, *, cut: bool = False) -> None:
         """The call is whole, or was cut."""
-        call, text = self._call, self._said.getvalue()
+        call, text = self._call, self._buffer.getvalue()
         if call is None:
             return
         if cut and not text.strip():  # arguments that never came are not the same as none
             self.input(_BEGUN)
             text += _BEGUN
-        self._call, self._said = None, StringIO()
+        self._call, self._buffer = None, StringIO()
         self.calls += 1
         whole, is_object = _whole(call, text)
         self.events.append(BlockEnded(whole, cut and not is_object))
 
-    def pass_on(self, calls: list[Event]) -> None:
-        """Events of whole calls that somebody else has told."""
+    def add_events(self, calls: list[Event]) -> None:
+        """Add events of whole calls that another stream made."""
         self._close()
         self._blank = ""
         self.events += calls
 
     def finish(self) -> None:
-        """Nothing follows. White space is text only where there is nothing else."""
+        """End the text. White space is text only if there is nothing else."""
         blank, self._blank = self._blank, ""
         if blank and not self.calls and self._open is None:
             self._open = Text
             self.events += (BlockStarted(Text("")), TextDelta(blank))
-            self._said.write(blank)
+            self._buffer.write(blank)
         self._close()
 
     def _close(self) -> None:
@@ -139,11 +139,11 @@ class EventWriter:
             self.close_call(cut=True)
         if self._open is None:
             return
-        text = self._said.getvalue()
+        text = self._buffer.getvalue()
         if self._open is Thinking:
-            self.last_thought = text
+            self.last_thinking = text
         self.events.append(BlockEnded(Text(text) if self._open is Text else Thinking(text)))
-        self._open, self._said = None, StringIO()
+        self._open, self._buffer = None, StringIO()
 
 
 def _whole(call: ToolCall, text: str) -> tuple[ToolCall, bool]:
