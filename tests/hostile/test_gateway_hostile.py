@@ -23,8 +23,8 @@ from gateway_fixture import Served, config_for, gateway
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
 from raw_sockets import connect, exchange, post, read_to_end
 from toolglot.gateway import Gateway
-from toolglot.gateway.http.connections import MOST_LOOSE
-from toolglot.gateway.http.requests import unpacked
+from toolglot.gateway.http.connections import MAX_LOOSE
+from toolglot.gateway.http.requests import decompress_body
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.simulator import serve
@@ -93,7 +93,7 @@ def test_a_flood_that_is_no_body_ends_the_connection(short: Served, begin: bytes
 
 def _flood(sock: socket.socket, piece: bytes) -> None:
     sent = 0
-    while sent < 1000 * MOST_LOOSE:
+    while sent < 1000 * MAX_LOOSE:
         sock.sendall(piece)
         sent += len(piece)
 
@@ -142,10 +142,10 @@ def test_idle_connections_hold_nobody(short: Served) -> None:
 
 def test_a_compressed_body_is_one_body() -> None:
     packed = gzip.compress(b"{}")
-    assert unpacked(packed, "gzip", 100) == b"{}"
+    assert decompress_body(packed, "gzip", 100) == b"{}"
     for data in (packed + b"more", packed + packed, packed[:-1], b"", packed[:-8] + bytes(8)):
         with pytest.raises(ProviderError):
-            unpacked(data, "gzip", 100)
+            decompress_body(data, "gzip", 100)
 
 
 # --- providers --------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
 from toolglot.gateway.http.connection_limit import ConnectionLimit, overloaded_body
 from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, GracefulShutdown, taken_back
 from toolglot.gateway.http.requests import (
-    MOST_HEADER_BYTES,
+    MAX_HEADER_BYTES,
     ClientRequest,
     GatewayRefusal,
     GoneError,
@@ -417,8 +417,8 @@ class Gateway:
 
     def _gate(self, endpoint: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
         """Who decides by the key whether somebody may ask; None where everybody may."""
-        if request.header_bytes > MOST_HEADER_BYTES:
-            raise refusal("too_large", f"the headers are longer than {MOST_HEADER_BYTES} bytes", 431)
+        if request.header_bytes > MAX_HEADER_BYTES:
+            raise refusal("too_large", f"the headers are longer than {MAX_HEADER_BYTES} bytes", 431)
         assert self._services is not None  # noqa: S101 - started
         ring, settings = self._services.ring, self.config.gateway
         if not ring.is_demanded and _is_loopback(settings.host):

@@ -33,8 +33,8 @@ from toolglot.gateway.accounting.metering import (
     BATCH_SECONDS,
     HEARD_SECONDS,
     IDLE,
-    MOST_MODELS,
-    MOST_SUPPOSED,
+    MAX_MODELS,
+    MAX_SUPPOSED,
     OTHERS,
     SLOT,
     STALE,
@@ -494,7 +494,7 @@ def test_tokens_a_minute_are_those_of_answers_and_of_what_is_under_way() -> None
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
         ticket, request = await worker.begin(client, size=10**9)
-        assert ticket.supposed == MOST_SUPPOSED
+        assert ticket.supposed == MAX_SUPPOSED
         await refused(worker.use(client), "rate_limit", "100 tokens a minute")
         worker.meter.record(ticket, request)
         worker.meter.record(ticket, request)
@@ -811,11 +811,11 @@ def test_made_up_names_of_models_make_no_more_rows_than_allowed_and_show_no_key(
     async def act(store: FailingStore, clock: Clock) -> None:
         worker = Worker(store, clock)
         await worker.use(ANYONE, model="sk-abcdefgh12345678")
-        for number in range(MOST_MODELS + 50):
+        for number in range(MAX_MODELS + 50):
             await worker.use(ANYONE, model=f"model {number} " + "x" * 500)
         await worker.meter.flush()
         rows = await read_usage(store)
-        assert len(rows) == MOST_MODELS + 1
+        assert len(rows) == MAX_MODELS + 1
         found = grouped(rows, "model")
         assert found[OTHERS].requests == 51
         assert found["sk-***"].requests == 1

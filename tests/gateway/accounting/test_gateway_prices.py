@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolglot.conversation import Usage
 from toolglot.gateway.accounting.prices import (
-    MOST_OWN,
+    MAX_OWN_PRICES,
     ConfiguredPrices,
     Price,
     PriceSettings,
@@ -160,7 +160,7 @@ def test_a_mistake_in_a_price_is_told(text: str, key: str, message: str) -> None
 
 
 def test_too_many_prices_are_refused() -> None:
-    lines = "".join(f'"m{number}" = {{ input = 1, output = 1 }}\n' for number in range(MOST_OWN + 1))
+    lines = "".join(f'"m{number}" = {{ input = 1, output = 1 }}\n' for number in range(MAX_OWN_PRICES + 1))
     with pytest.raises(ConfigError, match="more than 1000 prices"):
         own(f"[prices]\n{lines}")
 

@@ -16,12 +16,12 @@ from gateway_fixture import Served, gateway
 from raw_sockets import connect, exchange, post, read_answer, read_to_end
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.connections import (
-    MOST_AHEAD,
-    MOST_JOINED,
-    MOST_NONSENSE,
-    MOST_PIPELINED,
-    MOST_UNHEARD,
-    MOST_WAITING,
+    MAX_AHEAD,
+    MAX_JOINED,
+    MAX_NONSENSE,
+    MAX_PIPELINED,
+    MAX_UNHEARD,
+    MAX_WAITING,
     BoundedProtocol,
 )
 from toolglot.gateway.http.requests import ClientRequest, GoneError
@@ -106,8 +106,8 @@ def test_many_requests_at_once_are_all_answered(served: Served) -> None:
 
 
 def test_more_requests_at_once_than_may_wait_end_the_connection_after_those_that_may(served: Served) -> None:
-    got = exchange(served, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * (MOST_PIPELINED + 100))
-    assert MOST_PIPELINED < got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") < MOST_PIPELINED + 100
+    got = exchange(served, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" * (MAX_PIPELINED + 100))
+    assert MAX_PIPELINED < got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") < MAX_PIPELINED + 100
     assert b"\r\nconnection: close\r\n" in got[got.rindex(b"HTTP/1.1 ") :]
 
 
@@ -369,7 +369,7 @@ def test_a_server_that_ends_closes_what_is_idle_and_lets_answers_end() -> None:
 
 def test_an_answer_that_says_so_ends_the_connection() -> None:
     async def serve(request: ClientRequest) -> None:
-        await request.channel.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MOST_JOINED + 1))
+        await request.channel.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MAX_JOINED + 1))
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
@@ -380,12 +380,12 @@ def test_an_answer_that_says_so_ends_the_connection() -> None:
     assert head.startswith(b"HTTP/1.1 299 \r\n")
     assert head.count(b"connection: close") == 1
     assert b"x: a??b: c" in head
-    assert len(body) == MOST_JOINED + 1
+    assert len(body) == MAX_JOINED + 1
 
 
 def test_a_client_is_listened_to_after_the_last_piece_of_a_large_body() -> None:
     """Who does not read does not notice either that a client goes away while its answer is waited for."""
-    body = b"x" * (2 * MOST_AHEAD)
+    body = b"x" * (2 * MAX_AHEAD)
     read: list[int] = []
 
     async def serve(request: ClientRequest) -> None:
@@ -412,7 +412,7 @@ def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
         protocol.data_received(HEALTH + b"\r\n")
         await settled()
         protocol.data_received(b"\0")
-        protocol.data_received(b"\0" * MOST_NONSENSE)
+        protocol.data_received(b"\0" * MAX_NONSENSE)
         assert not wire.is_paused
         protocol.data_received(b"\0")
         assert wire.is_paused
@@ -478,7 +478,7 @@ def test_of_what_comes_after_the_end_no_more_is_taken_than_may_be() -> None:
         assert wire.is_ended
         assert not wire.is_closing()
         piece = bytes(1024 * 1024)
-        for _ in range(MOST_UNHEARD // len(piece)):
+        for _ in range(MAX_UNHEARD // len(piece)):
             protocol.data_received(piece)
         assert not wire.is_aborted
         protocol.data_received(b"x")
@@ -553,7 +553,7 @@ def test_who_leaves_is_noticed_unless_too_much_waits() -> None:
         await asyncio.sleep(60)
 
     async def few(protocol: BoundedProtocol, wire: Wire) -> None:
-        for _ in range(MOST_WAITING):
+        for _ in range(MAX_WAITING):
             protocol.data_received(HEALTH + b"\r\n")
             assert not wire.is_paused
         protocol.data_received(HEALTH + b"\r\n")
@@ -561,7 +561,7 @@ def test_who_leaves_is_noticed_unless_too_much_waits() -> None:
 
     async def large(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
-        size = MOST_AHEAD // 2
+        size = MAX_AHEAD // 2
         asked = HEALTH + b"content-length: %d\r\n\r\n" % size + bytes(size)
         protocol.data_received(asked)
         assert not wire.is_paused

@@ -16,8 +16,8 @@ import pytest
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.gateway.http.connection_limit import (
     ANSWER,
-    MOST_LINGERING,
-    MOST_UNHEARD,
+    MAX_LINGERING,
+    MAX_UNHEARD,
     SAY_SECONDS,
     SPARE,
     ConnectionLimit,
@@ -146,20 +146,20 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
 def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
     async def run() -> None:
         full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
-        transports: list[Any] = [Transport() for _ in range(MOST_LINGERING + 2)]
+        transports: list[Any] = [Transport() for _ in range(MAX_LINGERING + 2)]
         for transport in transports[:-1]:
             assert not full.takes(2, transport)
-        assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MOST_LINGERING])
+        assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MAX_LINGERING])
         assert transports[-2].done == [ANSWER, "closed"]
         first = transports[0]
-        first.protocol.data_received(bytes(MOST_UNHEARD))
+        first.protocol.data_received(bytes(MAX_UNHEARD))
         assert first.done == [ANSWER, "ended"]
         first.protocol.data_received(b"x")
         assert first.done == [ANSWER, "ended", "aborted"]
         first.protocol.connection_lost(None)
         assert not full.takes(2, transports[-1])
         assert transports[-1].done == [ANSWER, "ended"]
-        for transport in transports[1:MOST_LINGERING]:
+        for transport in transports[1:MAX_LINGERING]:
             transport.protocol.connection_lost(None)
         transports[-1].protocol.connection_lost(None)
 

@@ -26,7 +26,7 @@ from toolglot.errors import InputError
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import (
     FIRST_PAUSE,
-    LONGEST_PAUSE,
+    MAX_PAUSE_SECONDS,
     YOUNG_SECONDS,
     Slot,
     Supervisor,
@@ -232,7 +232,7 @@ def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
         pauses.append(slot.died(slot.begun + 0.5))
     assert pauses[0] == FIRST_PAUSE * 2
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LONGEST_PAUSE
+    assert pauses[-1] == MAX_PAUSE_SECONDS
     slot.begun = 1000.0
     assert slot.died(1000.0 + YOUNG_SECONDS) == 0, "one that had served is replaced at once"
 

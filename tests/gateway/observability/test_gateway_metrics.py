@@ -31,9 +31,9 @@ from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.observability.metrics import (
     CONTENT_TYPE,
     FAMILIES,
-    MOST_MODELS,
-    MOST_SERIES,
-    MOST_UPSTREAMS,
+    MAX_MODELS,
+    MAX_SERIES,
+    MAX_UPSTREAMS,
     OTHER,
     Counter,
     Family,
@@ -262,10 +262,10 @@ def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow()
     for i in range(20_000):
         count(metrics, ended_request(f"model-{i}", usage=usage))
     found = samples_of(metrics.text())
-    assert len({sample.labels["model"] for sample in found if "model" in sample.labels}) == MOST_MODELS + 1
+    assert len({sample.labels["model"] for sample in found if "model" in sample.labels}) == MAX_MODELS + 1
     assert number(found, "toolglot_requests_total") == 20_000
     assert number(found, "toolglot_tokens_total", kind="input") == 60_000
-    assert number(found, "toolglot_requests_total", model=OTHER) == 20_000 - MOST_MODELS
+    assert number(found, "toolglot_requests_total", model=OTHER) == 20_000 - MAX_MODELS
 
 
 def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_one_did() -> None:
@@ -281,14 +281,14 @@ def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_
 
 def test_upstreams_and_sets_of_labels_are_bounded_too() -> None:
     metrics = Metrics()
-    for i in range(MOST_UPSTREAMS * 2):
+    for i in range(MAX_UPSTREAMS * 2):
         count(
             metrics,
             ended_request(upstream=f"upstream-{i}", failures=[(f"upstream-{i}", "server")], arrived=1.0, sent=2.0),
         )
     found = samples_of(metrics.text())
-    assert len({sample.labels["upstream"] for sample in found if "upstream" in sample.labels}) == MOST_UPSTREAMS + 1
-    assert number(found, "toolglot_upstream_errors_total") == MOST_UPSTREAMS * 2
+    assert len({sample.labels["upstream"] for sample in found if "upstream" in sample.labels}) == MAX_UPSTREAMS + 1
+    assert number(found, "toolglot_upstream_errors_total") == MAX_UPSTREAMS * 2
     counter = Counter(Family("a_total", "counter", "", ("x", "y")), most=10)
     histogram = Histogram(Family("b", "histogram", "", ("x",)), (1.0,), most=10)
     for i in range(1_000):
@@ -304,14 +304,14 @@ def test_a_rule_is_one_of_the_target_and_not_what_a_client_calls_its_tools() -> 
     metrics = Metrics()
     known = profiles.get("openai").origins["names.pattern"].id
     reasons = [f"'(evil-rule)' does not match x ({known}); it is 'y' here", "(evil-rule)", "(default:names.pattern)"]
-    reasons += ["(default:nothing.such)", *(f"(rule-{i})" for i in range(MOST_SERIES))]
+    reasons += ["(default:nothing.such)", *(f"(rule-{i})" for i in range(MAX_SERIES))]
     entries = tuple(Entry(action="renamed", reason=reason, fault="renderer") for reason in reasons)
     count(metrics, ended_request(entries=entries))
     count(metrics, ended_request(entries=entries[:1]))
     count(metrics, ended_request(entries=entries[1:2], target="no such target"))
     found = samples_of(metrics.text())
     repairs = {s.labels["rule"]: s.value for s in found if s.name == "toolglot_repairs_total"}
-    assert repairs == {known: 2, "default:names.pattern": 1, "renamed": MOST_SERIES + 3}
+    assert repairs == {known: 2, "default:names.pattern": 1, "renamed": MAX_SERIES + 3}
 
 
 @pytest.mark.parametrize(

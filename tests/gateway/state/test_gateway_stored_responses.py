@@ -14,7 +14,7 @@ from openai.types.responses import Response
 from openai.types.responses.response_item_list import ResponseItemList
 
 from toolglot import convert, lint
-from toolglot.gateway.state.stored_responses import NEAREST, StoredResponses
+from toolglot.gateway.state.stored_responses import MAX_NEAREST, StoredResponses
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import SqliteStore, StoreLimits
@@ -59,9 +59,11 @@ class Bench:
         self.store = CountingStore(":memory:", clock=lambda: self.now, limits=limits or StoreLimits())
         self.responses = StoredResponses(self.store, seconds=DAY, clock=lambda: self.now, **given)
 
-    async def exchange(self, id: str, said: str, answer: str, *, client: str = ME, home: str = "", **more: Any) -> None:
+    async def exchange(
+        self, id: str, said: str, answer: str, *, client: str = ME, stored_by: str = "", **more: Any
+    ) -> None:
         asked: Body = {"model": "m", "input": said, **more}
-        assert await self.responses.keep(client, asked, answered(id, message(f"msg_{id}", answer)), home=home)
+        assert await self.responses.keep(client, asked, answered(id, message(f"msg_{id}", answer)), stored_by=stored_by)
 
 
 def run(work: Work, **given: Any) -> None:
@@ -131,7 +133,7 @@ def test_a_request_that_refers_to_nothing_stays_as_it_is() -> None:
             {"input": "hi", "previous_response_id": None, "conversation": "conv_1"},
             {"input": "hi", "previous_response_id": 7},
         ):
-            assert await bench.responses.expanded(ME, body) is None
+            assert await bench.responses.expand(ME, body) is None
 
     run(work)
 
@@ -141,14 +143,14 @@ def test_the_whole_chain_comes_before_the_input_and_instructions_are_not_inherit
         await bench.exchange("resp_1", "one", "first", instructions="be brief")
         await bench.exchange("resp_2", "two", "second", previous_response_id="resp_1")
         asked = {"model": "m", "input": "three", "previous_response_id": "resp_2", "temperature": 0.5}
-        found = await bench.responses.expanded(ME, asked)
+        found = await bench.responses.expand(ME, asked)
         assert texts(found) == ["one", "first", "two", "second", "three"]
         assert found is not None
         assert found["input"][0] == user("one")
         assert found["input"][1] == message("msg_resp_1", "first")
         assert {key: found[key] for key in found if key != "input"} == {"model": "m", "temperature": 0.5}
         assert asked["input"] == "three"
-        assert texts(await bench.responses.expanded(ME, {"previous_response_id": "resp_1"})) == ["one", "first"]
+        assert texts(await bench.responses.expand(ME, {"previous_response_id": "resp_1"})) == ["one", "first"]
 
     run(work)
 
@@ -158,7 +160,7 @@ def test_results_of_tools_follow_the_calls_of_the_chain() -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
         await bench.responses.keep(ME, {"input": [user("go")]}, answered("resp_1", call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-        found = await bench.responses.expanded(ME, {"input": [result], "previous_response_id": "resp_1"})
+        found = await bench.responses.expand(ME, {"input": [result], "previous_response_id": "resp_1"})
         assert found is not None
         assert found["input"] == [user("go"), call, result]
 
@@ -174,7 +176,7 @@ def test_what_was_put_together_is_a_request_that_any_provider_takes(target: str)
         await bench.responses.keep(ME, {"input": "go", "tools": [tool]}, answered("resp_1", thought, call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
         asked = {"model": "m", "input": [result], "previous_response_id": "resp_1", "tools": [tool]}
-        found = await bench.responses.expanded(ME, asked)
+        found = await bench.responses.expand(ME, asked)
         assert found is not None
         out = convert(found, source="openai_responses", target=target, model=MODEL_OF[target])
         assert not lint(out.body, target, MODEL_OF[target])
@@ -186,7 +188,7 @@ def test_what_was_put_together_is_a_request_that_any_provider_takes(target: str)
 def test_an_unknown_previous_response_is_refused_in_openais_words() -> None:
     async def work(bench: Bench) -> None:
         asked = {"input": "x", "previous_response_id": "resp_x"}
-        status, error = await refused(bench.responses.expanded(ME, asked))
+        status, error = await refused(bench.responses.expand(ME, asked))
         assert status == 400
         assert error == {
             "message": "Previous response with id 'resp_x' not found.",
@@ -195,9 +197,9 @@ def test_an_unknown_previous_response_is_refused_in_openais_words() -> None:
             "code": "previous_response_not_found",
         }
         for odd in ("", "a\0b", "\ud800", "x" * 10_000):
-            status, _ = await refused(bench.responses.expanded(ME, {"input": "x", "previous_response_id": odd}))
+            status, _ = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": odd}))
             assert status == 400
-        assert await bench.responses.expanded(ME, asked, may_be_elsewhere=True) is None
+        assert await bench.responses.expand(ME, asked, may_be_elsewhere=True) is None
 
     run(work)
 
@@ -206,8 +208,8 @@ def test_without_a_store_nothing_is_known() -> None:
     async def work(_: Bench) -> None:
         responses = StoredResponses(None, seconds=DAY)
         assert not await responses.keep(ME, {"input": "x"}, answered("resp_1"))
-        assert await responses.expanded(ME, {"input": "x"}) is None
-        status, _error = await refused(responses.expanded(ME, {"input": "x", "previous_response_id": "resp_1"}))
+        assert await responses.expand(ME, {"input": "x"}) is None
+        status, _error = await refused(responses.expand(ME, {"input": "x", "previous_response_id": "resp_1"}))
         assert status == 400
         assert await responses.find(ME, "resp_1") is None
         assert not await responses.remove(ME, "resp_1")
@@ -218,14 +220,14 @@ def test_without_a_store_nothing_is_known() -> None:
 def test_a_client_reads_nothing_of_another() -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_1", "secret", "hush", client=OTHER)
-        status, _ = await refused(bench.responses.expanded(ME, {"input": "x", "previous_response_id": "resp_1"}))
+        status, _ = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": "resp_1"}))
         assert status == 400
-        status, _ = await refused(bench.responses.expanded(ME, {"input": [{"id": "msg_resp_1"}]}))
+        status, _ = await refused(bench.responses.expand(ME, {"input": [{"id": "msg_resp_1"}]}))
         assert status == 404
         assert await bench.responses.find(ME, "resp_1") is None
         assert await bench.responses.input_items(ME, "resp_1", {}) is None
         assert await bench.responses.cancel(ME, "resp_1") is None
-        assert await bench.responses.home_of(ME, "resp_1") is None
+        assert await bench.responses.upstream_of(ME, "resp_1") is None
         assert not await bench.responses.remove(ME, "resp_1")
         assert await bench.responses.find(OTHER, "resp_1") is not None
 
@@ -252,7 +254,7 @@ def test_what_must_not_or_cannot_be_kept_is_not(asked: Body, given: Body) -> Non
     run(work)
 
 
-@pytest.mark.parametrize("count", [NEAREST - 1, NEAREST, NEAREST + 1, 3 * NEAREST + 2])
+@pytest.mark.parametrize("count", [MAX_NEAREST - 1, MAX_NEAREST, MAX_NEAREST + 1, 3 * MAX_NEAREST + 2])
 def test_a_long_chain_is_read_in_a_few_steps_and_stored_in_linear_space(count: int) -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_0", "said 0", "answer 0")
@@ -260,11 +262,11 @@ def test_a_long_chain_is_read_in_a_few_steps_and_stored_in_linear_space(count: i
             previous = f"resp_{number - 1}"
             await bench.exchange(f"resp_{number}", f"said {number}", f"answer {number}", previous_response_id=previous)
         bench.store.looks = 0
-        found = await bench.responses.expanded(ME, {"input": "end", "previous_response_id": f"resp_{count - 1}"})
+        found = await bench.responses.expand(ME, {"input": "end", "previous_response_id": f"resp_{count - 1}"})
         expected = [text for number in range(count) for text in (f"said {number}", f"answer {number}")]
         assert texts(found) == [*expected, "end"]
-        assert bench.store.looks <= 1 + -(-count // NEAREST)
-        assert bench.store.written < count * (NEAREST * 12 + 1_500)
+        assert bench.store.looks <= 1 + -(-count // MAX_NEAREST)
+        assert bench.store.written < count * (MAX_NEAREST * 12 + 1_500)
 
     run(work)
 
@@ -274,33 +276,33 @@ def test_chains_are_bounded_in_links_and_in_bytes() -> None:
         await bench.exchange("resp_0", "said", "x" * 500)
         for number in range(1, 4):
             await bench.exchange(f"resp_{number}", "said", "x", previous_response_id=f"resp_{number - 1}")
-        ask = bench.responses.expanded
+        ask = bench.responses.expand
         assert len(texts(await ask(ME, {"input": "x", "previous_response_id": "resp_2"}))) == 7
         status, error = await refused(ask(ME, {"input": "x", "previous_response_id": "resp_3"}))
         assert (status, error["param"]) == (400, "previous_response_id")
         assert "more than 3 responses" in error["message"]
-        small = StoredResponses(bench.store, seconds=DAY, clock=lambda: bench.now, most_bytes=400)
-        status, error = await refused(small.expanded(ME, {"input": "x", "previous_response_id": "resp_0"}))
+        small = StoredResponses(bench.store, seconds=DAY, clock=lambda: bench.now, max_bytes=400)
+        status, error = await refused(small.expand(ME, {"input": "x", "previous_response_id": "resp_0"}))
         assert status == 400
         assert "more than 400 bytes" in error["message"]
-        status, error = await refused(small.expanded(ME, {"input": [{"type": "item_reference", "id": "msg_resp_0"}]}))
+        status, error = await refused(small.expand(ME, {"input": [{"type": "item_reference", "id": "msg_resp_0"}]}))
         assert status == 400
         assert "bytes" in error["message"]
         assert not await small.keep(ME, {"input": "y" * 500}, answered("resp_9"))
 
-    run(work, most_links=3)
+    run(work, max_links=3)
 
 
 def test_more_items_than_the_bytes_allow_are_not_even_read() -> None:
     async def work(bench: Bench) -> None:
         for number in range(1_003):
             await bench.exchange(f"resp_{number}", "x", "y" * 600)
-        small = StoredResponses(bench.store, seconds=DAY, clock=lambda: bench.now, most_bytes=100_000)
+        small = StoredResponses(bench.store, seconds=DAY, clock=lambda: bench.now, max_bytes=100_000)
         named = [{"type": "item_reference", "id": f"msg_resp_{number}"} for number in range(1_003)]
-        status, error = await refused(small.expanded(ME, {"input": named}))
+        status, error = await refused(small.expand(ME, {"input": named}))
         assert status == 400
         assert "100000 bytes" in error["message"]
-        assert len(texts(await bench.responses.expanded(ME, {"input": named}))) == 1_003
+        assert len(texts(await bench.responses.expand(ME, {"input": named}))) == 1_003
 
     run(work)
 
@@ -315,15 +317,15 @@ def test_what_the_store_finds_too_large_is_not_kept() -> None:
 
 def test_ids_that_go_round_in_a_circle_end_in_a_refusal() -> None:
     async def work(bench: Bench) -> None:
-        for number in range(NEAREST + 5):
+        for number in range(MAX_NEAREST + 5):
             previous = {"previous_response_id": f"resp_{number - 1}"} if number else {}
             await bench.exchange(f"resp_{number}", "x", "y", **previous)
-        await bench.exchange("resp_0", "x", "y", previous_response_id=f"resp_{NEAREST + 4}")
-        status, error = await refused(bench.responses.expanded(ME, {"input": "x", "previous_response_id": "resp_3"}))
+        await bench.exchange("resp_0", "x", "y", previous_response_id=f"resp_{MAX_NEAREST + 4}")
+        status, error = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": "resp_3"}))
         assert status == 400
         assert "more than 100 responses" in error["message"]
 
-    run(work, most_links=100)
+    run(work, max_links=100)
 
 
 def test_a_conversation_in_use_outlives_the_time_of_its_first_exchange() -> None:
@@ -332,13 +334,13 @@ def test_a_conversation_in_use_outlives_the_time_of_its_first_exchange() -> None
         for number in range(1, 6):
             bench.now += 0.7 * DAY
             asked = {"input": "x", "previous_response_id": f"resp_{number - 1}"}
-            assert len(texts(await bench.responses.expanded(ME, asked))) == 2 * number + 1
+            assert len(texts(await bench.responses.expand(ME, asked))) == 2 * number + 1
             await bench.exchange(f"resp_{number}", "x", "y", previous_response_id=f"resp_{number - 1}")
         assert await bench.responses.find(ME, "resp_0") is None
         named = {"input": [{"type": "item_reference", "id": "msg_resp_0"}]}
-        assert texts(await bench.responses.expanded(ME, named)) == ["answer 0"]
+        assert texts(await bench.responses.expand(ME, named)) == ["answer 0"]
         bench.now += 1.1 * DAY
-        status, _ = await refused(bench.responses.expanded(ME, {"input": "x", "previous_response_id": "resp_5"}))
+        status, _ = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": "resp_5"}))
         assert status == 400
 
     run(work)
@@ -350,7 +352,7 @@ def test_law_whatever_an_item_holds_comes_back_as_it_was(value: Any) -> None:
     async def work(bench: Bench) -> None:
         item = {"type": "odd", "value": value}
         await bench.responses.keep(ME, {"input": [item]}, answered("resp_1", {**item, "id": "odd_1"}))
-        found = await bench.responses.expanded(ME, {"input": "x", "previous_response_id": "resp_1"})
+        found = await bench.responses.expand(ME, {"input": "x", "previous_response_id": "resp_1"})
         assert found is not None
         assert found["input"] == [item, {**item, "id": "odd_1"}, user("x")]
 
@@ -374,7 +376,7 @@ def test_the_ai_sdks_references_become_the_items_that_they_name() -> None:
             {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "call_1", "output": "done"},
         ]
-        found = await bench.responses.expanded(ME, {"input": sent})
+        found = await bench.responses.expand(ME, {"input": sent})
         assert found is not None
         assert found["input"] == [sent[0], thought, message("msg_1", "ok"), sent[5], sent[6]]
 
@@ -387,7 +389,7 @@ def test_a_result_finds_its_call_where_that_is_a_reference() -> None:
         await bench.responses.keep(ME, {"input": "go"}, answered("resp_1", call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
         asked: Body = {"model": "m", "input": [user("go"), {"type": "item_reference", "id": "fc_1"}, result]}
-        found = await bench.responses.expanded(ME, asked)
+        found = await bench.responses.expand(ME, asked)
         assert found is not None
         assert found["input"] == [user("go"), call, result]
         sent = convert(found, source="openai_responses", target="anthropic", model="claude-sonnet-4-5").body
@@ -401,7 +403,7 @@ def test_bare_reasoning_is_found_or_left_alone() -> None:
         thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
         await bench.responses.keep(ME, {"input": "go"}, answered("resp_1", thought))
         bare: list[Body] = [{"type": "reasoning", "id": id, "summary": []} for id in ("rs_1", "rs_2")]
-        found = await bench.responses.expanded(ME, {"input": bare})
+        found = await bench.responses.expand(ME, {"input": bare})
         assert found is not None
         assert found["input"] == [thought, bare[1]]
 
@@ -414,9 +416,9 @@ def test_references_of_earlier_requests_are_resolved_in_the_chain() -> None:
         named = [user("one"), {"type": "item_reference", "id": "msg_resp_1"}, user("two")]
         await bench.responses.keep(ME, {"input": named}, answered("resp_2", message("msg_2", "second")))
         asked = {"input": [{"type": "item_reference", "id": "msg_2"}, user("three")], "previous_response_id": "resp_2"}
-        assert texts(await bench.responses.expanded(ME, asked)) == ["one", "first", "two", "second", "three"]
+        assert texts(await bench.responses.expand(ME, asked)) == ["one", "first", "two", "second", "three"]
         await bench.responses.remove(ME, "resp_1")
-        status, error = await refused(bench.responses.expanded(ME, asked))
+        status, error = await refused(bench.responses.expand(ME, asked))
         assert (status, error["param"]) == (404, "input")
 
     run(work)
@@ -425,7 +427,7 @@ def test_references_of_earlier_requests_are_resolved_in_the_chain() -> None:
 def test_an_unknown_item_is_refused_in_openais_words() -> None:
     async def work(bench: Bench) -> None:
         named: Body = {"input": [{"type": "item_reference", "id": "msg_x"}]}
-        status, error = await refused(bench.responses.expanded(ME, named))
+        status, error = await refused(bench.responses.expand(ME, named))
         assert status == 404
         assert error == {
             "message": "Item with id 'msg_x' not found.",
@@ -433,12 +435,12 @@ def test_an_unknown_item_is_refused_in_openais_words() -> None:
             "param": "input",
             "code": None,
         }
-        _, error = await refused(bench.responses.expanded(ME, {**named, "store": False}))
+        _, error = await refused(bench.responses.expand(ME, {**named, "store": False}))
         assert "Items are not persisted when `store` is set to false." in error["message"]
-        assert await bench.responses.expanded(ME, named, may_be_elsewhere=True) is None
+        assert await bench.responses.expand(ME, named, may_be_elsewhere=True) is None
         await bench.exchange("resp_1", "one", "first")
         nameless = {"input": [{"type": "item_reference"}], "previous_response_id": "resp_1"}
-        status, _ = await refused(bench.responses.expanded(ME, nameless))
+        status, _ = await refused(bench.responses.expand(ME, nameless))
         assert status == 404
 
     run(work)
@@ -448,7 +450,7 @@ def test_an_item_that_the_chain_has_is_not_sent_twice() -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_1", "one", "first")
         asked = {"input": [message("msg_resp_1", "first"), user("two")], "previous_response_id": "resp_1"}
-        status, error = await refused(bench.responses.expanded(ME, asked))
+        status, error = await refused(bench.responses.expand(ME, asked))
         assert status == 400
         assert error["message"].startswith("Duplicate item found with id msg_resp_1.")
 
@@ -460,20 +462,20 @@ def test_an_item_that_the_chain_has_is_not_sent_twice() -> None:
 
 def test_what_the_upstream_has_itself_is_left_to_it() -> None:
     async def work(bench: Bench) -> None:
-        await bench.exchange("resp_1", "one", "first", home="openai")
+        await bench.exchange("resp_1", "one", "first", stored_by="openai")
         await bench.exchange("resp_2", "two", "second", previous_response_id="resp_1")
-        ask = bench.responses.expanded
+        ask = bench.responses.expand
         at_home = {"input": "x", "previous_response_id": "resp_1"}
-        assert await ask(ME, at_home, home="openai") is None
-        assert await ask(ME, {"input": [{"type": "item_reference", "id": "msg_resp_1"}]}, home="openai") is None
-        assert texts(await ask(ME, at_home, home="azure")) == ["one", "first", "x"]
+        assert await ask(ME, at_home, stored_by="openai") is None
+        assert await ask(ME, {"input": [{"type": "item_reference", "id": "msg_resp_1"}]}, stored_by="openai") is None
+        assert texts(await ask(ME, at_home, stored_by="azure")) == ["one", "first", "x"]
         assert texts(await ask(ME, at_home)) == ["one", "first", "x"]
         abroad = {"input": "x", "previous_response_id": "resp_2"}
-        assert len(texts(await ask(ME, abroad, home="openai"))) == 5
+        assert len(texts(await ask(ME, abroad, stored_by="openai"))) == 5
         mixed = {"input": [{"type": "item_reference", "id": "msg_resp_2"}], "previous_response_id": "resp_1"}
-        assert texts(await ask(ME, mixed, home="openai")) == ["one", "first", "second"]
-        assert await bench.responses.home_of(ME, "resp_1") == "openai"
-        assert await bench.responses.home_of(ME, "resp_2") == ""
+        assert texts(await ask(ME, mixed, stored_by="openai")) == ["one", "first", "second"]
+        assert await bench.responses.upstream_of(ME, "resp_1") == "openai"
+        assert await bench.responses.upstream_of(ME, "resp_2") == ""
 
     run(work)
 
@@ -486,13 +488,13 @@ def test_an_upstream_that_looks_items_up_gets_none_under_a_name_that_it_did_not_
         kept = {"type": "reasoning", "id": "rs_2", "summary": []}
         named = [{"type": "item_reference", "id": "msg_1"}]
         asked = {"input": named, "previous_response_id": "resp_1"}
-        await bench.responses.keep(ME, asked, answered("resp_2", kept, message("msg_2", "second")), home="openai")
+        await bench.responses.keep(ME, asked, answered("resp_2", kept, message("msg_2", "second")), stored_by="openai")
         await bench.responses.keep(ME, {"previous_response_id": "resp_2"}, answered("resp_3"))
-        found = await bench.responses.expanded(ME, {"previous_response_id": "resp_3", "input": [7]}, home="openai")
+        found = await bench.responses.expand(ME, {"previous_response_id": "resp_3", "input": [7]}, stored_by="openai")
         bare = {key: value for key, value in message("", "first").items() if key != "id"}
         assert found is not None
         assert found["input"] == [user("one"), bare, kept, message("msg_2", "second"), 7]
-        abroad = await bench.responses.expanded(ME, {"previous_response_id": "resp_3", "input": [7]})
+        abroad = await bench.responses.expand(ME, {"previous_response_id": "resp_3", "input": [7]})
         assert abroad is not None
         assert abroad["input"][1] == thought
 
@@ -501,10 +503,10 @@ def test_an_upstream_that_looks_items_up_gets_none_under_a_name_that_it_did_not_
 
 def test_a_chain_whose_beginning_is_elsewhere_is_not_sent_in_part() -> None:
     async def work(bench: Bench) -> None:
-        await bench.exchange("resp_2", "two", "second", home="openai", previous_response_id="resp_1")
+        await bench.exchange("resp_2", "two", "second", stored_by="openai", previous_response_id="resp_1")
         asked = {"input": "x", "previous_response_id": "resp_2"}
-        assert await bench.responses.expanded(ME, asked, home="openai") is None
-        _, error = await refused(bench.responses.expanded(ME, asked))
+        assert await bench.responses.expand(ME, asked, stored_by="openai") is None
+        _, error = await refused(bench.responses.expand(ME, asked))
         assert error["message"] == "Previous response with id 'resp_1' not found."
 
     run(work)
@@ -570,7 +572,7 @@ def test_what_continues_a_removed_response_cannot_be_continued() -> None:
         await bench.exchange("resp_1", "one", "first")
         await bench.exchange("resp_2", "two", "second", previous_response_id="resp_1")
         assert await bench.responses.remove(ME, "resp_1")
-        _, error = await refused(bench.responses.expanded(ME, {"input": "x", "previous_response_id": "resp_2"}))
+        _, error = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": "resp_2"}))
         assert "'resp_1'" in error["message"]
         assert await bench.responses.find(ME, "resp_2") is not None
 

@@ -20,7 +20,7 @@ from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
 from toolglot.gateway.http.worker_links import WorkerLinks
-from toolglot.gateway.http.workers import MOST_WORKERS, Supervisor, WorkerSettings, place_in
+from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, place_in
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
@@ -85,8 +85,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_WORKERS}, not {text[:40]!r}")
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= MAX_WORKERS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MAX_WORKERS}, not {text[:40]!r}")
     return int(text)
 
 

@@ -30,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.errors import InputError, quote
-from toolglot.gateway.config.key_table import LONGEST_NAME, STORED_KEYS, KeySettings, digest
+from toolglot.gateway.config.key_table import MAX_NAME_LENGTH, STORED_KEYS, KeySettings, digest
 from toolglot.gateway.http.requests import refusal
 from toolglot.store import Row, Store, StoreError
 from toolglot.upstream.routing.model_names import matches, spellings
@@ -43,7 +43,7 @@ SHOWN: Final = len(PREFIX) + 4
 """Characters of a key that lists show."""
 ID_LENGTH: Final = 12
 """Of the hash: the log tells clients by it."""
-MOST_KEYS: Final = 100_000
+MAX_KEYS: Final = 100_000
 
 FRESH: Final = 3.0
 """Seconds for which what was read of the store holds."""
@@ -111,8 +111,8 @@ class ClientKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def new_key(name: str, *, now: float, secret: str = "", **limits: Any) -> tuple[ClientKey, str]:
     """A key of this name, and its secret, which is nowhere else."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InputError(f"a name has 1 to {LONGEST_NAME} printable characters", path="name")
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name != name.strip():
+        raise InputError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters", path="name")
     secret = secret or PREFIX + secrets.token_urlsafe(32)
     hashed = digest(secret)
     key = ClientKey(id=hashed[:ID_LENGTH], name=name, hashed=hashed, shown=f"{secret[:SHOWN]}…", created=now, **limits)
@@ -142,8 +142,8 @@ async def saved_keys(store: Store) -> list[ClientKey]:
     while rows := await store.scan(KIND, client=GATEWAYS_OWN, after=after, limit=_PAGE):
         found += map(_read, rows)
         after = rows[-1].place
-        if len(found) > MOST_KEYS:
-            raise StoreError(f"the store has more than {MOST_KEYS} client keys")
+        if len(found) > MAX_KEYS:
+            raise StoreError(f"the store has more than {MAX_KEYS} client keys")
     return sorted(found, key=lambda key: (key.created, key.id))
 
 

@@ -47,9 +47,9 @@ ANYONE: Final = "anyone"
 """Under which name is counted what is used without a key."""
 OTHERS: Final = "(others)"
 PASSED_ON: Final = "(passed on)"
-MOST_MODELS: Final = 200
+MAX_MODELS: Final = 200
 """Of one client and day that are counted by name."""
-LONGEST_MODEL: Final = 200
+MAX_MODEL_LENGTH: Final = 200
 
 BATCH_SECONDS: Final = 1.0
 HEARD_SECONDS: Final = 1.5
@@ -65,7 +65,7 @@ DAY: Final = 86_400
 NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of a dollar, which add up exactly."""
 BYTES_PER_TOKEN: Final = 4
-MOST_SUPPOSED: Final = 32_000
+MAX_SUPPOSED: Final = 32_000
 """Tokens that a request under way counts at most: a long body may be a picture."""
 _AT_ONCE: Final = 1000
 _COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
@@ -221,7 +221,7 @@ class Meter:
             self._refuse_unpriced(rule.key, record)
         self._refuse_overdrawn(rule, client, now)
         self._refuse_hasty(rule, client, now)
-        ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MOST_SUPPOSED))
+        ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MAX_SUPPOSED))
         self._supposed[client] = self._supposed.get(client, 0) + ticket.supposed
         self._slot(client, now).add({"requests": 1})
         return ticket
@@ -387,9 +387,9 @@ class Meter:
         pair = (upstream, record.route.model)
         found = known.get(pair)
         if found is None:
-            model = (mask(record.route.model)[:LONGEST_MODEL] or PASSED_ON) if len(known) < MOST_MODELS else OTHERS
+            model = (mask(record.route.model)[:MAX_MODEL_LENGTH] or PASSED_ON) if len(known) < MAX_MODELS else OTHERS
             found = usage_key(day, upstream, model)
-            if len(known) < MOST_MODELS:
+            if len(known) < MAX_MODELS:
                 known[pair] = found
         return found
 

@@ -18,7 +18,7 @@ from toolglot.upstream import prices
 from toolglot.upstream.prices import Price, cost, listed_prices, read_list
 
 __all__ = [
-    "MOST_OWN",
+    "MAX_OWN_PRICES",
     "ConfiguredPrices",
     "Price",
     "PriceSettings",
@@ -28,7 +28,7 @@ __all__ = [
     "read_own_prices",
 ]
 
-MOST_OWN: Final = 1000
+MAX_OWN_PRICES: Final = 1000
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000, title="a number from 0")]
 
@@ -65,8 +65,8 @@ def _exact(amount: float) -> Decimal:
 def read_own_prices(value: Any, text: ConfigText) -> dict[str, PriceSettings]:
     """The table `[prices]` of a configuration."""
     tables = table_of(value, text, "prices")
-    if len(tables) > MOST_OWN:
-        raise text.error(f"more than {MOST_OWN} prices", "prices", hint="a pattern has the price of many models")
+    if len(tables) > MAX_OWN_PRICES:
+        raise text.error(f"more than {MAX_OWN_PRICES} prices", "prices", hint="a pattern has the price of many models")
     found, mistakes = {}, Mistakes()
     for name, table in tables.items():
         settings = mistakes.collect(functools.partial(_read_price, name, table, text))

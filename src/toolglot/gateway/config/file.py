@@ -25,7 +25,7 @@ from toolglot.gateway.config.foreign import recognise
 from toolglot.masking import mask
 
 MAX_BYTES: Final = 256 * 1024
-LONGEST_LINE: Final = 4000
+MAX_LINE: Final = 4000
 """Characters: what a TOML parser does with one key may take quadratic time in its length."""
 
 MAX_MISTAKES: Final = 20
@@ -137,9 +137,9 @@ class ConfigText(Struct, frozen=True):
 
     def _parsed(self) -> dict[str, Any]:
         for number, line in enumerate(self.text.split("\n"), 1):
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE:
                 raise ConfigError(
-                    f"the line has more than {LONGEST_LINE} characters",
+                    f"the line has more than {MAX_LINE} characters",
                     path=f"{self.origin}:{number}",
                     hint="break it: lists go over several lines",
                 )

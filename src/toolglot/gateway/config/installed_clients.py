@@ -23,7 +23,7 @@ from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.observability.checkup import CheckResult
 
 VERSION_SECONDS: Final = 10.0
-MOST_SETTINGS: Final = 256 * 1024
+MAX_SETTINGS: Final = 256 * 1024
 _VERSION: Final = re.compile(rb"\d+\.\d+[\w.+-]{0,30}")
 _PART: Final = "clients"
 
@@ -48,7 +48,7 @@ def _home(environ: Environ) -> Path:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(MOST_SETTINGS).decode("utf-8", "replace")
+            return file.read(MAX_SETTINGS).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
 

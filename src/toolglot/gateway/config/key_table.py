@@ -21,8 +21,8 @@ from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_
 
 STORED_KEYS: Final = "store"
 """Among the client keys: those that `toolglot keys` makes, also while there are none."""
-MOST_NAMED: Final = 1000
-LONGEST_NAME: Final = 64
+MAX_KEYS: Final = 1000
+MAX_NAME_LENGTH: Final = 64
 _HASHED: Final = "sha256:"
 _SHORT_KEY: Final = 16
 
@@ -81,9 +81,9 @@ def read_keys(value: Any, environ: Mapping[str, str], text: ConfigText) -> dict[
     """The tables `[keys.NAME]`, with hashes for keys."""
     found: dict[str, KeySettings] = {}
     tables = table_of(value, text, "keys")
-    if len(tables) > MOST_NAMED:
+    if len(tables) > MAX_KEYS:
         raise text.error(
-            f"more than {MOST_NAMED} keys", "keys", hint="so many belong into the store: `toolglot keys add`"
+            f"more than {MAX_KEYS} keys", "keys", hint="so many belong into the store: `toolglot keys add`"
         )
     mistakes = Mistakes()
     for name, table in tables.items():
@@ -98,8 +98,8 @@ def _read_key(
     name: str, table: Any, found: Mapping[str, KeySettings], environ: Mapping[str, str], text: ConfigText
 ) -> KeySettings:
     """One table; `found` are those before it."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise text.error(f"a name has 1 to {LONGEST_NAME} printable characters", "keys", name)
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name != name.strip():
+        raise text.error(f"a name has 1 to {MAX_NAME_LENGTH} printable characters", "keys", name)
     if "key" not in table_of(table, text, "keys", name):
         hint = f'write key = "{ENV}NAME_OF_THE_VARIABLE", or "{_HASHED}HEX"'
         raise text.error("it is not said which key this is", "keys", name, hint=hint)

@@ -31,13 +31,13 @@ from toolglot.upstream.routing.model_names import (
 )
 from toolglot.upstream.routing.routes import Each, EntryKind, ModelEntry
 
-MOST_ENTRIES: Final = 1000
-LONGEST_NAME: Final = 200
-MOST_TARGETS: Final = 20
+MAX_ENTRIES: Final = 1000
+MAX_NAME_LENGTH: Final = 200
+MAX_TARGETS: Final = 20
 _SPREAD: Final = ("weights", "each")
 _TABLE: Final = ("to", *_SPREAD, *ROUTE_SETTINGS)
 _TARGET: Final = ("to", *ROUTE_SETTINGS)
-MOST_WEIGHT: Final = 1_000_000
+MAX_WEIGHT: Final = 1_000_000
 
 
 def read_models(
@@ -46,8 +46,8 @@ def read_models(
     """The entries in the order of the file. `upstreams` are the known ones, with the models that each lists."""
     text = routes.text
     table = table_of(value, text, "models")
-    if len(table) > MOST_ENTRIES:
-        raise text.error(f"more than {MOST_ENTRIES} entries", "models", hint="use patterns")
+    if len(table) > MAX_ENTRIES:
+        raise text.error(f"more than {MAX_ENTRIES} entries", "models", hint="use patterns")
     reader = _Reader(table, upstreams, simulate, routes)
     mistakes = Mistakes()
     entries = [mistakes.collect(functools.partial(reader.entry, name)) for name in table]
@@ -122,7 +122,7 @@ class _Reader:
         weights = table.get("weights", [1] * count)
         if not (isinstance(weights, list) and len(weights) == count and all(map(_is_weight, weights))):
             hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each, '
-            hint += f"at most {MOST_WEIGHT}"
+            hint += f"at most {MAX_WEIGHT}"
             raise self.text.error("expected targets and as many weights", "models", name, hint=hint)
         self.weights[name] = tuple(map(float, weights))
 
@@ -133,14 +133,14 @@ class _Reader:
 
     def _check_name(self, name: str) -> None:
         if not _is_name(name):
-            hint = f"at most {LONGEST_NAME} characters, none of them a blank"
+            hint = f"at most {MAX_NAME_LENGTH} characters, none of them a blank"
             raise self.text.error("this is no name of a model", "models", name, hint=hint)
         if name.lower() in self.names:
             raise self.text.error("this name is there twice: case does not count", "models", name, hint="leave one out")
 
     def _check(self, name: str, targets: tuple[Any, ...]) -> None:
-        if len(targets) > MOST_TARGETS:
-            raise self.text.error(f"more than {MOST_TARGETS} targets", "models", name, hint="leave some out")
+        if len(targets) > MAX_TARGETS:
+            raise self.text.error(f"more than {MAX_TARGETS} targets", "models", name, hint="leave some out")
         if not targets or not all(isinstance(target, str) and _is_name(target) for target in targets):
             hint = f'write it like "openai/gpt-5.5"{self._known()}'
             raise self.text.error("expected the upstream and the model that get it", "models", name, hint=hint)
@@ -216,11 +216,11 @@ class _Reader:
 
 
 def _is_weight(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WEIGHT
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MAX_WEIGHT
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not any(letter.isspace() for letter in name)
+    return 0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and not any(letter.isspace() for letter in name)
 
 
 def _shown(target: str) -> str:

@@ -32,7 +32,7 @@ from toolglot.upstream.settings import RequestSettings, RetrySettings, RouteSett
 
 T = TypeVar("T", bound=Struct)
 
-LONGEST_SYSTEM: Final = 100_000
+MAX_SYSTEM: Final = 100_000
 """Characters of a system prompt; a file is not much longer."""
 
 
@@ -42,8 +42,8 @@ class RouteTable(Struct, frozen=True, kw_only=True):
     system: Annotated[
         str,
         Meta(
-            max_length=LONGEST_SYSTEM,
-            title=f"a string of at most {LONGEST_SYSTEM} characters",
+            max_length=MAX_SYSTEM,
+            title=f"a string of at most {MAX_SYSTEM} characters",
             description="A system prompt that is put before the client's.",
         ),
     ] = ""

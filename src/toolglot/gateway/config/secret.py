@@ -18,7 +18,7 @@ ENV: Final = "env:"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SHOWABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-_LONGEST: Final = 16_384
+_MAX_LENGTH: Final = 16_384
 
 
 def is_variable(name: str) -> bool:
@@ -38,4 +38,4 @@ def variable(environ: Mapping[str, str], name: str) -> str:
 
 def is_sendable(value: str) -> bool:
     """Whether a value can stand in a header."""
-    return len(value) <= _LONGEST and _SENDABLE.fullmatch(value) is not None
+    return len(value) <= _MAX_LENGTH and _SENDABLE.fullmatch(value) is not None

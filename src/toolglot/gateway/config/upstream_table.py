@@ -16,7 +16,7 @@ from toolglot import profiles
 from toolglot.errors import InputError, unknown_name
 from toolglot.gateway.config.checks import ValueMistake, wrong_proxy, wrong_url
 from toolglot.gateway.config.file import ConfigText, checked
-from toolglot.gateway.config.model_table import LONGEST_NAME
+from toolglot.gateway.config.model_table import MAX_NAME_LENGTH
 from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
 from toolglot.profiles import Overrides
@@ -208,8 +208,10 @@ class _Reader:
             hint = f"small letters, digits and -_., and not {SIMULATED!r}: it stands before the slash in a model's name"
             raise self.text.error("this is no name for an upstream", *self.at, hint=hint)
         for model in self.table.models:
-            if not model or len(model) > LONGEST_NAME or not model.isprintable() or " " in model:
-                raise self._error("one of these is no name of a model", "models", f"at most {LONGEST_NAME} characters")
+            if not model or len(model) > MAX_NAME_LENGTH or not model.isprintable() or " " in model:
+                raise self._error(
+                    "one of these is no name of a model", "models", f"at most {MAX_NAME_LENGTH} characters"
+                )
 
     def _provider(self) -> Provider | None:
         asked = self.table.provider or self.name

@@ -1,9 +1,9 @@
-"""One request of a client to a model: read, sent where it belongs, and answered in the client's own protocol.
+"""One request of a client to a model: read, sent to an upstream, and answered in the client's own protocol.
 
     bytes → read → middleware → route → recall → render → upstream → translate → keep → bytes
 
-Laws: nothing is buffered that can be streamed. What the vault keeps is safe before the client sees the end of the
-answer, so that its next request finds it. A client that goes away ends the upstream's answer at once.
+Laws: nothing is buffered that can be streamed. What the vault keeps is stored before the client sees the end of the
+reply, so that its next request finds it. A client that disconnects ends the call to the upstream at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from toolglot.upstream.routing.load_balancing import conversation_key, order_by_
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.routes import Route
 
-MAX_FED: Final = 32 * 1024
+MAX_ON_LOOP: Final = 32 * 1024
 """Bytes of a stream that are read on the event loop at once."""
 
 Fields = dict[str, Any]
@@ -59,20 +59,20 @@ T = TypeVar("T")
 
 _counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
-"""Of the tools of all clients: nothing of one can be learned by another but that somebody has sent the same ones."""
+"""The tools of all clients. A client can learn from it only that somebody has sent the same tools."""
 
 _FEW_DIGITS: Final = 5
-"""Of the announced length of an answer that is read at once."""
+"""Digits of the content-length of a reply that is read at once."""
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
-UNSTORED: Final = Entry(
+NOT_STORED: Final = Entry(
     action="dropped",
     reason="the response was not stored, so that it cannot be read or continued by its id: send the whole conversation",
     fault="loss",
     path="$.store",
 )
-UNKEPT: Final = Entry(
+NOT_KEPT: Final = Entry(
     action="dropped",
     reason="what the provider signed was not kept, since the gateway's store failed: the next request goes without it",
     fault="loss",
@@ -91,36 +91,36 @@ class ModelRequest:
         self._request = request
         self._channel = request.channel
         self._record = record
-        self._asking = UpstreamCall(services, endpoint, request, record)
+        self._call = UpstreamCall(services, endpoint, request, record)
         self._fields: Fields = {}
         """The request as the client sent it."""
         self._shown: Request | None = None
         """The request as middleware saw it."""
         self._ticket: Ticket | None = None
-        self._way: tuple[Route, Upstream] | None = None
-        """The route that was taken last, and who it leads to."""
-        self._has_rules = False
-        """Its client has a key that may have limits."""
-        self._unkept: list[Entry] = []
-        """What the store did not take of the answer."""
-        self._is_unstored = False
-        """The client asked for a response that it can continue by its id, and cannot."""
-        self._is_apart = False
+        self._taken: tuple[Route, Upstream] | None = None
+        """The route that was taken last, and its upstream."""
+        self._has_key = False
+        """The client has a key, which may have limits."""
+        self._store_losses: list[Entry] = []
+        """What the store did not take of the reply."""
+        self._is_not_stored = False
+        """The client wants a response that it can continue by its id, and it was not stored."""
+        self._is_in_thread = False
         """A thread works on the stream."""
 
     async def run(self) -> None:
-        """Answer the request. What goes wrong before the answer begins is raised."""
+        """Answer the request. An error before the response has begun is raised."""
         try:
-            received, routes = await self._ready()
+            received, routes = await self._prepare()
             entries: list[Entry] = []
-            for place, route in enumerate(routes):
+            for index, route in enumerate(routes):
                 try:
                     await self._answer(received, route, entries)
                 except (ProviderError, RefusedError) as error:
-                    # A switch never happens inside a turn: once the client has seen some of an answer, it is its own.
-                    if self._record.response.status or place + 1 == len(routes) or not error_allows_failover(error):
+                    # No failover inside a turn: the client has seen a part of this reply.
+                    if self._record.response.status or index + 1 == len(routes) or not error_allows_failover(error):
                         raise
-                    entries.append(_switched(route, routes[place + 1], error))
+                    entries.append(_failover_entry(route, routes[index + 1], error))
                     self._record.restart()
                 else:
                     return
@@ -130,60 +130,60 @@ class ModelRequest:
 
     async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Answer by one upstream."""
-        upstream = self._use(route)
+        upstream = self._take(route)
         await in_step(self._services.upstreams.breaker(upstream).running)
-        if self._has_rules:
+        if self._has_key:
             self._services.meter.afford(self._request.client, self._record)
         if self._endpoint.source == RESPONSES:
-            received = await self._joined(received, upstream)
-        self._asking.original = received.given
-        asked = await self._asking.call(received, upstream, route.model, entries)
+            received = await self._expand(received, upstream)
+        self._call.original = received.given
+        exchange = await self._call.call(received, upstream, route.model, entries)
         try:
-            failure = await (self._stream(asked) if asked.out.stream else self._whole(asked))
+            failure = await (self._stream(exchange) if exchange.out.stream else self._whole(exchange))
         except GatewayRefusal:  # the upstream did nothing wrong
-            asked.breaker.gave_up()
+            exchange.breaker.gave_up()
             raise
         except ProviderError as error:
-            asked.breaker.failed(error.failure)
+            exchange.breaker.failed(error.failure)
             self._record.calls.fail(upstream.name, error.failure.kind)
             raise
         except BaseException:
-            asked.breaker.gave_up()
+            exchange.breaker.gave_up()
             raise
         else:
-            asked.breaker.failed(failure) if failure is not None else asked.breaker.succeeded()
+            exchange.breaker.failed(failure) if failure is not None else exchange.breaker.succeeded()
         finally:
-            asked.breaker.end()
-            await asked.answer.close()
+            exchange.breaker.end()
+            await exchange.answer.close()
 
     async def rendered(self) -> tuple[ConvertedRequest, Upstream]:
-        """What would be sent, and to whom."""
-        received, routes = await self._ready(is_used=False)
-        upstream = self._use(routes[0])
-        received = await self._joined(received, upstream)
-        self._asking.original = received.given
-        return await self._asking.render(received, upstream, routes[0].model), upstream
+        """What would be sent, and the upstream."""
+        received, routes = await self._prepare(is_used=False)
+        upstream = self._take(routes[0])
+        received = await self._expand(received, upstream)
+        self._call.original = received.given
+        return await self._call.render(received, upstream, routes[0].model), upstream
 
-    # --- the way there ------------------------------------------------------------------------------
+    # --- to the upstream ----------------------------------------------------------------------------
 
-    async def _ready(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
-        """The request as it is to be sent, and who is asked, one after the other."""
+    async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
+        """The request as it is to be sent, and the routes, in the order in which they are tried."""
         body = self._request.body
-        received = await self._asking.apart(lambda: self._read(body))
+        received = await self._call.apart(lambda: self._read(body))
         self._fields = received.fields
-        routes = self._routed(received)
+        routes = self._choose_routes(received)
         meter, client = self._services.meter, self._request.client
-        self._has_rules = self._services.ring.key_of(client) is not None
-        if self._has_rules:
+        self._has_key = self._services.ring.key_of(client) is not None
+        if self._has_key:
             meter.permit(client, self._record.request.model)
-        if is_used and self._has_rules:
+        if is_used and self._has_key:
             self._ticket = await meter.admit(client, self._record, len(self._request.body))
         elif is_used:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain:
-            upstream = self._use(routes[0])
-            received = await self._through_chain(await self._joined(received, upstream), upstream)
-            routes = self._routed(received)
+            upstream = self._take(routes[0])
+            received = await self._run_middleware(await self._expand(received, upstream), upstream)
+            routes = self._choose_routes(received)
         return received, routes
 
     def _read(self, body: bytes | dict[str, Any]) -> ReceivedRequest:
@@ -201,88 +201,89 @@ class ModelRequest:
         received.address(model=self._endpoint.model, stream=wants)
         return received
 
-    def _routed(self, received: ReceivedRequest) -> list[Route]:
-        said = received.conversation
-        self._record.request.name_model(said.model, is_stream=bool(said.options.stream))
-        route = self._services.router.route(said.model)
+    def _choose_routes(self, received: ReceivedRequest) -> list[Route]:
+        conversation = received.conversation
+        self._record.request.name_model(conversation.model, is_stream=bool(conversation.options.stream))
+        route = self._services.router.route(conversation.model)
         if not route.others and not route.weights:
             routes = [route]
         elif route.others and route.each == "request":
             routes = self._services.rotation.order(route)
         else:
-            routes = order_by_key(route, conversation_key(self._request.client, said) if route.weights else "")
-        self._use(routes[0])
+            routes = order_by_key(route, conversation_key(self._request.client, conversation) if route.weights else "")
+        self._take(routes[0])
         return routes
 
-    def _use(self, route: Route) -> Upstream:
-        """The upstream of a route, which is recorded as the one that is called."""
-        if self._way is not None and self._way[0] is route:
-            return self._way[1]
+    def _take(self, route: Route) -> Upstream:
+        """Take a route: its upstream is recorded as the one that is called."""
+        if self._taken is not None and self._taken[0] is route:
+            return self._taken[1]
         upstream = self._services.upstreams.find(route)
-        self._way = (route, upstream)
-        self._asking.settings = route.settings
+        self._taken = (route, upstream)
+        self._call.settings = route.settings
         self._record.route = RecordedRoute(upstream.name, route.model, upstream.is_simulated)
         return upstream
 
-    async def _joined(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
-        """The request with what it refers to of earlier answers."""
+    async def _expand(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+        """The request with the earlier responses that it refers to."""
         if self._endpoint.source != RESPONSES:
             return received
-        is_native = self._asking.target(upstream, received.conversation) == RESPONSES
+        is_native = self._call.target(upstream, received.conversation) == RESPONSES
         if received.fields.get("background") is True and not is_native:
             raise refusal("bad_request", "background responses are not served here: send background false", 400)
-        # Where several clients share an upstream's account, what this one was not given here may be another's.
+        # If several clients share an upstream's account, a response that is not known here may be another client's.
         is_alone = not self._services.ring.is_shared
         if not is_alone and received.fields.get("conversation") is not None:
-            said = "a conversation at the provider is not kept apart by client keys: send previous_response_id"
-            raise refusal("bad_request", said, 400)
-        joined = await self._services.responses.expanded(
+            message = "a conversation at the provider is not kept apart by client keys: send previous_response_id"
+            raise refusal("bad_request", message, 400)
+        expanded = await self._services.responses.expand(
             self._request.client,
             received.fields,
             may_be_elsewhere=is_native and is_alone,
-            home=upstream.name if is_native else "",
-            apart=self._asking.apart,
+            stored_by=upstream.name if is_native else "",
+            apart=self._call.apart,
         )
-        if joined is None:
+        if expanded is None:
             return received
-        self._asking.values = max(self._asking.values, count_values_of(joined))
-        return await self._asking.apart(lambda: self._read(joined))
+        self._call.values = max(self._call.values, count_values_of(expanded))
+        return await self._call.apart(lambda: self._read(expanded))
 
-    async def _through_chain(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
+    async def _run_middleware(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
         """The request as the user's middleware leaves it."""
-        protocol, model = self._asking.source.protocol, received.conversation.model
+        protocol, model = self._call.source.protocol, received.conversation.model
         self._shown, is_changed = self._services.chain.before(
             received.fields, protocol=protocol, model=model, provider=upstream.target
         )
         if not is_changed:
             return received
         changed = GatewayMiddleware.changed(received.fields, self._shown, protocol)
-        self._asking.values = max(self._asking.values, count_values_of(changed))
-        received = await self._asking.apart(lambda: self._read(changed))
+        self._call.values = max(self._call.values, count_values_of(changed))
+        received = await self._call.apart(lambda: self._read(changed))
         received.address(model=self._shown.model)
         return received
 
-    # --- the way back -------------------------------------------------------------------------------
+    # --- to the client ------------------------------------------------------------------------------
 
-    async def _whole(self, asked: UpstreamReply) -> Failure | None:
-        out, answer, upstream = asked.out, asked.answer, asked.upstream
-        data, values = await self._held_whole(asked)
+    async def _whole(self, exchange: UpstreamReply) -> Failure | None:
+        """Send a reply that is not streamed."""
+        out, answer, upstream = exchange.out, exchange.answer, exchange.upstream
+        data, values = await self._read_whole(exchange)
         self._record.times.hear_whole()
         size = max(len(data), len(self._request.body))
-        replied = await offloading.run(self._asking.values + values, size, lambda: self._reply(data, out))
-        await in_step(asked.breaker.running - 1)
+        replied = await offloading.run(self._call.values + values, size, lambda: self._reply(data, out))
+        await in_step(exchange.breaker.running - 1)
         reply, body, written = replied
         if self._shown is not None:
-            given = body
+            original = body
             body = self._services.chain.after_reply(
-                self._shown, given, reply.reply, source=self._endpoint.source, provider=upstream.target
+                self._shown, original, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
-            written = written if body == given else msgspec.json.encode(body)
+            written = written if body == original else msgspec.json.encode(body)
         if (serves := self._note_reply(out, reply.said, reply.reply)) or self._endpoint.source == RESPONSES:
             await self._keep(serves, out, reply.said, reply.reply, upstream, body)
-        if self._unkept:
-            self._record.reply.add(*self._unkept)
-        if self._is_unstored:
+        if self._store_losses:
+            self._record.reply.add(*self._store_losses)
+        if self._is_not_stored:
             body = {**body, "store": False}
             written = msgspec.json.encode(body)
         self._record.response.complete(200)
@@ -290,47 +291,47 @@ class ModelRequest:
         await self._channel.answer(200, self._headers(out, answer), written)
         return None
 
-    async def _held_whole(self, asked: UpstreamReply) -> tuple[bytes, int]:
-        """All of an answer, which is held as the body of the request is, and how many JSON values it has at most."""
-        answer, hold, most = asked.answer, self._request.hold, self._services.answer_limits.max_bytes
+    async def _read_whole(self, exchange: UpstreamReply) -> tuple[bytes, int]:
+        """A whole reply, which counts against the memory for bodies, and the number of its JSON values."""
+        answer, hold, max_bytes = exchange.answer, self._request.hold, self._services.answer_limits.max_bytes
         announced = answer.headers.get("content-length", "")
         if announced.isdecimal() and len(announced) <= _FEW_DIGITS and "content-encoding" not in answer.headers:
-            data = await _all_of(answer, most)
+            data = await _read_all(answer, max_bytes)
             hold(len(data))
         else:
-            data = await _counted(asked, most, hold)
+            data = await _read_counted(exchange, max_bytes, hold)
         values = await offloading.count_values(data)
         hold(VALUE_BYTES * values)
         return data, values
 
     def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
-        """A whole answer, as the client gets it: read, as an object and as it is sent."""
+        """A whole reply for the client: converted, as an object and as bytes."""
         try:
             reply = convert_reply(
                 data,
                 source=out.target.name,
                 target=self._endpoint.source,
                 request=out,
-                policy=self._asking.policy,
+                policy=self._call.policy,
                 overrides=self._config.overrides,
                 limits=self._services.answer_limits,
                 reply_id=self._reply_id(),
                 reply_model=self._reply_model(out),
             )
-        except LimitError as error:  # nothing that the client sent, or could send otherwise
+        except LimitError as error:  # not the client's mistake
             raise ProviderError(from_answer_limit(error)) from error
-        body = self._dated(reply.body, out)
+        body = self._with_date(reply.body, out)
         self._record.reply.report(count_entries(reply.report.entries))
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
-    async def _stream(self, asked: UpstreamReply) -> Failure | None:
-        """Hand a stream on; how it failed, if it did. It begins for the client with its first event."""
-        out, upstream = asked.out, asked.upstream
+    async def _stream(self, exchange: UpstreamReply) -> Failure | None:
+        """Send a stream. Returns how it failed, if it did. It begins for the client with its first event."""
+        out, upstream = exchange.out, exchange.upstream
         translator = StreamTranslator(
             source=out.target.name,
             target=self._endpoint.source,
             request=out,
-            policy=self._asking.policy,
+            policy=self._call.policy,
             overrides=self._config.overrides,
             limits=self._services.answer_limits,
             created=int(time.time()),
@@ -345,33 +346,33 @@ class ModelRequest:
             if not self._record.response.status:
                 self._record.response.begin(200)
                 kind = {"content-type": content_type, **_UNBUFFERED}
-                await self._channel.begin(200, kind | self._headers(out, asked.answer))
+                await self._channel.begin(200, kind | self._headers(out, exchange.answer))
             await self._channel.give(data)
 
         pings = KeepAlive(
-            lambda: translator.ping() if array is None and not self._is_apart else b"",
+            lambda: translator.ping() if array is None and not self._is_in_thread else b"",
             give,
             self._config.gateway.ping_seconds,
         )
         is_kept = False
         try:
-            async for data in self._translated(asked.answer, translator):
+            async for data in self._translate(exchange.answer, translator):
                 if translator.is_over and not is_kept:
                     is_kept = True
-                    await self._streamed(out, translator, upstream)
+                    await self._end_stream(out, translator, upstream)
                 pings.stirred()
                 if not self._record.times.sent:
                     self._record.times.send()
-                written = unstored_events(data) if self._is_unstored else data
+                written = unstored_events(data) if self._is_not_stored else data
                 await give(written if array is None else array.add(written))
-            if not is_kept:  # some protocols end with their bytes, and not with an event
-                await self._streamed(out, translator, upstream)
+            if not is_kept:  # some protocols have no event for the end
+                await self._end_stream(out, translator, upstream)
             self._record.response.complete()
             await give(array.end() if array is not None else b"")
             await self._channel.end()
         except BaseException:
             if not translator.is_over and self._record.response.status and taken_back(self._record):
-                await self._cut(translator, give, array)
+                await self._cut_off(translator, give, array)
                 return None
             translator.close()
             raise
@@ -380,28 +381,28 @@ class ModelRequest:
             await self._note_stream(translator)
         return translator.failure
 
-    async def _cut(
+    async def _cut_off(
         self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: JsonArray | None
     ) -> None:
-        """The end of a stream for which there is no time: as an error of its protocol."""
+        """End a stream with an error of its protocol, because the gateway stops."""
         data = translator.fail(STOPPING)
         self._record.response.complete()
         await give(data if array is None else array.add(data) + array.end())
         await self._channel.end()
 
     def _reply_id(self) -> str:
-        """An id that no other answer has, for clients that know answers by it: not every provider gives such a one."""
+        """An id that no other reply has: clients know replies by it, and not every provider sends one."""
         client = get(self._endpoint.protocol)
         prefix = client.reply_id_prefix if client.provider == self._endpoint.source else ""
         return prefix + self._record.id.removeprefix("tg_")
 
     def _reply_model(self, out: ConvertedRequest) -> str:
-        """What an answer names as its model: a simulated one does not pass for the real one."""
+        """The model that a reply names: a simulated one does not pass for the real one."""
         record = self._record
         return f"{SIMULATED}/{record.route.upstream}/{out.model}" if record.route.is_simulated else ""
 
-    def _dated(self, body: Fields, out: ConvertedRequest) -> Fields:
-        """A reply with what the core cannot know: when it was made, and what the request asked for."""
+    def _with_date(self, body: Fields, out: ConvertedRequest) -> Fields:
+        """A reply with what the core cannot know: the time, and the settings of the request."""
         if out.source.protocol == out.target.protocol:
             return body
         dated = body
@@ -409,54 +410,54 @@ class ModelRequest:
             dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
         return with_request(self._fields, dated) if self._endpoint.source == RESPONSES else dated
 
-    async def _translated(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
-        """The answer as the client reads it, piece by piece, with one end whatever happens."""
+    async def _translate(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
+        """The reply as the client reads it, piece by piece, with one end whatever happens."""
         pieces = answer.pieces()
-        size, most = 0, self._services.answer_limits.max_bytes
-        waiting = _Waiting(self._request)
+        size, max_bytes = 0, self._services.answer_limits.max_bytes
+        waiting = _Unread(self._request)
         try:
             async for piece in pieces:
                 if not self._record.times.sent:
                     self._record.times.hear_piece()
-                data = await self._fed_apart(translator, piece) if waiting.add(piece) else translator.feed(piece)
+                data = await self._feed_in_thread(translator, piece) if waiting.add(piece) else translator.feed(piece)
                 size += len(piece)
                 if data:
                     waiting.clear()
                     yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
                 if translator.is_over:
                     break
-                if size > most:
-                    yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={most}")))
+                if size > max_bytes:
+                    yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={max_bytes}")))
                     break
             if translator.is_over and translator.failure is None:
                 async for data in trailing_pieces(pieces, translator.feed):
                     yield data
         except ProviderError as error:
-            data = self._broken(translator, error)
+            data = self._fail_stream(translator, error)
         except Exception:
             yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
             raise
         else:
-            data = await self._fed_apart(translator, None) if waiting.is_much else translator.finish()
+            data = await self._feed_in_thread(translator, None) if waiting.is_much else translator.finish()
         if data:
             yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
 
-    def _broken(self, translator: StreamTranslator, error: ProviderError) -> bytes:
-        """The end of a stream that broke off. What the gateway itself refuses is raised while that is possible."""
+    def _fail_stream(self, translator: StreamTranslator, error: ProviderError) -> bytes:
+        """The end of a stream that broke off. A refusal by the gateway itself is raised while that is possible."""
         if isinstance(error, GatewayRefusal) and not self._record.response.status:
             raise error
         return translator.fail(error)
 
-    async def _fed_apart(self, translator: StreamTranslator, piece: bytes | None) -> bytes:
-        """What the client gets for a piece of a stream, or for its end, made in a thread. No ping is made meanwhile."""
-        self._is_apart = True
+    async def _feed_in_thread(self, translator: StreamTranslator, piece: bytes | None) -> bytes:
+        """Translate a piece of a stream, or its end, in a thread. There are no pings meanwhile."""
+        self._is_in_thread = True
         try:
             return await offloading.in_thread(lambda: translator.finish() if piece is None else translator.feed(piece))
         finally:
-            self._is_apart = False
+            self._is_in_thread = False
 
-    async def _streamed(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
-        """The stream is over, and its end not yet sent. One that failed before it began is no stream, but an error."""
+    async def _end_stream(self, out: ConvertedRequest, translator: StreamTranslator, upstream: Upstream) -> None:
+        """The stream is over, and its end is not sent yet. One that failed before it began is raised as an error."""
         if translator.failure is not None:
             if not self._record.response.status:
                 raise ProviderError(translator.failure)
@@ -465,11 +466,11 @@ class ModelRequest:
         if (serves := self._note_reply(out, translator.said, translator.reply)) or body is not None:
             await self._keep(serves, out, translator.said, translator.reply, upstream, body)
         if self._shown is not None:
-            self._show_stream(self._shown, translator.reply, upstream)
+            self._show_middleware(self._shown, translator.reply, upstream)
 
-    def _show_stream(self, shown: Request, reply: Reply, upstream: Upstream) -> None:
-        """Show middleware what was streamed. It is too late for it to change or refuse anything."""
-        protocol = self._asking.source.protocol
+    def _show_middleware(self, shown: Request, reply: Reply, upstream: Upstream) -> None:
+        """Show the stream to middleware. It is too late to change or refuse anything."""
+        protocol = self._call.source.protocol
         try:
             self._services.chain.after_stream(
                 shown, reply, protocol=protocol, source=self._endpoint.source, provider=upstream.target
@@ -481,7 +482,7 @@ class ModelRequest:
         """Record how a stream went. One of which the client got nothing is not a stream but an error."""
         values = VALUES_A_BLOCK * len(translator.reply.turn.blocks)
         self._record.reply.report(
-            await offloading.run(values, 0, lambda: count_entries((*translator.report.entries, *self._unkept)))
+            await offloading.run(values, 0, lambda: count_entries((*translator.report.entries, *self._store_losses)))
         )
         self._count(translator.reply)
         if translator.failure is not None and self._record.response.status:
@@ -494,11 +495,11 @@ class ModelRequest:
         """Record what came. Returns whether the vault may have to keep something of it."""
         self._count(reply)
         self._record.reply.end(reply.stop or "", original.model)
-        is_renamed = self._asking.original.model != out.model
+        is_renamed = self._call.original.model != out.model
         return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
 
     def _count(self, reply: Reply) -> None:
-        """Note the tokens that its provider says an answer took; what cannot be true is estimated."""
+        """Record the tokens that the provider reports. Counts that cannot be true are estimated."""
         if reply.usage is None:
             self._record.reply.count(None)
             return
@@ -521,21 +522,21 @@ class ModelRequest:
         upstream: Upstream,
         body: Fields | None,
     ) -> None:
-        """Keep what the client does not: for its own next request, or because its protocol says so. What the store did
-        not take is reported with the answer."""
-        asked = self._fields if body is not None and self._is_responses else None
+        """Store what the client cannot carry, and the response if its protocol says so. What the store did not take is
+        reported."""
+        fields = self._fields if body is not None and self._is_responses else None
         try:
-            is_stored = await self._kept(serves, out, original, reply, upstream, (asked, body))
-        except StoreError as error:  # the answer is there, and it is the client's
+            is_stored = await self._store(serves, out, original, reply, upstream, (fields, body))
+        except StoreError as error:  # the client gets its reply all the same
             self._record.response.store_failed(f"nothing was kept: {error}")
             is_stored = False
             if serves:
-                self._unkept.append(UNKEPT)
-        if asked is not None and not is_stored and wants_stored(asked):
-            self._is_unstored = True
-            self._unkept.append(UNSTORED)
+                self._store_losses.append(NOT_KEPT)
+        if fields is not None and not is_stored and wants_stored(fields):
+            self._is_not_stored = True
+            self._store_losses.append(NOT_STORED)
 
-    async def _kept(
+    async def _store(
         self,
         serves: bool,
         out: ConvertedRequest,
@@ -544,17 +545,22 @@ class ModelRequest:
         upstream: Upstream,
         exchanged: tuple[Fields | None, Fields | None],
     ) -> bool:
-        """Whether a response can be continued by its id, here or at its provider. `exchanged`: the request and it."""
+        """Store a reply. Returns whether a response can be continued by its id, here or at its provider.
+
+        exchanged: the request and the response.
+        """
         client = self._request.client
         if serves:
-            home = upstream.issuer(out.model, out.target.name)
-            await self._services.vault.keep(client, self._asking.original, original, reply, home, self._asking.apart)
-        asked, body = exchanged
-        if asked is None or body is None:
+            issuer = upstream.issuer(out.model, out.target.name)
+            await self._services.vault.keep(client, self._call.original, original, reply, issuer, self._call.apart)
+        fields, body = exchanged
+        if fields is None or body is None:
             return False
         stored_by = upstream.name if out.target.protocol == RESPONSES else ""
         responses = self._services.responses
-        return await responses.keep(client, asked, body, home=stored_by) or bool(stored_by and not responses.is_on)
+        return await responses.keep(client, fields, body, stored_by=stored_by) or bool(
+            stored_by and not responses.is_on
+        )
 
     @property
     def _is_responses(self) -> bool:
@@ -568,22 +574,22 @@ class ModelRequest:
             ),
             **self._record.upstream_headers(out.model),
         }
-        given = answer.headers
+        original = answer.headers
         if out.source.protocol == out.target.protocol:
             returned = get(out.source.protocol).returned_headers
-            headers.update({name: value for name, value in given.items() if name.startswith(returned)})
-        named = given.get("request-id") or given.get("x-request-id") or self._record.id
-        headers[get(out.source.protocol).client_request_id_header] = named
+            headers.update({name: value for name, value in original.items() if name.startswith(returned)})
+        request_id = original.get("request-id") or original.get("x-request-id") or self._record.id
+        headers[get(out.source.protocol).client_request_id_header] = request_id
         mask, joined = self._services.secrets.mask, "\n".join(headers.values())
         if mask(joined) == joined:
             return headers
         return {name: mask(value) for name, value in headers.items()}
 
 
-async def _all_of(answer: HttpResponse, most: int) -> bytes:
-    """A whole answer; one that is too long is its provider's failure, which names the setting."""
+async def _read_all(answer: HttpResponse, max_bytes: int) -> bytes:
+    """A whole reply. One that is too long is the provider's failure, and the message names the setting."""
     try:
-        return await answer.whole(most)
+        return await answer.whole(max_bytes)
     except ProviderError as error:
         failure = error.failure
         if failure.code != ANSWER_LIMIT:
@@ -592,24 +598,23 @@ async def _all_of(answer: HttpResponse, most: int) -> bytes:
         raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
 
 
-async def _counted(asked: UpstreamReply, most: int, hold: Hold) -> bytes:
-    """The same, each piece of which is held as it comes."""
+async def _read_counted(exchange: UpstreamReply, max_bytes: int, hold: Hold) -> bytes:
+    """The same; each piece counts against the memory for bodies as it comes."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in asked.answer.pieces():
+    async for piece in exchange.answer.pieces():
         size += len(piece)
-        if size > most:
-            message = (
-                f"{asked.upstream.name} sent an answer of more than {most} bytes (max_answer_bytes of the gateway)"
-            )
+        if size > max_bytes:
+            name = exchange.upstream.name
+            message = f"{name} sent an answer of more than {max_bytes} bytes (max_answer_bytes of the gateway)"
             raise ProviderError(Failure("server", message, code=ANSWER_LIMIT))
         hold(len(piece))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class _Waiting:
-    """What came of a stream since the client last got something of it: a piece of one event, or a whole answer."""
+class _Unread:
+    """What came of a stream since the client last got something: a part of an event, or a whole reply."""
 
     __slots__ = ("_held", "_request", "_size")
 
@@ -620,12 +625,12 @@ class _Waiting:
 
     @property
     def is_much(self) -> bool:
-        return self._size > MAX_FED
+        return self._size > MAX_ON_LOOP
 
     def add(self, piece: bytes) -> bool:
-        """Whether so much has come that it is worked on in a thread; it is held like a body then."""
+        """Whether so much has come that it is translated in a thread; then it counts like a body."""
         self._size += len(piece)
-        if self._size <= MAX_FED:
+        if self._size <= MAX_ON_LOOP:
             return False
         more = self._size - self._held
         self._request.hold(more)
@@ -633,14 +638,14 @@ class _Waiting:
         return True
 
     def clear(self) -> None:
-        """The client gets something, so what came has been read, but for the beginning of another event."""
+        """The client gets something, so what came has been read, except for the start of another event."""
         if self._held and self._request.share is not None:
             self._request.share.release(self._held)
         self._size = self._held = 0
 
 
-def _switched(route: Route, other: Route, error: Exception) -> Entry:
-    """What the report says of an upstream that did not answer."""
+def _failover_entry(route: Route, other: Route, error: Exception) -> Entry:
+    """The entry for an upstream that failed."""
     reason = error.failure.kind if isinstance(error, ProviderError) else type(error).__name__
     after = f"{other.upstream_name}/{other.model[:80]}"
     return failover_entry(route.upstream_name, after, reason, other.upstream_name)

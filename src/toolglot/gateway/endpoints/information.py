@@ -27,7 +27,7 @@ from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream import Upstream
 
-MOST_LISTED: Final = 4 * 1024 * 1024
+MAX_LISTED: Final = 4 * 1024 * 1024
 LISTING_SECONDS: Final = 300.0
 """How long the models of an upstream are remembered."""
 PATIENCE: Final = 5.0
@@ -150,7 +150,7 @@ class InformationEndpoints:
                 answer = await upstream.models(profile)
                 if answer is not None:
                     try:
-                        data = await answer.whole(MOST_LISTED)
+                        data = await answer.whole(MAX_LISTED)
                         names = decode_models(data, profile.protocol) if answer.status == 200 else []
                     finally:
                         await answer.close()
@@ -232,7 +232,7 @@ async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:
         if answer is None:
             return None
         try:
-            data = await answer.whole(MOST_LISTED)
+            data = await answer.whole(MAX_LISTED)
         finally:
             await answer.close()
     except ProviderError:

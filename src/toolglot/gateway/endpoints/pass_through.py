@@ -28,7 +28,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
 _SENT: Final = ("content-type", "accept", "range")
 """Headers of a client that are passed on, besides those of its protocol."""
 _KEPT: Final = ("content-type", "content-disposition", "retry-after", "request-id", "x-request-id")
-MOST_ERROR: Final = 4 * 1024 * 1024
+MAX_ERROR: Final = 4 * 1024 * 1024
 """Bytes of an error, which is read before it is handed on: it may repeat the gateway's key."""
 
 _KEEPS_NOTHING: Final = re.compile(
@@ -81,7 +81,7 @@ class PassThrough:
         """The body as it is handed on."""
         if answer.status < 400:
             return answer.pieces()
-        return _one_piece(self._secrets.mask_bytes(await answer.whole(MOST_ERROR)))
+        return _one_piece(self._secrets.mask_bytes(await answer.whole(MAX_ERROR)))
 
     def _one(self, protocol: Protocol, request: ClientRequest) -> Upstream:
         """The upstream that has a path of this protocol."""

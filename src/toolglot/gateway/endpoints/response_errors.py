@@ -12,7 +12,7 @@ from toolglot.conversation import Failure
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.openai_responses import errors
 
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 _ENDED: Final = ("completed", "failed")
 
 
@@ -21,16 +21,16 @@ class MissingError(ProviderError):
 
 
 def missing_previous(id: str) -> MissingError:
-    words = f"Previous response with id '{id[:_LONGEST]}' not found."
+    words = f"Previous response with id '{id[:_MAX_LENGTH]}' not found."
     return MissingError(_failure(400, words, "previous_response_id", "previous_response_not_found"))
 
 
 def missing_response(id: str) -> MissingError:
-    return MissingError(_failure(404, f"Response with id '{id[:_LONGEST]}' not found."))
+    return MissingError(_failure(404, f"Response with id '{id[:_MAX_LENGTH]}' not found."))
 
 
 def missing_item(id: str, param: str = "input", *, stores: bool = True) -> MissingError:
-    words = f"Item with id '{id[:_LONGEST]}' not found."
+    words = f"Item with id '{id[:_MAX_LENGTH]}' not found."
     if not stores:
         words += (
             " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this"
@@ -40,7 +40,7 @@ def missing_item(id: str, param: str = "input", *, stores: bool = True) -> Missi
 
 
 def repeated_item(id: str) -> ProviderError:
-    words = f"Duplicate item found with id {id[:_LONGEST]}. Remove duplicate items from your input and try again."
+    words = f"Duplicate item found with id {id[:_MAX_LENGTH]}. Remove duplicate items from your input and try again."
     return invalid("input", words)
 
 

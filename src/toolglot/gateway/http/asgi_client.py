@@ -18,8 +18,8 @@ from toolglot.gateway.http.requests import (
     Receive,
     Scope,
     Send,
+    ignore_size,
     read_pieces,
-    uncounted,
 )
 
 WATCH_AFTER: Final = 0.02
@@ -76,8 +76,8 @@ class AsgiChannel:
 
     # --- the body -----------------------------------------------------------------------------------
 
-    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
-        data = await read_pieces(self._more, most, hold)
+    async def read(self, max_bytes: int, hold: Hold = ignore_size) -> bytes:
+        data = await read_pieces(self._more, max_bytes, hold)
         if self._left is not None:  # from now on, what is received is that the client went away
             self._later = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin_watching)
         return data

@@ -7,7 +7,7 @@ for its upstream. So there are never more connections than `max_connections`, no
 without them no upstream can be reached, and nobody would be told why.
 
 Law: whoever is not taken is told so in HTTP, and when to come again. What is held is not touched. Those who are told so
-have a descriptor no longer than that takes, but for MOST_LINGERING of them.
+have a descriptor no longer than that takes, but for MAX_LINGERING of them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ except ImportError:  # a system without limits of this kind
 
 SPARE: Final = 128
 """Descriptors besides those of connections: files, the store, pipes."""
-MOST_DESCRIPTORS: Final = 1 << 20
+MAX_DESCRIPTORS: Final = 1 << 20
 """Asked for where the system names no limit."""
 LINGER_SECONDS: Final = 2.0
 """That whoever is not taken has, to say what it will not be heard saying."""
-MOST_LINGERING: Final = 64
+MAX_LINGERING: Final = 64
 """Connections that are not taken and have that time: fewer than SPARE, and than an eighth of all descriptors."""
-MOST_UNHEARD: Final = 16 * 1024 * 1024
+MAX_UNHEARD: Final = 16 * 1024 * 1024
 """Bytes that each of them may say."""
 SAY_SECONDS: Final = 60.0
 """Between two notes that there is no room."""
@@ -76,7 +76,7 @@ class ConnectionLimit:
             self._said = self._clock()
             why = "max_connections" if most == self._settings().max_connections else "descriptors: see ulimit -n"
             self._say(f"no room for more than {most} connections ({why}); further ones are told to come again")
-        if len(self._lingering) < min(MOST_LINGERING, self.descriptors // 8):
+        if len(self._lingering) < min(MAX_LINGERING, self.descriptors // 8):
             refused = Refused(self._lingering.discard)
             self._lingering.add(refused)
             refused.connection_made(transport)
@@ -90,7 +90,7 @@ class Refused(asyncio.Protocol):
 
     def __init__(self, ended: Callable[[Refused], None]) -> None:
         self._ended = ended
-        self._left = MOST_UNHEARD
+        self._left = MAX_UNHEARD
 
     @staticmethod
     def tell_off(transport: asyncio.Transport) -> None:
@@ -143,7 +143,7 @@ def widened(limits: Any = resource) -> int:
     soft, hard = limits.getrlimit(limits.RLIMIT_NOFILE)
     if soft == limits.RLIM_INFINITY:
         return sys.maxsize
-    wanted: int = max(soft, hard if hard != limits.RLIM_INFINITY else MOST_DESCRIPTORS)
+    wanted: int = max(soft, hard if hard != limits.RLIM_INFINITY else MAX_DESCRIPTORS)
     try:
         limits.setrlimit(limits.RLIMIT_NOFILE, (wanted, hard))
     except (ValueError, OSError):  # the system allows less than it says

@@ -9,8 +9,8 @@ An answer that its client leaves unread for UNREAD_SECONDS ends the connection, 
 Who still speaks when its connection ends is not heard any more, but not cut off either (`_leave`): a connection that is
 closed on what was not read takes the answer away from its client.
 
-Laws: what is no body is never more than MOST_LOOSE bytes and a read. Trailers are no headers: they are dropped. Of a
-body that nobody reads, no more than MOST_AHEAD bytes and a read are taken. Requests on one connection are answered in
+Laws: what is no body is never more than MAX_LOOSE bytes and a read. Trailers are no headers: they are dropped. Of a
+body that nobody reads, no more than MAX_AHEAD bytes and a read are taken. Requests on one connection are answered in
 their order, and what is no request after them. A body is what its request says, whatever else the request would like to
 become. Who goes away is noticed by the request that is being answered, also when others wait behind it.
 """
@@ -31,15 +31,15 @@ from uvicorn.server import ServerState
 
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.http.requests import (
-    LONGEST_PAUSE,
-    LONGEST_UPLOAD,
+    MAX_PAUSE_SECONDS,
+    MAX_UPLOAD_SECONDS,
     ClientRequest,
     GoneError,
     Headers,
     Hold,
+    ignore_size,
     read_pieces,
     refuse_large,
-    uncounted,
 )
 from toolglot.upstream.http.outbox import outbox_of
 
@@ -48,24 +48,24 @@ HEAD_SECONDS: Final = 30.0
 LINGER_SECONDS: Final = 30.0
 """That the rest of a body may take which nobody reads any more."""
 UNREAD_SECONDS: Final = 300.0
-MOST_LOOSE: Final = 64 * 1024
+MAX_LOOSE: Final = 64 * 1024
 """Bytes that come in a row without completing a head, a piece of a body or a message."""
-MOST_AHEAD: Final = 64 * 1024
-MOST_WAITING: Final = 32
+MAX_AHEAD: Final = 64 * 1024
+MAX_WAITING: Final = 32
 """Requests behind the one that is being answered, with which nothing more is read."""
-MOST_PIPELINED: Final = 256
+MAX_PIPELINED: Final = 256
 """The same where they came at once: the last one ends the connection, and those after it are to be asked again."""
-MOST_UNHEARD: Final = 32 * 1024 * 1024
+MAX_UNHEARD: Final = 32 * 1024 * 1024
 """Bytes of a body that may still come when its connection has ended."""
-MOST_NONSENSE: Final = 1024 * 1024
+MAX_NONSENSE: Final = 1024 * 1024
 """The same of what is no request."""
-LONGEST_ADDRESS: Final = 32 * 1024
-MOST_JOINED: Final = 64 * 1024
+MAX_ADDRESS: Final = 32 * 1024
+MAX_JOINED: Final = 64 * 1024
 """Bytes of an answer that are copied behind its head, to be sent with it."""
-MOST_NAMES: Final = 256
-LONGEST_NAME: Final = 40
+MAX_NAMES: Final = 256
+MAX_NAME_LENGTH: Final = 40
 """Names of headers that are remembered: how many, and bytes of each."""
-LONGEST_REMEMBERED: Final = 200
+MAX_CACHED_LENGTH: Final = 200
 """Bytes of an address that is looked into once."""
 
 _NOT_HTTP: Final = "Invalid HTTP request received."
@@ -110,8 +110,8 @@ class BoundedProtocol(asyncio.Protocol):
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
     unread_seconds = UNREAD_SECONDS
-    pause_seconds = LONGEST_PAUSE
-    upload_seconds = LONGEST_UPLOAD
+    pause_seconds = MAX_PAUSE_SECONDS
+    upload_seconds = MAX_UPLOAD_SECONDS
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class BoundedProtocol(asyncio.Protocol):
             self._loose = 0
         else:
             self._loose += len(data)
-            if self._loose > MOST_LOOSE:
+            if self._loose > MAX_LOOSE:
                 self._refuse(self._flooded())
                 return
         if self._pipeline and self._is_stuffed():
@@ -240,12 +240,12 @@ class BoundedProtocol(asyncio.Protocol):
     def _flooded(self) -> int:
         if not self._is_in_head or not self._url:
             return 400
-        return 431 if self._headers or len(self._url) < LONGEST_ADDRESS else 414
+        return 431 if self._headers or len(self._url) < MAX_ADDRESS else 414
 
     def _refuse(self, status: int) -> None:
         """What came is no request, or no body of one. Those before it are answered first."""
         running, broken, self._came_last = self._running, self._came_last, None
-        self._parser = NullParser(self, MOST_NONSENSE)
+        self._parser = NullParser(self, MAX_NONSENSE)
         self._is_in_head = self._is_between = True
         if running is not None and broken is not running:
             if broken is not None and self._pipeline:
@@ -323,7 +323,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._is_stirred = True
         self._is_head_timed = False
         self._due = None
-        is_short = len(url) <= LONGEST_REMEMBERED and b"?" not in url  # what is asked for may be a key
+        is_short = len(url) <= MAX_CACHED_LENGTH and b"?" not in url  # what is asked for may be a key
         path, raw_path, query = _remembered_address(url) if is_short else self._long_address(url)
         version = parser.get_http_version()
         call = ConnectionRequest(self, method == b"HEAD", version == "1.1")
@@ -357,14 +357,14 @@ class BoundedProtocol(asyncio.Protocol):
         return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._url, version, "".join(lines).encode("latin-1"))
 
     def _long_address(self, url: bytes) -> tuple[str, str, str]:
-        if len(url) > LONGEST_ADDRESS:
+        if len(url) > MAX_ADDRESS:
             self._wrong(414)
         return _address(url)
 
     def _wait(self, call: ConnectionRequest) -> None:
         if self._pipeline is None:
             self._pipeline = deque()
-        if len(self._pipeline) >= MOST_PIPELINED:
+        if len(self._pipeline) >= MAX_PIPELINED:
             self._pipeline[-1].keeps_alive = False
             raise _WrongError
         self._came_last = call
@@ -375,7 +375,7 @@ class BoundedProtocol(asyncio.Protocol):
         waiting = self._pipeline
         if not waiting:
             return False
-        return len(waiting) >= MOST_WAITING or sum([call.held for call in waiting]) > MOST_AHEAD
+        return len(waiting) >= MAX_WAITING or sum([call.held for call in waiting]) > MAX_AHEAD
 
     def on_body(self, body: bytes) -> None:
         self._is_stirred = True
@@ -477,7 +477,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._outbox.flush()
         self._came_last = self._pipeline = None
         if not is_deaf:
-            self._parser = NullParser(self, MOST_UNHEARD)
+            self._parser = NullParser(self, MAX_UNHEARD)
         self.transport.write_eof()
         self.resume_reading()
         self._end_in(self.linger_seconds)
@@ -603,7 +603,7 @@ class ConnectionRequest:
     def add(self, data: bytes) -> None:
         self._pieces.append(data)
         self._size += len(data)
-        if self._size > MOST_AHEAD:
+        if self._size > MAX_AHEAD:
             self._connection.pause_reading()
         self.wake()
 
@@ -612,14 +612,14 @@ class ConnectionRequest:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
+    async def read(self, max_bytes: int, hold: Hold = ignore_size) -> bytes:
         if not self.is_whole:
             connection = self._connection
             limits = {"pause": connection.pause_seconds, "upload": connection.upload_seconds}
-            return await read_pieces(self._more, most, hold, **limits)
+            return await read_pieces(self._more, max_bytes, hold, **limits)
         if self.is_gone:
             raise GoneError
-        refuse_large(self._size, most)
+        refuse_large(self._size, max_bytes)
         hold(self._size)
         self._connection.resume_reading()
         return self._taken()
@@ -657,7 +657,7 @@ class ConnectionRequest:
         head = connection.head(status, own + self._closing(headers), headers)
         if self.is_head:
             connection.write(head)
-        elif len(data) > MOST_JOINED:
+        elif len(data) > MAX_JOINED:
             connection.write(head, data)
         elif self.keeps_alive:
             connection.write_soon(head + data)
@@ -719,7 +719,7 @@ _names: Final[dict[bytes, str]] = {}
 
 def _lower(name: bytes) -> str:
     lower = name.decode("latin-1").lower()
-    if len(_names) < MOST_NAMES and len(name) <= LONGEST_NAME and lower not in _WATCHED:
+    if len(_names) < MAX_NAMES and len(name) <= MAX_NAME_LENGTH and lower not in _WATCHED:
         _names[name] = lower
     return lower
 

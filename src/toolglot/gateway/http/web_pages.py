@@ -26,9 +26,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from toolglot.gateway.config.checks import is_loopback
-from toolglot.gateway.http.requests import ClientRequest, Headers, Hold, ResponseChannel, refusal, uncounted
+from toolglot.gateway.http.requests import ClientRequest, Headers, Hold, ResponseChannel, ignore_size, refusal
 
-LONGEST_REMEMBERED: Final = 300
+MAX_CACHED_LENGTH: Final = 300
 _NAMES: Final = re.compile(r"[A-Za-z0-9_, -]{1,4000}")
 """Headers that a page would like to send, as a browser lists them."""
 _METHODS: Final = "GET, POST, DELETE"
@@ -100,8 +100,8 @@ class PageChannel:
     def let_go(self) -> None:
         self._channel.let_go()
 
-    async def read(self, most: int, hold: Hold = uncounted) -> bytes:
-        return await self._channel.read(most, hold)
+    async def read(self, max_bytes: int, hold: Hold = ignore_size) -> bytes:
+        return await self._channel.read(max_bytes, hold)
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
         await self._channel.answer(status, {**headers, **self._headers}, data)
@@ -121,7 +121,7 @@ class PageChannel:
 
 def _is_local(address: str) -> bool:
     """Whether an address is one of this machine; those that are asked for are few."""
-    return _remembered_local(address) if len(address) <= LONGEST_REMEMBERED else is_loopback(_host_of(address))
+    return _remembered_local(address) if len(address) <= MAX_CACHED_LENGTH else is_loopback(_host_of(address))
 
 
 @lru_cache(maxsize=64)

@@ -22,8 +22,8 @@ from toolglot.gateway.observability.request_log import RequestLog
 
 PATIENCE: Final = 2.0
 """Seconds that another worker has."""
-MOST_ANSWER: Final = 64 * 1024 * 1024
-MOST_LISTED: Final = 100
+MAX_ANSWER: Final = 64 * 1024 * 1024
+MAX_LISTED: Final = 100
 _END: Final = ".sock"
 
 Question = dict[str, str | None]
@@ -68,7 +68,7 @@ class WorkerLinks:
         question: Question = {"ask": "requests", "client": client}
         lists = [self._known(question), *(await self._ask(question)).values()]
         every = [summary for summaries in lists if isinstance(summaries, list) for summary in summaries]
-        return sorted(every, key=lambda summary: -float(summary["time"]))[:MOST_LISTED]
+        return sorted(every, key=lambda summary: -float(summary["time"]))[:MAX_LISTED]
 
     async def request(self, name: str, client: str | None) -> Any:
         """All of one request; None: no worker knows it."""
@@ -102,7 +102,7 @@ class WorkerLinks:
         if self._request_log is None:
             return None
         if asked == "requests":
-            return [summarize(record) for record in self._request_log.latest(client, MOST_LISTED)]
+            return [summarize(record) for record in self._request_log.latest(client, MAX_LISTED)]
         record = self._request_log.find(question.get("name") or "", client)
         return describe(record) if record is not None else None
 
@@ -115,7 +115,7 @@ async def _asked(path: Path, question: Question) -> Any:
             try:
                 writer.write(msgspec.json.encode(question) + b"\n")
                 pieces, size = [], 0
-                while (piece := await reader.read(1 << 20)) and size <= MOST_ANSWER:
+                while (piece := await reader.read(1 << 20)) and size <= MAX_ANSWER:
                     pieces.append(piece)
                     size += len(piece)
             finally:

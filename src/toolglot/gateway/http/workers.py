@@ -34,11 +34,11 @@ from toolglot.errors import InputError
 
 VARIABLE: Final = "TOOLGLOT_WORKER"
 """What tells a process that it is a worker: its number, the two descriptors that it inherits, and a folder."""
-MOST_WORKERS: Final = 256
+MAX_WORKERS: Final = 256
 YOUNG_SECONDS: Final = 10.0
 """A worker that dies before this died of its start."""
 FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 30.0
+MAX_PAUSE_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 15.0
 """That workers have beyond their time to drain."""
 USAGE_ERROR: Final = 2
@@ -101,7 +101,7 @@ class Slot:
         """The pause before the next start."""
         self.process = None
         self.deaths = self.deaths + 1 if now - self.begun < YOUNG_SECONDS else 0
-        pause = min(FIRST_PAUSE * 2 ** min(self.deaths, 16), LONGEST_PAUSE) if self.deaths else 0.0
+        pause = min(FIRST_PAUSE * 2 ** min(self.deaths, 16), MAX_PAUSE_SECONDS) if self.deaths else 0.0
         self.next_start = now + pause
         return pause
 

@@ -45,7 +45,7 @@ from toolglot.upstream.settings import UpstreamSettings
 PATIENCE: Final = 10.0
 """Seconds that an upstream has for all of it."""
 LOCAL_PATIENCE: Final = 3.0
-MOST_READ: Final = 4 * 1024 * 1024
+MAX_READ: Final = 4 * 1024 * 1024
 LITTLE_DISK: Final = 1024**3
 NO_DISK: Final = 100 * 1024**2
 SKEWED: Final = 30.0
@@ -317,7 +317,7 @@ async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], p
             if answer is None:
                 return await _of_connection(upstream)
             try:
-                data = await answer.whole(MOST_READ)
+                data = await answer.whole(MAX_READ)
             finally:
                 await answer.close()
     except (ProviderError, InputError, TimeoutError) as error:

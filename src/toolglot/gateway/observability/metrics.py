@@ -32,12 +32,12 @@ from toolglot.masking import mask
 from toolglot.profiles import Overrides
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-MOST_SERIES: Final = 2_000
+MAX_SERIES: Final = 2_000
 """Sets of labels of one metric."""
-MOST_UPSTREAMS: Final = 100
-MOST_MODELS: Final = 50
+MAX_UPSTREAMS: Final = 100
+MAX_MODELS: Final = 50
 """Of one upstream that are shown by name."""
-LONGEST_NAME: Final = 100
+MAX_NAME_LENGTH: Final = 100
 OTHER: Final = "other"
 
 Labels = tuple[str, ...]
@@ -170,7 +170,7 @@ _CLASSES: Final = tuple(f"{first}xx" for first in range(10))
 @lru_cache(maxsize=1024)
 def family_of(model: str) -> str:
     """A model without the date of its edition: of the same one there are many."""
-    return _DATED.sub("", mask(model[:LONGEST_NAME]).lower()) or OTHER
+    return _DATED.sub("", mask(model[:MAX_NAME_LENGTH]).lower()) or OTHER
 
 
 # --- counters and histograms ------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def family_of(model: str) -> str:
 class Counter:
     """Numbers by labels. Beyond the limit, new sets of labels are counted as one."""
 
-    def __init__(self, family: Family, *, most: int = MOST_SERIES) -> None:
+    def __init__(self, family: Family, *, most: int = MAX_SERIES) -> None:
         self.family = family
         self._most = most
         self._counts: dict[Labels, list[float]] = {}
@@ -221,7 +221,7 @@ class Spread:
 class Histogram:
     """Spreads by labels."""
 
-    def __init__(self, family: Family, bounds: tuple[float, ...], *, most: int = MOST_SERIES // 10) -> None:
+    def __init__(self, family: Family, bounds: tuple[float, ...], *, most: int = MAX_SERIES // 10) -> None:
         self.family = family
         self.bounds = bounds
         self._most = most
@@ -292,7 +292,7 @@ class Metrics:
         self._began = clock()
         self._started = time.time()
         self._open: set[RequestRecord] = set()
-        self._upstreams = Names(MOST_UPSTREAMS)
+        self._upstreams = Names(MAX_UPSTREAMS)
         self._models: dict[str, Names] = {}
         self._rules: dict[str, None] = {}
         self._ways: dict[tuple[str, str, str, bool, str, bool, str], RequestLabels] = {}
@@ -337,7 +337,7 @@ class Metrics:
             model = self._model(upstream, record) if upstream else ""
             labels = (record.request.action, record.request.source, upstream, model, status)
             way = RequestLabels(labels, self._requests.of(labels))
-            if model != OTHER and len(self._ways) < MOST_SERIES:  # `other` may have a name of its own one day
+            if model != OTHER and len(self._ways) < MAX_SERIES:  # `other` may have a name of its own one day
                 self._ways[key] = way
         return way
 
@@ -385,15 +385,15 @@ class Metrics:
             return ""
         names = self._models.get(upstream)
         if names is None:
-            names = self._models[upstream] = Names(MOST_MODELS)
-        return names.of(family_of(record.route.model[:LONGEST_NAME]), may_be_new=200 <= record.response.status < 300)
+            names = self._models[upstream] = Names(MAX_MODELS)
+        return names.of(family_of(record.route.model[:MAX_NAME_LENGTH]), may_be_new=200 <= record.response.status < 300)
 
     def _rule(self, names: tuple[str, ...], record: RequestRecord) -> str:
         """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
         for name in names:
             if name in self._rules:
                 return name
-            if len(self._rules) < MOST_SERIES and _is_rule(name, record, self._overrides()):
+            if len(self._rules) < MAX_SERIES and _is_rule(name, record, self._overrides()):
                 self._rules[name] = None
                 return name
         return ""

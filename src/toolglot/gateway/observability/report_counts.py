@@ -19,7 +19,7 @@ SHOWN: Final = 3
 """Entries that a header shows."""
 MAX_KINDS: Final = 500
 """Kinds of changes that are counted apart."""
-LONGEST_REASON: Final = 1_000
+MAX_REASON: Final = 1_000
 
 _RULE: Final = re.compile(r"\(((?:default:)?[a-z0-9][a-z0-9_.-]{1,80})\)")
 
@@ -55,7 +55,7 @@ class CountedEntries(tuple[Entry, ...]):  # noqa: SLOT001 - it has to hold somet
 
 def rules_in(reason: str) -> tuple[str, ...]:
     """What may be the name of a rule in the reason of a change."""
-    return tuple(_RULE.findall(reason[:LONGEST_REASON])) if "(" in reason else ()
+    return tuple(_RULE.findall(reason[:MAX_REASON])) if "(" in reason else ()
 
 
 def count_entries(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:

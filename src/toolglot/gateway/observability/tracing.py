@@ -46,7 +46,7 @@ USAGE: Final = {
 _STOPS: Final = {"filter": "content_filter"}
 _GOOGLES: Final = ("gemini", "vertex")
 _PORTS: Final = {"https": 443, "http": 80}
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 class Tracing:
@@ -65,7 +65,7 @@ class Tracing:
         """The span of a request, which continues the trace that its headers name."""
         carried = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         parent = self._carrier.extract(carried, context=self._nothing)
-        attributes = {"http.request.method": record.request.method, "url.path": mask(record.request.path[:_LONGEST])}
+        attributes = {"http.request.method": record.request.method, "url.path": mask(record.request.path[:_MAX_LENGTH])}
         attributes["toolglot.request.id"] = record.id
         span = self._tracer.start_span(
             f"{record.request.method} {record.request.action}",
@@ -111,7 +111,7 @@ class Trace:
         if self._asked is not None:
             self._tracing.fail(self._asked, record.calls.last_failure or "other")
             self._asked.end()
-        model = mask(record.route.model[:_LONGEST])
+        model = mask(record.route.model[:_MAX_LENGTH])
         operation = "generate_content" if record.sent.target in _GOOGLES else "chat"
         name, port = _server(upstream.url)
         attributes = {"server.address": name, "server.port": port, "toolglot.upstream": upstream.name}
@@ -160,7 +160,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
     if record.reply.stop:
         known["gen_ai.response.finish_reasons"] = [_STOPS.get(record.reply.stop, record.reply.stop)]
     if record.reply.model:
-        known["gen_ai.response.model"] = mask(record.reply.model[:_LONGEST])
+        known["gen_ai.response.model"] = mask(record.reply.model[:_MAX_LENGTH])
     if record.times.first_heard:
         known["gen_ai.response.time_to_first_chunk"] = record.times.first_heard - record.calls.last_at
     return known

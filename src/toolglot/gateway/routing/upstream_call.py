@@ -171,7 +171,7 @@ class UpstreamCall:
             if answer is not None:
                 if is_stripped:
                     destination = upstream.issuer(model, out.target.name)
-                    self._services.vault.spoil(self._request.client, self.original, destination)
+                    self._services.vault.mark_refused(self._request.client, self.original, destination)
                 return UpstreamReply(out, answer, upstream, breaker)
             retries = retries or Retries(upstream.retries, upstream.retry_seconds)
             retries.add(failure, out.data)

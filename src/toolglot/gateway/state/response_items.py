@@ -1,6 +1,6 @@
-"""Items of stored responses: what a request gives, what it refers to, and how they are listed afterwards.
+"""Items of stored responses: the input of a request, what it refers to, and how items are with_listed_ids.
 
-Law: pure. An item that a client sent stays as it is; what a listing needs besides (an id, parts) is put into a copy.
+Law: pure. An item that a client sent stays as it is; what a list needs besides (an id, parts) is added to a copy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from toolglot.protocols.framing.text_frames import Frame, SseFramer
 
 Item = dict[str, Any]
 
-MOST_LISTED: Final = 100
-_LISTED: Final = 20
+MAX_LISTED: Final = 100
+_DEFAULT_LISTED: Final = 20
 _PREFIXES: Final = {
     "message": "msg",
     "reasoning": "rs",
@@ -45,17 +45,17 @@ _ECHOED: Final[dict[str, Any]] = {
     "truncation": None,
     "user": None,
 }
-"""What a response repeats of its request, and what it says where nothing was asked for."""
+"""Fields of a request that a response repeats, with their defaults."""
 
 
 def input_of(fields: Mapping[str, Any]) -> list[Any] | None:
-    """The input of a request as items; None where it is nothing that can be one."""
-    given = fields.get("input")
-    if given is None:
+    """The input of a request as items; None: it is neither a string nor a list."""
+    value = fields.get("input")
+    if value is None:
         return []
-    if type(given) is str:
-        return [{"type": "message", "role": "user", "content": given}]
-    return given if type(given) is list else None
+    if type(value) is str:
+        return [{"type": "message", "role": "user", "content": value}]
+    return value if type(value) is list else None
 
 
 def id_of(item: Any) -> str:
@@ -65,42 +65,42 @@ def id_of(item: Any) -> str:
 
 
 def without_id(item: Any) -> Any:
-    """The item under no name of its own."""
+    """The item without its id."""
     return {key: value for key, value in item.items() if key != "id"} if id_of(item) else item
 
 
 def is_reference(item: Any) -> bool:
-    """Whether an item only names another. One without a type is a reference unless somebody speaks in it."""
+    """Whether an item only refers to another. One without a type is a reference unless it has a role."""
     if type(item) is not dict:
         return False
     kind = item.get("type")
     return kind == "item_reference" or (kind is None and "role" not in item and bool(id_of(item)))
 
 
-def is_bare(item: Any) -> bool:
-    """Whether an item is reasoning of which only the name came."""
+def is_bare_reasoning(item: Any) -> bool:
+    """Whether an item is reasoning that has only its id."""
     if type(item) is not dict or item.get("type") != "reasoning" or not id_of(item):
         return False
     return not any(item.get(key) for key in ("encrypted_content", "summary", "content"))
 
 
-def referred(items: Iterable[Any]) -> list[str]:
+def referenced_ids(items: Iterable[Any]) -> list[str]:
     """The ids that items refer to, each once."""
-    return list(dict.fromkeys(id_of(item) for item in items if is_reference(item) or is_bare(item)))
+    return list(dict.fromkeys(id_of(item) for item in items if is_reference(item) or is_bare_reasoning(item)))
 
 
-def with_request(asked: Mapping[str, Any], answered: Mapping[str, Any]) -> dict[str, Any]:
-    """A response with what such an object repeats of its request, where it does not say it itself."""
-    body = dict(answered)
-    for key, unsaid in _ECHOED.items():
-        if asked.get(key) is not None and (body.get(key) is None or body[key] == unsaid):
-            body[key] = asked[key]
+def with_request(request: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response with the fields that it repeats of its request."""
+    body = dict(response)
+    for key, default in _ECHOED.items():
+        if request.get(key) is not None and (body.get(key) is None or body[key] == default):
+            body[key] = request[key]
     return body
 
 
-def wants_stored(asked: Mapping[str, Any]) -> bool:
+def wants_stored(request: Mapping[str, Any]) -> bool:
     """Whether a request asks for a response that can be continued by its id."""
-    return asked.get("store") is not False and asked.get("conversation") is None
+    return request.get("store") is not False and request.get("conversation") is None
 
 
 def unstored_events(data: bytes) -> bytes:
@@ -117,34 +117,34 @@ def _unstored(frame: Frame) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event))
 
 
-# --- listings ---------------------------------------------------------------------------------------
+# --- lists ------------------------------------------------------------------------------------------
 
 
-def listed(items: Sequence[Any], stem: str) -> list[Item]:
-    """Items as they are shown, each with an id. References stay what they are."""
+def with_listed_ids(items: Sequence[Any], stem: str) -> list[Item]:
+    """Items as they are with_listed_ids, each with an id. References stay as they are."""
     return [
-        item if is_reference(item) else _listed(item, f"{stem}{place}")
-        for place, item in enumerate(items)
+        item if is_reference(item) else _with_listed_id(item, f"{stem}{index}")
+        for index, item in enumerate(items)
         if type(item) is dict
     ]
 
 
-def _listed(item: Item, stem: str) -> Item:
+def _with_listed_id(item: Item, stem: str) -> Item:
     kind = item.get("type") or "message"
     prefix = _PREFIXES.get(kind, "item") if type(kind) is str else "item"
     whole = {**item, "type": kind, "id": id_of(item) or f"{prefix}_{stem}"}
     if kind != "message":
         return {"status": "completed", **whole} if prefix in ("fc", "fco") else whole
-    said: Item = {"type": "input_text"}
+    part: Item = {"type": "input_text"}
     if item.get("role") == "assistant":
-        said = {"type": "output_text", "annotations": []}
+        part = {"type": "output_text", "annotations": []}
     if type(item.get("content")) is str:
-        whole["content"] = [{**said, "text": item["content"]}]
+        whole["content"] = [{**part, "text": item["content"]}]
     return {"status": "completed", **whole}
 
 
 def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
-    """One page of a listing, the newest item first unless it is asked for otherwise."""
+    """One page of a list, the newest item first unless the query says otherwise."""
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise invalid("order", f"Invalid value: '{order[:40]}'. Supported values are: 'asc' and 'desc'.")
@@ -153,7 +153,7 @@ def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
     after = query.get("after", "")
     begin = 0
     if after:
-        begin = next((place for place, item in enumerate(ordered, 1) if item["id"] == after), 0)
+        begin = next((index for index, item in enumerate(ordered, 1) if item["id"] == after), 0)
         if not begin:
             raise missing_item(after, "after")
     shown = ordered[begin : begin + limit]
@@ -166,9 +166,9 @@ def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _limit(said: str) -> int:
-    if not said:
-        return _LISTED
-    if not said.isascii() or not said.isdigit() or not 1 <= (limit := int(said[:9])) <= MOST_LISTED:
-        raise invalid("limit", f"Invalid 'limit': expected a whole number from 1 to {MOST_LISTED}.")
+def _limit(value: str) -> int:
+    if not value:
+        return _DEFAULT_LISTED
+    if not value.isascii() or not value.isdigit() or not 1 <= (limit := int(value[:9])) <= MAX_LISTED:
+        raise invalid("limit", f"Invalid 'limit': expected a whole number from 1 to {MAX_LISTED}.")
     return limit

@@ -1,14 +1,14 @@
 """The stored side of OpenAI's Responses protocol, for any upstream: what the client expects the server to keep.
 
-    link:<response>   what was said in one exchange, and which came before it
+    link:<response>   the items of one exchange, and the one before it
     body:<response>   the response object without its items
-    item:<item>       an item of an answer, for requests that name it
+    item:<item>       an item of a response, for requests that refer to it
 
-A conversation is a chain of links; each holds only its own items, and the names of its nearest forebears, so that a
-chain is read in a few steps. A link that is read late in its time is kept anew: a conversation in use does not end.
+A conversation is a chain of links; each holds only its own items, and the ids of the nearest links before it, so that
+a chain is read in a few steps. A link that is read late in its time is renewed: a conversation in use does not expire.
 
-Laws: a client finds nothing of another's. A chain is bounded in links and in bytes. What is refused is refused in
-OpenAI's own words. Nothing is kept of a request that says `store: false`.
+Laws: a client finds nothing of another's. A chain is bounded in links and in bytes. Refusals are in OpenAI's own words.
+Nothing is kept of a request that says `store: false`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from toolglot.errors import LimitError
-from toolglot.gateway.endpoints import response_errors as refusals
+from toolglot.gateway.endpoints import response_errors
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.gateway.state.response_items import (
     Item,
     id_of,
     input_of,
-    is_bare,
+    is_bare_reasoning,
     is_reference,
-    listed,
     page,
-    referred,
+    referenced_ids,
+    with_listed_ids,
     with_request,
     without_id,
 )
@@ -44,16 +44,16 @@ from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.store import Store
 
 KIND: Final = "responses"
-MOST_LINKS: Final = 4_000
-MOST_BYTES: Final = 32 * 1024 * 1024
-NEAREST: Final = 32
-"""Forebears whose names a link holds, and so links that one look into the store brings."""
+MAX_LINKS: Final = 4_000
+MAX_BYTES: Final = 32 * 1024 * 1024
+MAX_NEAREST: Final = 32
+"""Links before it whose ids a link holds, and so links that one call to the store brings."""
 
-_AT_ONCE: Final = 1_000
+_MAX_ROWS: Final = 1_000
 """Rows of one call to the store."""
 _ID: Final = re.compile(r"[!-~]{1,256}")
-_ROW_LIMITS: Final = Limits(max_bytes=4 * MOST_BYTES, max_nodes=20_000_000)
-"""Rows are our own: what was read from a client is within its own limits already."""
+_ROW_LIMITS: Final = Limits(max_bytes=4 * MAX_BYTES, max_nodes=20_000_000)
+"""Rows are our own: what clients send is within their own limits already."""
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -66,18 +66,18 @@ class Link(Struct, frozen=True, kw_only=True):
     """The last of those before it, the nearest first."""
     links: int
     size: int
-    """How many links, and bytes, it and all before it are, as far as they were known here."""
+    """The number of links, and of bytes, of it and all before it, as far as they were known here."""
     kept: float
-    home: str
-    """The upstream that has stored the response itself; empty: none."""
+    stored_by: str = msgspec.field(name="home")
+    """The upstream that has stored the response itself; empty: none. Rows have it under its old name."""
     input: list[Any]
     output: list[Any]
 
 
 class StoredItem(Struct, frozen=True):
-    """An item of an answer."""
+    """An item of a response."""
 
-    home: str
+    stored_by: str
     item: Item
     size: int = 0
 
@@ -91,14 +91,14 @@ class StoredResponses:
         *,
         seconds: float,
         clock: Callable[[], float] = time.time,
-        most_links: int = MOST_LINKS,
-        most_bytes: int = MOST_BYTES,
+        max_links: int = MAX_LINKS,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self._store = store
         self._seconds = seconds
         self._clock = clock
-        self._most_links = most_links
-        self._most_bytes = most_bytes
+        self._max_links = max_links
+        self._max_bytes = max_bytes
 
     @property
     def is_on(self) -> bool:
@@ -107,57 +107,57 @@ class StoredResponses:
 
     # --- before a request ---------------------------------------------------------------------------
 
-    async def expanded(
+    async def expand(
         self,
         client: str,
         fields: Mapping[str, Any],
         *,
         may_be_elsewhere: bool = False,
-        home: str = "",
+        stored_by: str = "",
         apart: WorkOffloader = at_once,
     ) -> dict[str, Any] | None:
-        """A request with everything that it refers to; None where it refers to nothing, or to what its upstream has.
+        """A request with everything that it refers to; None: it refers to nothing, or to what its upstream has stored.
 
-        may_be_elsewhere: what is not known here is left to the upstream to know or to refuse.
-        home: the upstream, if it stores responses itself, under the name given to `keep`; what it has is left to it.
+        may_be_elsewhere: what is not known here is left to the upstream to find or to refuse.
+        stored_by: the upstream, if it stores responses itself, by the name that `keep` got; what it has is left to it.
         """
         previous, items = fields.get("previous_response_id"), input_of(fields)
         if items is None:
             return None
-        named = await apart(lambda: referred(items))
+        named = await apart(lambda: referenced_ids(items))
         if type(previous) is not str and not named:
             return None
         try:
-            asked = previous if type(previous) is str else None
-            said = await self._said(client, asked, items, named, home, fields, apart)
-        except refusals.MissingError:
+            last = previous if type(previous) is str else None
+            found = await self._all_items(client, last, items, named, stored_by, fields, apart)
+        except response_errors.MissingError:
             if may_be_elsewhere:
                 return None
             raise
-        if said is None:
+        if found is None:
             return None
         rest = {key: value for key, value in fields.items() if key != "previous_response_id"}
-        return {**rest, "input": said}
+        return {**rest, "input": found}
 
-    async def _said(
+    async def _all_items(
         self,
         client: str,
         previous: str | None,
         items: list[Any],
         named: list[str],
-        home: str,
+        stored_by: str,
         fields: Mapping[str, Any],
         apart: WorkOffloader,
     ) -> list[Any] | None:
-        """All items of a conversation up to now; None where its home has them."""
+        """All items of a conversation up to now; None: its upstream has stored them."""
         last = None if previous is None else await self._link(client, previous)
         known = await self._items(client, named)
-        at_home = all(stored.home == home for stored in known.values()) and len(known) == len(named)
-        if home and at_home and (last is None or last.home == home):
+        is_stored_there = all(stored.stored_by == stored_by for stored in known.values()) and len(known) == len(named)
+        if stored_by and is_stored_there and (last is None or last.stored_by == stored_by):
             return None
         links = [] if last is None else await self._chain(client, last)
-        budget = self._most_bytes - (last.size if last is not None else 0)
-        joined = _Joined(known, budget, home=home, stores=fields.get("store") is not False)
+        budget = self._max_bytes - (last.size if last is not None else 0)
+        joined = _JoinedItems(known, budget, stored_by=stored_by, stores=fields.get("store") is not False)
         await self._add_links(client, links, joined)
 
         def add_all() -> list[Any]:
@@ -167,18 +167,18 @@ class StoredResponses:
 
         return await apart(add_all)
 
-    async def _add_links(self, client: str, links: Sequence[Link], joined: _Joined) -> None:
-        joined.known.update(await self._items(client, referred(item for link in links for item in link.input)))
+    async def _add_links(self, client: str, links: Sequence[Link], joined: _JoinedItems) -> None:
+        joined.known.update(await self._items(client, referenced_ids(item for link in links for item in link.input)))
         for link in links:
             for item in (*link.input, *link.output):
-                joined.add_earlier(item, link.home)
+                joined.add_earlier(item, link.stored_by)
 
     async def _chain(self, client: str, last: Link) -> list[Link]:
         """The links up to this one, the oldest first."""
-        if last.links > self._most_links:
-            raise refusals.too_long(f"{self._most_links} responses")
-        if last.size > self._most_bytes:
-            raise refusals.too_long(f"{self._most_bytes} bytes")
+        if last.links > self._max_links:
+            raise response_errors.too_long(f"{self._max_links} responses")
+        if last.size > self._max_bytes:
+            raise response_errors.too_long(f"{self._max_bytes} bytes")
         links = [last]
         found: dict[str, Link] = {}
         while links[-1].previous:
@@ -186,55 +186,59 @@ class StoredResponses:
             if previous not in found:
                 found = await self._links(client, links[-1].nearest)
             if previous not in found:
-                raise refusals.missing_previous(previous)
-            if len(links) >= self._most_links:
-                raise refusals.too_long(f"{self._most_links} responses")
+                raise response_errors.missing_previous(previous)
+            if len(links) >= self._max_links:
+                raise response_errors.too_long(f"{self._max_links} responses")
             links.append(found[previous])
         links.reverse()
         await self._renew(client, links)
         return links
 
     async def _renew(self, client: str, links: Sequence[Link]) -> None:
-        """Keep links anew whose time is half over."""
+        """Renew links whose time is half over."""
         now = self._clock()
         old = [link for link in links if link.kept + self._seconds / 2 < now]
         rows = ((key, row) for link in old for key, row in _rows(replace(link, kept=now)))
-        while some := dict(islice(rows, _AT_ONCE)):
+        while some := dict(islice(rows, _MAX_ROWS)):
             await self._keep(client, some, now)
 
-    # --- after an answer ----------------------------------------------------------------------------
+    # --- after a response ---------------------------------------------------------------------------
 
-    async def keep(self, client: str, asked: Mapping[str, Any], answered: Mapping[str, Any], *, home: str = "") -> bool:
-        """Keep an exchange: the request as the client sent it, the response as the client gets it. Whether it was kept.
+    async def keep(
+        self, client: str, request: Mapping[str, Any], response: Mapping[str, Any], *, stored_by: str = ""
+    ) -> bool:
+        """Keep an exchange: the request as the client sent it, the response as the client got it.
 
-        home: the upstream, if it has stored the response itself.
+        Returns whether it was kept.
+
+        stored_by: the upstream, if it has stored the response itself.
         """
-        id, output, items = answered.get("id"), answered.get("output"), input_of(asked)
-        if self._store is None or asked.get("store") is False or asked.get("conversation") is not None:
+        id, output, items = response.get("id"), response.get("output"), input_of(request)
+        if self._store is None or request.get("store") is False or request.get("conversation") is not None:
             return False
         if type(id) is not str or not _ID.fullmatch(id) or type(output) is not list or items is None:
             return False
-        previous = asked.get("previous_response_id")
+        previous = request.get("previous_response_id")
         before = None
         if type(previous) is str:
             before = (await self._links(client, [previous])).get(previous)
-        link = self._linked(id, previous if type(previous) is str else "", before, items, output, home)
+        link = self._new_link(id, previous if type(previous) is str else "", before, items, output, stored_by)
         if link is None:
             return False
-        body = {key: value for key, value in with_request(asked, answered).items() if key != "output"}
+        body = {key: value for key, value in with_request(request, response).items() if key != "output"}
         try:
             await self._keep(client, {f"body:{id}": json_bytes(body), **dict(_rows(link))}, link.kept)
         except LimitError:
             return False
         return True
 
-    def _linked(
-        self, id: str, previous: str, before: Link | None, items: list[Any], output: list[Any], home: str
+    def _new_link(
+        self, id: str, previous: str, before: Link | None, items: list[Any], output: list[Any], stored_by: str
     ) -> Link | None:
-        """A new link; None where it would be too large, or stand before itself."""
-        nearest = ((previous, *before.nearest)[:NEAREST] if before is not None else (previous,)) if previous else ()
+        """A new link; None: it would be too large, or come before itself."""
+        nearest = ((previous, *before.nearest)[:MAX_NEAREST] if before is not None else (previous,)) if previous else ()
         size = len(json_bytes([items, output]))
-        if size > self._most_bytes or id in nearest:
+        if size > self._max_bytes or id in nearest:
             return None
         return Link(
             id=id,
@@ -243,12 +247,12 @@ class StoredResponses:
             links=1 + (before.links if before is not None else 0),
             size=size + (before.size if before is not None else 0),
             kept=self._clock(),
-            home=home,
+            stored_by=stored_by,
             input=items,
             output=output,
         )
 
-    # --- what clients ask for -----------------------------------------------------------------------
+    # --- endpoints ----------------------------------------------------------------------------------
 
     async def answer(self, client: str, action: str, method: str, id: str, query: Mapping[str, str]) -> dict[str, Any]:
         """The body for `GET` and `DELETE /v1/responses/{id}` (action `response`), `input_items` and `cancel`."""
@@ -262,26 +266,26 @@ class StoredResponses:
         else:
             found = await self.find(client, id)
             if found is not None and query.get("stream", "").lower() == "true":
-                raise refusals.not_streamed()
+                raise response_errors.not_streamed()
         if found is None:
-            raise refusals.missing_response(id)
+            raise response_errors.missing_response(id)
         return found
 
     async def find(self, client: str, id: str) -> dict[str, Any] | None:
-        """A response as its client got it, with what it repeats of its request."""
+        """A response as its client got it, with the settings of its request."""
         rows = await self._rows(client, [f"body:{id}", f"link:{id}"])
         if len(rows) < 2:
             return None
         body: dict[str, Any] = _value(rows[f"body:{id}"])
         return {**body, "output": _read_link(rows[f"link:{id}"]).output}
 
-    async def home_of(self, client: str, id: str) -> str | None:
-        """The upstream that has stored a response itself, empty where none has; None: it is not known here."""
+    async def upstream_of(self, client: str, id: str) -> str | None:
+        """The upstream that has stored a response itself, or an empty string; None: the response is not known here."""
         link = (await self._links(client, [id])).get(id)
-        return None if link is None else link.home
+        return None if link is None else link.stored_by
 
     async def remove(self, client: str, id: str) -> bool:
-        """Forget a response and its items. What continues it cannot be continued any more."""
+        """Remove a response and its items. Responses that continue it cannot be continued any more."""
         link = (await self._links(client, [id])).get(id)
         if self._store is None or link is None:
             return False
@@ -289,28 +293,28 @@ class StoredResponses:
         return sum([await self._store.remove(KIND, client, some) for some in _parts(keys)]) > 0
 
     async def input_items(self, client: str, id: str, query: Mapping[str, str]) -> dict[str, Any] | None:
-        """A page of what a response was made from, all of its conversation; None where there is no such response."""
+        """A page of the input of a response, with all of its conversation; None: there is no such response."""
         last = (await self._links(client, [id])).get(id)
         if last is None:
             return None
         links = [*(await self._chain(client, last))[:-1], replace(last, output=[])]
-        joined = _Joined({}, self._most_bytes)
-        await self._add_links(client, [_shown(link) for link in links], joined)
+        joined = _JoinedItems({}, self._max_bytes)
+        await self._add_links(client, [_with_ids(link) for link in links], joined)
         return page(joined.items, query)
 
     async def cancel(self, client: str, id: str) -> dict[str, Any] | None:
-        """Always refused: what is stored is finished. None where there is no such response."""
+        """Always refused: what is stored is complete. None: there is no such response."""
         found = await self.find(client, id)
         if found is None:
             return None
-        raise refusals.not_cancelled(found)
+        raise response_errors.not_cancelled(found)
 
     # --- the store ----------------------------------------------------------------------------------
 
     async def _link(self, client: str, id: str) -> Link:
         link = (await self._links(client, [id])).get(id)
         if link is None:
-            raise refusals.missing_previous(id)
+            raise response_errors.missing_previous(id)
         return link
 
     async def _links(self, client: str, ids: Sequence[str]) -> dict[str, Link]:
@@ -319,7 +323,7 @@ class StoredResponses:
 
     async def _items(self, client: str, ids: Sequence[str]) -> dict[str, StoredItem]:
         rows = await self._rows(client, [f"item:{id}" for id in ids])
-        return {key.removeprefix("item:"): StoredItem(**_value(row), size=len(row)) for key, row in rows.items()}
+        return {key.removeprefix("item:"): _read_item(row) for key, row in rows.items()}
 
     async def _rows(self, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -329,8 +333,8 @@ class StoredResponses:
         for some in _parts([key for key in keys if _ID.fullmatch(key[5:])]):
             rows = await self._store.find(KIND, client, some)
             size += sum(map(len, rows.values()))
-            if size > 4 * self._most_bytes:
-                raise refusals.too_long(f"{self._most_bytes} bytes")
+            if size > 4 * self._max_bytes:
+                raise response_errors.too_long(f"{self._max_bytes} bytes")
             found.update(rows)
         return found
 
@@ -339,93 +343,102 @@ class StoredResponses:
             await self._store.keep(KIND, client, rows, until=now + self._seconds)
 
 
-class _Joined:
-    """Items in the order in which they were said, with references put right.
+class _JoinedItems:
+    """Items in the order of the conversation, with references resolved.
 
-    home: an upstream that looks items up by their ids; it gets those of others without.
+    stored_by: an upstream that looks items up by their ids; it gets items of others without their ids.
     """
 
-    def __init__(self, known: dict[str, StoredItem], budget: int, *, home: str = "", stores: bool = True) -> None:
+    def __init__(self, known: dict[str, StoredItem], budget: int, *, stored_by: str = "", stores: bool = True) -> None:
         self.known = known
         self.items: list[Any] = []
         self._budget = budget
-        self._home = home
+        self._stored_by = stored_by
         self._stores = stores
         self._earlier: set[str] = set()
-        self._named: set[str] = set()
-        """Items that were put in for a reference."""
+        self._mentioned: set[str] = set()
+        """Ids of references that were resolved."""
 
-    def add_earlier(self, item: Any, home: str) -> None:
+    def add_earlier(self, item: Any, stored_by: str) -> None:
         """An item of the conversation so far."""
-        self._add(item, home)
+        self._add(item, stored_by)
         if id_of(item):
             self._earlier.add(id_of(item))
 
     def add(self, item: Any) -> None:
         """An item of the request itself."""
         id = id_of(item)
-        if id and id in self._earlier and not _is_name(item):
-            raise refusals.repeated_item(id)
-        self._add(item, self._home)
+        if id and id in self._earlier and not _is_mention(item):
+            raise response_errors.repeated_item(id)
+        self._add(item, self._stored_by)
 
-    def _add(self, item: Any, home: str) -> None:
-        """Who names an item again says nothing new."""
+    def _add(self, item: Any, stored_by: str) -> None:
+        """Add an item, unless it only refers to one that is here already."""
         id = id_of(item)
-        if _is_name(item) and (id in self._named or id in self._earlier):
+        if _is_mention(item) and (id in self._mentioned or id in self._earlier):
             return
-        stored = self.known.get(id) if _is_name(item) else None
+        stored = self.known.get(id) if _is_mention(item) else None
         if stored is None:
             if is_reference(item):
-                raise refusals.missing_item(id, stores=self._stores)
-            self._put(item, home)
+                raise response_errors.missing_item(id, stores=self._stores)
+            self._put(item, stored_by)
             return
         self._budget -= stored.size
         if self._budget < 0:
-            raise refusals.too_long("the bytes allowed")
-        self._named.add(id)
-        self._put(stored.item, stored.home)
+            raise response_errors.too_long("the bytes allowed")
+        self._mentioned.add(id)
+        self._put(stored.item, stored.stored_by)
 
-    def _put(self, item: Any, home: str) -> None:
-        """An item as it may be sent: reasoning that another stored is nothing that this home could look up."""
-        if not self._home or home == self._home:
+    def _put(self, item: Any, stored_by: str) -> None:
+        """Add an item as it can be sent: an upstream cannot look up reasoning that another one has stored."""
+        if not self._stored_by or stored_by == self._stored_by:
             self.items.append(item)
         elif type(item) is not dict or item.get("type") != "reasoning":
             self.items.append(without_id(item))
 
 
-def _is_name(item: Any) -> bool:
-    """Whether an item names one that is stored."""
-    return is_reference(item) or is_bare(item)
+def _is_mention(item: Any) -> bool:
+    """Whether an item refers to one that is stored."""
+    return is_reference(item) or is_bare_reasoning(item)
 
 
 # --- rows -------------------------------------------------------------------------------------------
 
 
 def _rows(link: Link) -> Iterator[tuple[str, bytes]]:
-    """What is kept of an exchange beside its body."""
-    yield f"link:{link.id}", json_bytes(asdict(link))
+    """The rows of an exchange, without its body."""
+    fields = asdict(link)
+    fields["home"] = fields.pop("stored_by")
+    yield f"link:{link.id}", json_bytes(fields)
     yield from _item_rows(link)
 
 
 def _item_rows(link: Link) -> Iterator[tuple[str, bytes]]:
     for item in link.output:
         if _ID.fullmatch(id_of(item)):
-            yield f"item:{id_of(item)}", json_bytes({"home": link.home, "item": item})
+            yield f"item:{id_of(item)}", json_bytes({"home": link.stored_by, "item": item})
 
 
-def _shown(link: Link) -> Link:
+def _with_ids(link: Link) -> Link:
     """A link whose items all have ids."""
     stem = link.id.removeprefix("resp_")
-    return replace(link, input=listed(link.input, f"{stem}_in"), output=listed(link.output, f"{stem}_out"))
+    return replace(
+        link, input=with_listed_ids(link.input, f"{stem}_in"), output=with_listed_ids(link.output, f"{stem}_out")
+    )
 
 
 def _parts(keys: list[str]) -> Iterator[list[str]]:
-    for begin in range(0, len(keys), _AT_ONCE):
-        yield keys[begin : begin + _AT_ONCE]
+    for begin in range(0, len(keys), _MAX_ROWS):
+        yield keys[begin : begin + _MAX_ROWS]
 
 
 def _read_link(row: bytes) -> Link:
     return msgspec.convert(_value(row), Link)
+
+
+def _read_item(row: bytes) -> StoredItem:
+    fields = _value(row)
+    return StoredItem(fields["home"], fields["item"], len(row))
 
 
 def _value(row: bytes) -> Any:

@@ -1,14 +1,14 @@
 """The vault: what a provider signed or encrypted and the client's protocol cannot carry, kept until it is needed.
 
-    vault.keep(client, received, out, said, told)       # after a reply
-    await vault.recall(client, received, target, home)   # before the next request
+    await vault.keep(client, conversation, original, reply, issuer)             # after a reply
+    await vault.recall(client, conversation, source, target, destination)       # before the next request
 
-A model's turn is known by a hash of everything that was said up to it, so that the client's own history finds it again;
-and by the id of its first call, where that is one of a kind, so that it is found when what came before was cut. Of the
-turn only what is opaque is kept, and the lengths of what the client has.
+The key of a model's turn is a hash of the conversation up to it, so that the client's own history finds it again; and
+the id of its first call, if that is unique, so that it is found when earlier turns were cut. Of the turn only opaque
+parts are kept, and the lengths of what the client has.
 
-Laws: what one client key put in, no other gets out. A turn that the client has changed gets nothing back but what is
-bound to a single call. What comes back carries its issuer, so that the renderer sends it there and nowhere else (12).
+Laws: what one client key put in, no other gets out. A turn that the client has changed gets nothing back except what
+belongs to a single call. What comes back carries its issuer, so that the renderer sends it only there (law 12).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from toolglot.protocols.base import get
 from toolglot.store import Store
 
 KIND: Final = "vault"
-MOST_REMEMBERED: Final = 16 * 1024 * 1024
-"""Bytes of turns that are kept in memory besides, so that a conversation that goes on costs no look at the disk."""
-HELD: Final = 1_000
-"""Bytes that a remembered turn takes beyond those that it has on disk: its objects and its keys."""
-MOST_SPOILED: Final = 10_000
-AT_ONCE: Final = 5_000
-"""Keys that the store is asked for in one call."""
-MOST_BYTES: Final = 1_000_000
-"""Of one turn. One whose thinking is longer is not kept."""
-_DULL: Final = frozenset({"id", "status"})
-"""Fields of a provider's own that say nothing without the rest."""
+MAX_REMEMBERED: Final = 16 * 1024 * 1024
+"""Bytes of turns that are kept in memory too, so that a conversation that goes on does not read the disk."""
+ENTRY_BYTES: Final = 1_000
+"""Bytes of a turn in memory beyond those on disk: its objects and keys."""
+MAX_REFUSED: Final = 10_000
+MAX_KEYS: Final = 5_000
+"""Keys of one call to the store."""
+MAX_BYTES: Final = 1_000_000
+"""Bytes of one turn. A longer one is not kept."""
+_MEANINGLESS: Final = frozenset({"id", "status"})
+"""Fields of a provider that mean nothing without the rest."""
 
 
 class KeptText(Struct, frozen=True, array_like=True, tag="t"):
@@ -53,7 +53,7 @@ class KeptText(Struct, frozen=True, array_like=True, tag="t"):
 
 class KeptCall(Struct, frozen=True, array_like=True, tag="c"):
     id: str
-    """As the client knows it."""
+    """The client's id."""
     native_id: str
     signature: str | None = None
     extra: Extra | None = None
@@ -67,20 +67,20 @@ class KeptTurn(Struct, frozen=True):
     """A model's turn as its provider wants it back."""
 
     issuer: Issuer
-    said: bytes
-    """A hash of its words."""
+    text_hash: bytes = msgspec.field(name="said")
+    """Stored under its old name."""
     blocks: tuple[KeptText | KeptCall | KeptThinking, ...]
 
 
 LOOK_AGAIN: Final = 600.0
-"""Seconds after which what came from the store is looked up there again."""
+"""Seconds after which a turn from the store is read again."""
 _NOTHING: Final[tuple[KeptTurn | None, int, float]] = (None, 0, 0.0)
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(KeptTurn)
 
 
 class Vault:
-    """What is kept for all clients."""
+    """The opaque parts of turns, for all clients."""
 
     def __init__(self, store: Store | None, *, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -88,15 +88,15 @@ class Vault:
         self._clock = clock
         self._recent: OrderedDict[tuple[str, str], tuple[KeptTurn, int, float]] = OrderedDict()
         self._recent_size = 0
-        self._spoiled: OrderedDict[tuple[str, str], Issuer] = OrderedDict()
+        self._refused: OrderedDict[tuple[str, str], Issuer] = OrderedDict()
         self.hits: int = 0
         self.misses: int = 0
-        """Turns of models for which something was kept, and those for which nothing was."""
+        """Turns of models that were found in the vault, and those that were not."""
 
     def serves(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:
-        """Whether there is something between these two that the client cannot bring back.
+        """Whether a client of the source cannot send back something that the target wants.
 
-        is_renamed: the client knows the model by another name. Then it cannot be told from what it brings who made it.
+        is_renamed: the client has another name for the model. Then its history does not show who made a turn.
         """
         if target.reasoning.carrier == "none":
             return False
@@ -104,11 +104,11 @@ class Vault:
 
     # --- before a request ---------------------------------------------------------------------------
 
-    def may_recall(self, conversation: Conversation, source: Profile, target: Profile, home: Issuer) -> bool:
-        """Whether `recall` may have something to give or to take."""
-        if self._spoiled:
+    def may_recall(self, conversation: Conversation, source: Profile, target: Profile, destination: Issuer) -> bool:
+        """Whether `recall` may change something."""
+        if self._refused:
             return True
-        return self.serves(source, target, is_renamed=conversation.model != home.model)
+        return self.serves(source, target, is_renamed=conversation.model != destination.model)
 
     async def recall(
         self,
@@ -116,27 +116,27 @@ class Vault:
         conversation: Conversation,
         source: Profile,
         target: Profile,
-        home: Issuer,
+        destination: Issuer,
         apart: WorkOffloader = at_once,
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
-        serves = self.serves(source, target, is_renamed=conversation.model != home.model)
-        if not serves and not self._spoiled:
+        serves = self.serves(source, target, is_renamed=conversation.model != destination.model)
+        if not serves and not self._refused:
             return conversation, []
         keys = await apart(lambda: dict(keys_of(conversation.turns)))
-        spoiled = {place for place, (key, *_) in keys.items() if self._spoiled.get((client, key)) == home}
-        wanted = {place: some for place, some in keys.items() if place not in spoiled} if serves else {}
+        refused = {index for index, (key, *_) in keys.items() if self._refused.get((client, key)) == destination}
+        wanted = {index: some for index, some in keys.items() if index not in refused} if serves else {}
         entries: list[Entry] = []
         if wanted:
-            mark = _mark_of(home)
-            wanted = {place: tuple([key + mark for key in some]) for place, some in wanted.items()}
+            mark = _issuer_mark(destination)
+            wanted = {index: tuple([key + mark for key in some]) for index, some in wanted.items()}
             found = await self._find(client, [key for some in wanted.values() for key in some])
-            kept = {place: next((found[key] for key in some if key in found), None) for place, some in wanted.items()}
+            kept = {index: next((found[key] for key in some if key in found), None) for index, some in wanted.items()}
             hits = len(kept) - [*kept.values()].count(None)
             self.hits, self.misses = self.hits + hits, self.misses + len(kept) - hits
-            conversation, entries = _restored(conversation, kept)
-        if spoiled:
-            conversation, dropped = without_opaque(conversation, spoiled)
+            conversation, entries = _restore(conversation, kept)
+        if refused:
+            conversation, dropped = without_opaque(conversation, refused)
             entries += dropped
         return conversation, entries
 
@@ -152,42 +152,48 @@ class Vault:
                 unknown.append(key)
         if self._store is None:
             return found
-        for at in range(0, len(unknown), AT_ONCE):
-            for key, data in (await self._store.find(KIND, client, unknown[at : at + AT_ONCE])).items():
+        for at in range(0, len(unknown), MAX_KEYS):
+            for key, data in (await self._store.find(KIND, client, unknown[at : at + MAX_KEYS])).items():
                 try:
                     found[key] = _DECODER.decode(data)
                 except msgspec.MsgspecError:
-                    continue  # of another version: as if it had not been kept
+                    continue  # written by another version
                 self._remember(client, key, found[key], len(data), now + LOOK_AGAIN)
         return found
 
     def _remember(self, client: str, key: str, turn: KeptTurn, size: int, until: float) -> None:
-        size += HELD
+        size += ENTRY_BYTES
         self._recent_size += size - self._recent.pop((client, key), _NOTHING)[1]
         self._recent[client, key] = (turn, size, until)
-        while self._recent_size > MOST_REMEMBERED:
+        while self._recent_size > MAX_REMEMBERED:
             self._recent_size -= self._recent.popitem(last=False)[1][1]
 
     # --- after a reply ------------------------------------------------------------------------------
 
     async def keep(
-        self, client: str, asked: Conversation, said: Reply, told: Reply, issuer: Issuer, apart: WorkOffloader = at_once
+        self,
+        client: str,
+        conversation: Conversation,
+        original: Reply,
+        reply: Reply,
+        issuer: Issuer,
+        apart: WorkOffloader = at_once,
     ) -> bool:
-        """Keep what the client will not bring back of a reply; whether there was anything.
+        """Keep what the client will not send back of a reply. Returns whether there was anything.
 
-        said: the reply in the provider's own words; told: as the client got it.
+        original: the reply as the provider sent it; reply: as the client got it.
         """
-        turn = _kept(said.turn, told.turn, issuer)
+        turn = _keep_opaque(original.turn, reply.turn, issuer)
         if turn is None:
             return False
         try:
             data = _ENCODER.encode(turn)
-        except OverflowError:  # a number that only its provider could have meant: the turn is not kept, as a large one
+        except OverflowError:  # a number that is too large: the turn is not kept, like a long one
             return False
-        if len(data) > MOST_BYTES:
+        if len(data) > MAX_BYTES:
             return False
-        mark = _mark_of(issuer)
-        keys = [key + mark for key in await apart(lambda: keys_after(asked.turns, told.turn))]
+        mark = _issuer_mark(issuer)
+        keys = [key + mark for key in await apart(lambda: keys_after(conversation.turns, reply.turn))]
         until = self._clock() + self._seconds
         for key in keys:
             self._remember(client, key, turn, len(data), until)
@@ -195,51 +201,51 @@ class Vault:
             await self._store.keep(KIND, client, dict.fromkeys(keys, data), until=until)
         return True
 
-    # --- what was refused ---------------------------------------------------------------------------
+    # --- refused ------------------------------------------------------------------------------------
 
-    def spoil(self, client: str, conversation: Conversation, home: Issuer) -> None:
-        """The provider refuses what these turns hold of its own: they go there without it from now on."""
+    def mark_refused(self, client: str, conversation: Conversation, destination: Issuer) -> None:
+        """The provider refuses the opaque parts of these turns: from now on they are sent there without."""
         for _, (key, *_) in keys_of(conversation.turns):
-            self._spoiled[client, key] = home
-            self._spoiled.move_to_end((client, key))
-        while len(self._spoiled) > MOST_SPOILED:
-            self._spoiled.popitem(last=False)
+            self._refused[client, key] = destination
+            self._refused.move_to_end((client, key))
+        while len(self._refused) > MAX_REFUSED:
+            self._refused.popitem(last=False)
 
 
 # --- keys -------------------------------------------------------------------------------------------
 
 
 def keys_of(turns: Sequence[Turn]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The place of each of the model's turns, and its keys, the surest first."""
-    hashed = _Prefix()
-    for place, turn in enumerate(turns):
-        hashed.add(turn)
+    """The index of each of the model's turns, and its keys, the most certain first."""
+    prefix = _PrefixHash()
+    for index, turn in enumerate(turns):
+        prefix.add(turn)
         if turn.role == "assistant":
-            yield place, (hashed.key, *_call_keys(turn))
+            yield index, (prefix.key, *_call_keys(turn))
 
 
 def keys_after(turns: Sequence[Turn], answer: Turn) -> tuple[str, ...]:
     """The keys of the turn that answers these."""
-    hashed = _Prefix()
+    prefix = _PrefixHash()
     for turn in (*turns, answer):
-        hashed.add(turn)
-    return (hashed.key, *_call_keys(answer))
+        prefix.add(turn)
+    return (prefix.key, *_call_keys(answer))
 
 
-def _mark_of(issuer: Issuer) -> str:
-    """What tells the turns of one provider from those of others that said the same."""
-    said = f"{issuer.provider}\0{issuer.endpoint}\0{issuer.account}"
-    return "@" + hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
+def _issuer_mark(issuer: Issuer) -> str:
+    """A mark that separates equal turns of different providers."""
+    issued_by = f"{issuer.provider}\0{issuer.endpoint}\0{issuer.account}"
+    return "@" + hashlib.blake2b(issued_by.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
 def _call_keys(turn: Turn) -> tuple[str, ...]:
-    """The key of a turn by its first call, unless other conversations may have a call of that id too."""
+    """The key of a turn by its first call, unless other conversations can have a call with that id too."""
     first = next((block for block in turn.blocks if isinstance(block, ToolCall)), None)
-    return (_call_key(first),) if first is not None and _ONE_OF_A_KIND.fullmatch(first.id) else ()
+    return (_call_key(first),) if first is not None and _UNIQUE_ID.fullmatch(first.id) else ()
 
 
-_ONE_OF_A_KIND: Final = re.compile(r"(?!functions\.)(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z]{0,16}[_-]?[A-Za-z0-9_-]{9,}")
-"""Ids that were made by chance or from a hash, not counted up."""
+_UNIQUE_ID: Final = re.compile(r"(?!functions\.)(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z]{0,16}[_-]?[A-Za-z0-9_-]{9,}")
+"""Ids that are random or a hash, not a counter."""
 
 
 def _call_key(call: ToolCall) -> str:
@@ -249,8 +255,8 @@ def _call_key(call: ToolCall) -> str:
     )
 
 
-class _Prefix:
-    """A hash of what can be seen of a conversation so far, whoever writes it down and in which protocol."""
+class _PrefixHash:
+    """A hash of the visible part of a conversation so far, the same in every protocol."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=18)
@@ -258,15 +264,15 @@ class _Prefix:
     def add(self, turn: Turn) -> None:
         if turn.role in ("system", "developer"):
             return
-        said = ["assistant" if turn.role == "assistant" else "user"]
+        parts = ["assistant" if turn.role == "assistant" else "user"]
         for block in turn.blocks:
             if isinstance(block, Text):
-                said.append(block.text.strip())
+                parts.append(block.text.strip())
             elif isinstance(block, ToolCall):
-                said.append(f"\1{block.name}")
+                parts.append(f"\1{block.name}")
             elif isinstance(block, ToolResult):
-                said.append(f"\2{block.text.strip()}")
-        self._hash.update("\0".join([word for word in said if word]).encode("utf-8", "surrogatepass"))
+                parts.append(f"\2{block.text.strip()}")
+        self._hash.update("\0".join([part for part in parts if part]).encode("utf-8", "surrogatepass"))
 
     @property
     def key(self) -> str:
@@ -276,28 +282,25 @@ class _Prefix:
 # --- what is kept of a turn -------------------------------------------------------------------------
 
 
-def _said(turn: Turn) -> bytes:
-    return hashlib.blake2b(_words(turn).encode("utf-8", "surrogatepass"), digest_size=18).digest()
+def _text_hash(turn: Turn) -> bytes:
+    return hashlib.blake2b(turn.text.encode("utf-8", "surrogatepass"), digest_size=18).digest()
 
 
-def _words(turn: Turn) -> str:
-    return turn.text
-
-
-def _kept(said: Turn, told: Turn, issuer: Issuer) -> KeptTurn | None:
-    """What the provider wants back of a turn; None where the client has all of it."""
-    if len(said.calls) != len(told.calls) or said.text != told.text or not any(map(_is_opaque, said.blocks)):
+def _keep_opaque(original: Turn, reply: Turn, issuer: Issuer) -> KeptTurn | None:
+    """What the provider wants back of a turn; None: the client has all of it."""
+    is_same = len(original.calls) == len(reply.calls) and original.text == reply.text
+    if not is_same or not any(map(_is_opaque, original.blocks)):
         return None
-    client_ids = iter([call.id for call in told.calls])
+    client_ids = iter([call.id for call in reply.calls])
     blocks: list[KeptText | KeptCall | KeptThinking] = []
-    for block in said.blocks:
+    for block in original.blocks:
         if isinstance(block, Text):
             blocks.append(KeptText(len(block.text), block.signature, block.extra))
         elif isinstance(block, ToolCall):
             blocks.append(KeptCall(next(client_ids), block.id, block.signature, block.extra))
         elif isinstance(block, Thinking):
             blocks.append(KeptThinking(block))
-    return KeptTurn(issuer, _said(told), tuple(blocks))
+    return KeptTurn(issuer, _text_hash(reply), tuple(blocks))
 
 
 def _is_opaque(block: Block) -> bool:
@@ -306,18 +309,18 @@ def _is_opaque(block: Block) -> bool:
     if not isinstance(block, Text | ToolCall):
         return False
     own: set[str] = {key for fields in (block.extra or {}).values() for key in fields}
-    return block.signature is not None or not own <= _DULL
+    return block.signature is not None or not own <= _MEANINGLESS
 
 
-def _restored(conversation: Conversation, kept: Mapping[int, KeptTurn | None]) -> tuple[Conversation, list[Entry]]:
+def _restore(conversation: Conversation, kept: Mapping[int, KeptTurn | None]) -> tuple[Conversation, list[Entry]]:
     turns = list(conversation.turns)
     taken = {call.id for turn in turns for call in turn.calls}
     renamed: dict[str, str] = {}
     count = 0
-    for place, turn in kept.items():
-        blocks = _rebuilt(turns[place], turn, taken, renamed) if turn is not None else None
+    for index, turn in kept.items():
+        blocks = _restore_blocks(turns[index], turn, taken, renamed) if turn is not None else None
         if turn is not None and blocks is not None:
-            turns[place] = replace(turns[place], blocks=blocks, issuer=turn.issuer)
+            turns[index] = replace(turns[index], blocks=blocks, issuer=turn.issuer)
             count += 1
     if not count:
         return conversation, []
@@ -327,12 +330,12 @@ def _restored(conversation: Conversation, kept: Mapping[int, KeptTurn | None]) -
     return replace(conversation, turns=tuple(turns)), [Entry(action="added", reason=reason, fault="policy")]
 
 
-def _rebuilt(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str]) -> tuple[Block, ...] | None:
-    """The blocks of a turn as its provider knows them; None where the client has changed what it said."""
+def _restore_blocks(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str]) -> tuple[Block, ...] | None:
+    """The blocks of a turn as its provider knows them; None: the client has changed its text."""
     calls = iter(turn.calls)
     known = [block for block in kept.blocks if isinstance(block, KeptCall)]
-    text = _words(turn)
-    if not _are_the_same(turn.calls, known) or _said(turn) != kept.said:
+    text = turn.text
+    if not _same_calls(turn.calls, known) or _text_hash(turn) != kept.text_hash:
         return None
     if any(not isinstance(block, Text | Thinking | ToolCall) for block in turn.blocks):
         return None
@@ -343,30 +346,30 @@ def _rebuilt(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[str, str
         if isinstance(block, KeptThinking):
             blocks.append(block.block)
         elif isinstance(block, KeptText):
-            words, at = text[at : at + block.length], at + block.length
-            blocks.append(Text(words, block.signature, _joined(extras, block.extra)))
+            part, at = text[at : at + block.length], at + block.length
+            blocks.append(Text(part, block.signature, _merge_extra(extras, block.extra)))
         else:
-            blocks.append(_rebuilt_call(next(calls), block, taken, renamed))
+            blocks.append(_restore_call(next(calls), block, taken, renamed))
     return tuple(blocks)
 
 
-def _are_the_same(calls: Sequence[ToolCall], known: Sequence[KeptCall]) -> bool:
-    """Whether these are the calls that were kept. One without an id may have been given one by the client."""
+def _same_calls(calls: Sequence[ToolCall], known: Sequence[KeptCall]) -> bool:
+    """Whether these are the calls that were kept. The client may have set the id of one that had none."""
     if len(calls) != len(known):
         return False
     return all(call.id == kept.id or not kept.id for call, kept in zip(calls, known, strict=True))
 
 
-def _rebuilt_call(call: ToolCall, kept: KeptCall, taken: set[str], renamed: dict[str, str]) -> ToolCall:
-    """A call under the provider's own id for it, unless another call has that."""
+def _restore_call(call: ToolCall, kept: KeptCall, taken: set[str], renamed: dict[str, str]) -> ToolCall:
+    """A call with the provider's own id, unless another call has it."""
     id = call.id
     if kept.native_id.strip() and kept.native_id != call.id and kept.native_id not in taken:
         id = renamed[call.id] = kept.native_id
         taken.add(id)
-    return replace(call, id=id, signature=kept.signature, extra=_joined(call.extra, kept.extra))
+    return replace(call, id=id, signature=kept.signature, extra=_merge_extra(call.extra, kept.extra))
 
 
-def _joined(one: Extra | None, other: Extra | None) -> Extra | None:
+def _merge_extra(one: Extra | None, other: Extra | None) -> Extra | None:
     return {**(one or {}), **other} if other else one
 
 
@@ -382,16 +385,16 @@ def _with_renamed_results(turn: Turn, renamed: dict[str, str]) -> Turn:
     return replace(turn, blocks=tuple(blocks))
 
 
-def without_opaque(conversation: Conversation, places: set[int] | None = None) -> tuple[Conversation, list[Entry]]:
-    """The conversation without what only a provider can read, in these turns or in all."""
+def without_opaque(conversation: Conversation, indexes: set[int] | None = None) -> tuple[Conversation, list[Entry]]:
+    """The conversation without opaque parts, in these turns or in all."""
     turns = list(conversation.turns)
     count = 0
-    for place, turn in enumerate(turns):
-        if turn.role != "assistant" or (places is not None and place not in places):
+    for index, turn in enumerate(turns):
+        if turn.role != "assistant" or (indexes is not None and index not in indexes):
             continue
-        blocks = tuple([_bare(block) for block in turn.blocks if not isinstance(block, Thinking)])
+        blocks = tuple([_without_signature(block) for block in turn.blocks if not isinstance(block, Thinking)])
         if blocks != turn.blocks:
-            turns[place] = replace(turn, blocks=blocks)
+            turns[index] = replace(turn, blocks=blocks)
             count += 1
     if not count:
         return conversation, []
@@ -400,7 +403,7 @@ def without_opaque(conversation: Conversation, places: set[int] | None = None) -
     return replace(conversation, turns=tuple(turns)), [entry]
 
 
-def _bare(block: Block) -> Block:
+def _without_signature(block: Block) -> Block:
     if not isinstance(block, Text | ToolCall) or (block.signature is None and block.extra is None):
         return block
     return replace(block, signature=None, extra=None)
