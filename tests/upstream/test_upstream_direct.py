@@ -15,7 +15,7 @@ from raw_server import STREAM, RawServer, answer, chunk, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
 from toolglot.upstream.http import direct_http
-from toolglot.upstream.http.direct_http import DirectResponse, head_of, plain_place, with_length
+from toolglot.upstream.http.direct_http import DirectResponse, head_of, plain_target, with_length
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 Handler = Callable[[RawServer, Reader, Writer], Awaitable[None]]
@@ -290,13 +290,13 @@ def test_a_long_answer_is_read_to_its_end_although_it_was_paused() -> None:
     ],
 )
 def test_unusual_addresses_are_not_plain(url: str) -> None:
-    assert plain_place(url) is None
+    assert plain_target(url) is None
 
 
 def test_plain_addresses_are_taken_apart() -> None:
-    assert plain_place("https://host") == (("host", 443, True), "host", "/")
-    assert plain_place("https://host:443/a?b=c") == (("host", 443, True), "host", "/a?b=c")
-    assert plain_place("http://[::1]:8080/a") == (("::1", 8080, False), "[::1]:8080", "/a")
+    assert plain_target("https://host") == (("host", 443, True), "host", "/")
+    assert plain_target("https://host:443/a?b=c") == (("host", 443, True), "host", "/a?b=c")
+    assert plain_target("http://[::1]:8080/a") == (("::1", 8080, False), "[::1]:8080", "/a")
 
 
 @pytest.mark.parametrize(

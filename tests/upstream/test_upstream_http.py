@@ -318,7 +318,7 @@ def test_a_request_shows_neither_its_headers_nor_its_query() -> None:
         url="https://host:1/v1?key=sk-secret", headers={"authorization": "Bearer sk-secret"}, body=b"sk-secret"
     )
     assert repr(ask) == "HttpRequest(POST host:1, 9 bytes)"
-    assert "secret" not in str(ask) + str(ask.__rich_repr__()) + ask.whom
+    assert "secret" not in str(ask) + str(ask.__rich_repr__()) + ask.recipient
 
 
 # --- connections ------------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ class AiohttpTransport:
         self._timeouts: dict[TimeLimits, aiohttp.ClientTimeout] = {}
         self._is_closed = False
 
-    async def send(self, ask: HttpRequest, limits: TimeLimits) -> AiohttpResponse:
-        """The answer, as soon as it begins.
+    async def send(self, request: HttpRequest, limits: TimeLimits) -> AiohttpResponse:
+        """The response, as soon as it begins.
 
         A kept connection that the server has closed by now is replaced before anything is sent, and never after that:
         the library itself repeats only what may be sent twice.
@@ -85,13 +85,13 @@ class AiohttpTransport:
         _CONNECTED.set(connected)
         proxy = None
         try:
-            parts = urlsplit(ask.url)
+            parts = urlsplit(request.url)
             proxy = self._proxies.between(parts.scheme, parts.hostname or "", parts.port)
             async with asyncio.timeout(limits.connect + limits.first_byte):
-                response = await self._request(session, ask, limits, proxy)
+                response = await self._send_request(session, request, limits, proxy)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            _give_up(ask, limits, proxy, error, is_kept=connected.is_kept)
-        return self._answer(ask, limits, response)
+            _fail(request, limits, proxy, error, is_kept=connected.is_kept)
+        return self._wrap(request, limits, response)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -99,23 +99,25 @@ class AiohttpTransport:
         for session in sessions.values():
             await session.close()
 
-    async def _request(
-        self, session: aiohttp.ClientSession, ask: HttpRequest, limits: TimeLimits, proxy: str | None
+    async def _send_request(
+        self, session: aiohttp.ClientSession, request: HttpRequest, limits: TimeLimits, proxy: str | None
     ) -> aiohttp.ClientResponse:
         return await session.request(
-            ask.method,
-            URL(ask.url, encoded=True),
-            data=(io.BytesIO(ask.body) if len(ask.body) > _LARGE else ask.body) or None,
-            headers=ask.headers,
+            request.method,
+            URL(request.url, encoded=True),
+            data=(io.BytesIO(request.body) if len(request.body) > _LARGE else request.body) or None,
+            headers=request.headers,
             allow_redirects=False,
             timeout=self._timeouts.get(limits) or self._timeout(limits),
             proxy=proxy,
         )
 
-    def _answer(self, ask: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse) -> AiohttpResponse:
+    def _response_of(
+        self, request: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse
+    ) -> AiohttpResponse:
         headers = _lowered(response.headers)
         try:
-            refuse_redirect(ask, response.status, headers)
+            refuse_redirect(request, response.status, headers)
         except ProviderError:
             response.close()
             raise
@@ -123,7 +125,7 @@ class AiohttpTransport:
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = limits.idle
             connection.protocol.start_timeout()  # the timer that runs has the limit for the first byte
-        return AiohttpResponse(ask, limits, response, headers)
+        return AiohttpResponse(request, limits, response, headers)
 
     def _timeout(self, limits: TimeLimits) -> aiohttp.ClientTimeout:
         timeout = aiohttp.ClientTimeout(
@@ -151,16 +153,16 @@ class AiohttpTransport:
 
 
 class AiohttpResponse:
-    """An answer over HTTP."""
+    """A response of aiohttp."""
 
-    __slots__ = ("_ask", "_limits", "_response", "headers", "status")
+    __slots__ = ("_limits", "_request", "_response", "headers", "status")
 
     def __init__(
-        self, ask: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]
+        self, request: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse, headers: dict[str, str]
     ) -> None:
         self.status: int = response.status
         self.headers: Mapping[str, str] = headers
-        self._ask = ask
+        self._request = request
         self._limits = limits
         self._response = response
 
@@ -171,13 +173,13 @@ class AiohttpResponse:
                 yield piece
         except TimeoutError:
             self._response.close()
-            raise failed(self._ask, "timeout", f"was silent for {self._limits.idle:g} s") from None
+            raise failed(self._request, "timeout", f"was silent for {self._limits.idle:g} s") from None
         except (aiohttp.ClientError, OSError):
             self._response.close()
-            raise failed(self._ask, "server", "broke off in the middle of its answer") from None
+            raise failed(self._request, "server", "broke off in the middle of its answer") from None
 
-    async def whole(self, most: int) -> bytes:
-        return await read_whole(self._ask, self, most)
+    async def whole(self, max_bytes: int) -> bytes:
+        return await read_whole(self._request, self, max_bytes)
 
     async def close(self) -> None:
         self._response.close()
@@ -200,9 +202,9 @@ _CONNECTED: Final[ContextVar[_Connected]] = ContextVar("connected")
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Hands out a kept connection only if its server has not closed it, and tells whether a connection is a kept one.
+    """Hands out a kept connection only if its server has not closed it, and knows whether a connection is a kept one.
 
-    (A trace would tell as well, for a tenth of the request's time.)
+    (A trace would show it as well, at the cost of a tenth of the request's time.)
     """
 
     def __init__(self, *, limit: int, keepalive_timeout: float, ssl: bool | ssl.SSLContext) -> None:
@@ -228,21 +230,23 @@ class _Connector(aiohttp.TCPConnector):
 # --- what goes wrong --------------------------------------------------------------------------------
 
 
-def _give_up(ask: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
+def _fail(
+    request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool
+) -> NoReturn:
     if isinstance(error, InputError):
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):
         raise InputError(
-            f"a request to {ask.whom} cannot be sent: its address or one of its headers is not one", path="request"
+            f"a request to {request.whom} cannot be sent: its address or one of its headers is not one", path="request"
         ) from None
     kind, reason = _reason(limits, proxy or "", error)
     if is_kept and reason == _NO_ANSWER:
         reason = CLOSED_KEPT
-    raise failed(ask, kind, reason) from None
+    raise failed(request, kind, reason) from None
 
 
 def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKind, str]:
-    """Why there is no answer, in words that quote nothing of the address."""
+    """Why there is no response, without any part of the address."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "timeout", not_connected(limits)
     if isinstance(error, TimeoutError):

@@ -1,7 +1,7 @@
 """A provider in this process: requests that call an ASGI app, without a socket between.
 
-The app runs as a task of its own. It can be one piece ahead of its reader and no more. When the answer is closed before
-its end, the app is told `http.disconnect`, further sends raise `OSError`, and if it goes on nevertheless, it is
+The app runs as a task of its own. It can be one piece ahead of its reader and no more. If the response is closed before
+its end, the app gets `http.disconnect`, further sends raise `OSError`, and if it continues nevertheless, it is
 cancelled after a while.
 
 Law: the interface of `transport.py`, with the same errors for the same things.
@@ -23,7 +23,7 @@ App = Callable[
 ]
 
 GRACE: Final = 1.0
-"""Seconds that an app has to end after it was told that nobody listens."""
+"""Seconds that an app has to end after it got `http.disconnect`."""
 
 
 class AsgiTransport:
@@ -35,17 +35,17 @@ class AsgiTransport:
         self._running: set[asyncio.Task[None]] = set()
         self.is_closed = False
 
-    async def send(self, ask: HttpRequest, limits: TimeLimits) -> AsgiResponse:
+    async def send(self, request: HttpRequest, limits: TimeLimits) -> AsgiResponse:
         if self.is_closed:
             raise InputError("this transport is closed", path="transport")
-        answer = AsgiResponse(ask, limits, self._grace)
+        answer = AsgiResponse(request, limits, self._grace)
         task = asyncio.ensure_future(answer.run(self._app))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         answer.task = task
         try:
             await answer.begin()
-            refuse_redirect(ask, answer.status, answer.headers)
+            refuse_redirect(request, answer.status, answer.headers)
         except BaseException:
             await answer.close()
             raise
@@ -65,10 +65,10 @@ class AsgiResponse:
 
     task: asyncio.Task[None]
 
-    def __init__(self, ask: HttpRequest, limits: TimeLimits, grace: float) -> None:
+    def __init__(self, request: HttpRequest, limits: TimeLimits, grace: float) -> None:
         self.status: Any = 0
         self.headers: Mapping[str, str] = {}
-        self._ask = ask
+        self._request = request
         self._limits = limits
         self._grace = grace
         self._piece = b""
@@ -87,8 +87,8 @@ class AsgiResponse:
 
     async def run(self, app: App) -> None:
         try:
-            await app(_scope(self._ask), self._receive, self._send)
-        except Exception as error:  # noqa: BLE001  whatever breaks in a provider, here the answer breaks off
+            await app(_scope(self._request), self._receive, self._send)
+        except Exception as error:  # noqa: BLE001  whatever breaks in a provider, here the response breaks off
             self._fault = f" ({type(error).__name__})"
         finally:
             self._is_over = True
@@ -97,7 +97,7 @@ class AsgiResponse:
     async def _receive(self) -> Message:
         if not self._is_sent:
             self._is_sent = True
-            return {"type": "http.request", "body": self._ask.body, "more_body": False}
+            return {"type": "http.request", "body": self._request.body, "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
@@ -116,7 +116,7 @@ class AsgiResponse:
             self._taken.clear()
             await self._taken.wait()
         if self._gone.is_set():
-            raise ConnectionResetError("nobody listens any more")
+            raise ConnectionResetError("the response was closed")
         self._piece = self._piece or piece
 
     # --- the reader's side --------------------------------------------------------------------------
@@ -129,9 +129,9 @@ class AsgiResponse:
                 while not self.status and not self._is_over:
                     await self._wait()
         except TimeoutError:
-            raise failed(self._ask, "timeout", f"sent nothing within {limit:g} s") from None
+            raise failed(self._request, "timeout", f"sent nothing within {limit:g} s") from None
         if not self.status:
-            raise failed(self._ask, "server", f"closed the connection without an answer{self._fault}")
+            raise failed(self._request, "server", f"closed the connection without an answer{self._fault}")
 
     async def _wait(self) -> None:
         self._came.clear()
@@ -146,7 +146,7 @@ class AsgiResponse:
             elif self._is_whole:
                 return
             elif self._is_over or self._gone.is_set():
-                raise failed(self._ask, "server", f"broke off in the middle of its answer{self._fault}")
+                raise failed(self._request, "server", f"broke off in the middle of its answer{self._fault}")
             else:
                 await self._wait_for_piece()
 
@@ -157,10 +157,10 @@ class AsgiResponse:
                 await self._wait()
         except TimeoutError:
             await self.close()
-            raise failed(self._ask, "timeout", f"was silent for {limit:g} s") from None
+            raise failed(self._request, "timeout", f"was silent for {limit:g} s") from None
 
-    async def whole(self, most: int) -> bytes:
-        return await read_whole(self._ask, self, most)
+    async def whole(self, max_bytes: int) -> bytes:
+        return await read_whole(self._request, self, max_bytes)
 
     async def close(self) -> None:
         self.end()
@@ -177,20 +177,20 @@ class AsgiResponse:
             self.task.add_done_callback(lambda _: timer.cancel())
 
 
-def _scope(ask: HttpRequest) -> dict[str, Any]:
-    parts = urlsplit(ask.url)
-    given = {"host": host_of(ask.url), "content-length": str(len(ask.body)), **ask.headers}
+def _scope(request: HttpRequest) -> dict[str, Any]:
+    parts = urlsplit(request.url)
+    headers = {"host": host_of(request.url), "content-length": str(len(request.body)), **request.headers}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
         "http_version": "1.1",
-        "method": ask.method,
+        "method": request.method,
         "scheme": parts.scheme,
         "path": unquote(parts.path),
         "raw_path": parts.path.encode("ascii", "ignore"),
         "query_string": parts.query.encode("ascii", "ignore"),
         "root_path": "",
-        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in given.items()],
+        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
         "client": ("127.0.0.1", 0),
         "server": (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)),
     }

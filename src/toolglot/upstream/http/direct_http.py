@@ -1,11 +1,11 @@
-"""HTTP/1.1 to providers, with nothing between here and them: a request costs a fifth of what a client library takes.
+"""HTTP/1.1 to providers without a proxy: a request costs a fifth of what a client library takes.
 
 It does what requests to providers need, and no more: one request at a time on a connection, connections that are kept,
 bodies of a known length, in chunks or up to the end, packed with gzip or deflate. httptools reads what comes. Whatever
-is unusual (`plain_place`, `head_of`) it leaves to `aiohttp_transport.py`.
+is unusual (`plain_target`, `head_of`) it leaves to `aiohttp_transport.py`.
 
 Law: that of `transport.py`. A connection is used again only if all of its last answer came, nothing beyond it, and it
-was not idle for longer than `keep_alive` or than its server said (`Keep-Alive: timeout=…`).
+was not idle for longer than `keep_alive` or than its server announced (`Keep-Alive: timeout=…`).
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from toolglot.upstream.http.transport import (
 )
 from toolglot.upstream.retry import REPEATABLE
 
-MOST_HEAD: Final = 64 * 1024
-MOST_AHEAD: Final = 64 * 1024
-"""Bytes of an answer that wait for who reads it; more stay in the provider's hands."""
+MAX_HEAD: Final = 64 * 1024
+MAX_BUFFERED: Final = 64 * 1024
+"""Bytes of a response that are buffered; reading is paused beyond that."""
 SWEEP_SECONDS: Final = 5.0
-"""How often connections that nobody has used for too long are closed."""
+"""How often idle connections are closed."""
 KEEP_ALIVE_MARGIN: Final = 1.0
-"""Seconds before a server's own limit, said (`Keep-Alive: timeout=…`) or seen, at which a connection is not used."""
+"""Seconds before a server's own limit, announced (`Keep-Alive: timeout=…`) or seen, at which a connection is not used."""
 SEEN_SECONDS: Final = 60.0
 """How long it is remembered after how long a server closed a connection that was idle."""
-MOST_SEEN: Final = 1_000
+MAX_SEEN: Final = 1_000
 """Servers of which that is remembered."""
-MOST_JOINED: Final = 64 * 1024
+MAX_JOINED: Final = 64 * 1024
 """Bytes of a request that are copied behind its head, to be sent with it."""
 _STEP: Final = 256 * 1024
 """A packed piece is unpacked in pieces of this size."""
@@ -80,8 +80,8 @@ class RequestTarget(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def plain_place(url: str) -> tuple[RequestTarget, str, str] | None:
-    """Where an address leads, the host as the header says it, and the rest; None: it is not a plain one."""
+def plain_target(url: str) -> tuple[RequestTarget, str, str] | None:
+    """The server of an address, the `host` header, and the path with the query; None: it is not a plain address."""
     if not (url.isascii() and url.isprintable()) or " " in url or "#" in url:
         return None
     try:
@@ -98,14 +98,14 @@ def plain_place(url: str) -> tuple[RequestTarget, str, str] | None:
     return RequestTarget(host, port or usual, is_secure), named if port in (None, usual) else parts.netloc, target
 
 
-def head_of(ask: HttpRequest, host: str, target: str) -> bytes | None:
+def head_of(request: HttpRequest, host: str, target: str) -> bytes | None:
     """The head of a request but for its length; None: it has something in it that a library should look at."""
-    headers = ask.headers
-    said = "".join([*headers, *headers.values()])
-    is_plain = said.isascii() and said.isprintable() and ask.method in _METHODS and _NOT_OURS.isdisjoint(headers)
+    headers = request.headers
+    text = "".join([*headers, *headers.values()])
+    is_plain = text.isascii() and text.isprintable() and request.method in _METHODS and _NOT_OURS.isdisjoint(headers)
     if not is_plain or not _NAMES.fullmatch(",".join([*headers, ""])):
         return None
-    lines = [f"{ask.method} {target} HTTP/1.1", f"host: {host}"]
+    lines = [f"{request.method} {target} HTTP/1.1", f"host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if "accept" not in headers:
         lines.append("accept: */*")
@@ -114,15 +114,15 @@ def head_of(ask: HttpRequest, host: str, target: str) -> bytes | None:
     return ("\r\n".join(lines) + "\r\n").encode()
 
 
-def with_length(ask: HttpRequest, head: bytes) -> bytes:
+def with_length(request: HttpRequest, head: bytes) -> bytes:
     """All of the head of a request."""
-    if ask.body or ask.method != "GET":
-        return b"%bcontent-length: %d\r\n\r\n" % (head, len(ask.body))
+    if request.body or request.method != "GET":
+        return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
     return head + b"\r\n"
 
 
 class LostError(Exception):
-    """There is no answer, and why."""
+    """Why there is no response."""
 
     def __init__(self, kind: FailureKind, reason: str, *, is_kept: bool = False) -> None:
         super().__init__(reason)
@@ -132,7 +132,7 @@ class LostError(Exception):
         """The connection had served a request before, and ended before anything came."""
 
 
-_LARGE_HEAD: Final = LARGE_HEAD.format(MOST_HEAD)
+_LARGE_HEAD: Final = LARGE_HEAD.format(MAX_HEAD)
 _NO_ANSWER: Final = "closed the connection without an answer"
 _BROKEN: Final = "broke off in the middle of its answer"
 
@@ -141,20 +141,20 @@ _BROKEN: Final = "broke off in the middle of its answer"
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """A connection, and who is answered on it.
+    """A connection, with one request at a time.
 
-    free ── ask ──▸ asked ── head ──▸ answering ── end ──▸ free, or closed if the server says so
+    free ── send ──▸ pending ── head ──▸ answering ── end ──▸ free, or closed if the server says so
                       └── anything wrong ───┴──▸ closed
     """
 
     __slots__ = (
         "_answer",
-        "_asked",
         "_came",
         "_due",
         "_headers",
         "_limits",
         "_parser",
+        "_pending",
         "_pool",
         "_timer",
         "free_since",
@@ -166,31 +166,31 @@ class UpstreamConnection(asyncio.Protocol):
         "transport",
     )  # fmt: skip
 
-    def __init__(self, pool: ConnectionPool, place: RequestTarget) -> None:
+    def __init__(self, pool: ConnectionPool, server: RequestTarget) -> None:
         self._pool = pool
         self.loop: asyncio.AbstractEventLoop = pool.loop
-        self._asked: asyncio.Future[DirectResponse] | None = None
-        self._answer: DirectResponse | None = None
+        self._pending: asyncio.Future[DirectResponse] | None = None
+        self._response: DirectResponse | None = None
         self._parser: Any = None
         self._headers: dict[str, str] = {}
         self._came = 0
         """Bytes that came since the last piece of a body: a head, sizes of chunks, a trailer."""
-        self.place: RequestTarget = place
+        self.server: RequestTarget = server
         self.is_used: bool = False
         """It has served a request before."""
         self.free_since: float = 0.0
-        """When its last answer ended; 0: it has had none, or is closed by this side."""
+        """When its last response ended; 0: it has had none, or is closed by this side."""
         self.free_until: float = 0.0
         """When it is too old to be used again, if it is free."""
         self.idle: float | None = None
-        """Seconds between its last answer and the request after it."""
+        """Seconds between its last response and the request after it."""
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def ask(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectResponse:
-        """The answer, as soon as it begins."""
-        asked: asyncio.Future[DirectResponse] = self.loop.create_future()
-        self._asked = asked
+    async def send(self, head: bytes, body: bytes, limits: TimeLimits) -> DirectResponse:
+        """The response, as soon as it begins."""
+        pending: asyncio.Future[DirectResponse] = self.loop.create_future()
+        self._pending = pending
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._came = {}, 0
@@ -205,46 +205,46 @@ class UpstreamConnection(asyncio.Protocol):
         if timer is None:
             self._timer = self.loop.call_at(due, self._look)
         try:
-            if len(body) > MOST_JOINED:
+            if len(body) > MAX_JOINED:
                 self.transport.writelines([head, body])
             else:
                 self._pool.outbox.send(self.transport, head + body)
-            return await asked
+            return await pending
         except BaseException:
-            self._give_up(asked)
+            self._give_up(pending)
             raise
 
     def _look(self) -> None:
         """One timer for many requests: it looks whether one waits too long, and sleeps for the rest."""
         self._timer = None
-        if self._asked is None:
+        if self._pending is None:
             return
         if self._due > self.loop.time():
             self._timer = self.loop.call_at(self._due, self._look)
         else:
             self._lose(LostError("timeout", f"sent nothing within {self._limits.first_byte:g} s"))
 
-    def _give_up(self, asked: asyncio.Future[DirectResponse]) -> None:
-        """Who asked does not wait any more. The whole answer may have come by then, and another be asked for."""
-        if self._asked is asked:
-            self._asked = None
+    def _give_up(self, pending: asyncio.Future[DirectResponse]) -> None:
+        """The caller was cancelled. By then the whole response may have come, and the next request may be pending."""
+        if self._pending is pending:
+            self._pending = None
             self.transport.abort()
-        elif asked.done() and not asked.cancelled() and asked.exception() is None:
-            self.let_go(asked.result())
+        elif pending.done() and not pending.cancelled() and pending.exception() is None:
+            self.let_go(pending.result())
 
     def _lose(self, why: LostError) -> None:
-        """Whoever waits is told; the connection is of no use any more."""
-        asked, answer, self._asked, self._answer = self._asked, self._answer, None, None
-        if asked is not None and not asked.done():
-            asked.set_exception(why)
-        elif answer is not None:
-            answer.break_off(why if why.kind == "timeout" else LostError("server", _BROKEN))
+        """The caller gets an error; the connection cannot be used any more."""
+        pending, response, self._pending, self._response = self._pending, self._response, None, None
+        if pending is not None and not pending.done():
+            pending.set_exception(why)
+        elif response is not None:
+            response.break_off(why if why.kind == "timeout" else LostError("server", _BROKEN))
         self.transport.abort()
 
-    def let_go(self, answer: DirectResponse) -> None:
-        """Nobody reads the answer any more."""
-        if self._answer is answer:
-            self._answer = None
+    def let_go(self, response: DirectResponse) -> None:
+        """The response is not read any further."""
+        if self._response is response:
+            self._response = None
             self.transport.abort()
 
     # --- of the event loop --------------------------------------------------------------------------
@@ -258,21 +258,21 @@ class UpstreamConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        answer = self._answer
-        if exc is None and answer is not None and answer.ends_with_connection:
-            self._answer = None
-            answer.end()
+        response = self._response
+        if exc is None and response is not None and response.ends_with_connection:
+            self._response = None
+            response.end()
         else:
             is_kept = self.is_used and not self._came
-            if is_kept or self._asked is None:
+            if is_kept or self._pending is None:
                 self._pool.see_closed(self)
             self._lose(LostError("server", CLOSED_KEPT if is_kept else _NO_ANSWER, is_kept=is_kept))
 
     def eof_received(self) -> None:
-        """The server has said everything; then so have we."""
+        """The server has sent everything, so we close too."""
 
     def data_received(self, data: bytes) -> None:
-        if self._asked is None and self._answer is None:
+        if self._pending is None and self._response is None:
             self.transport.abort()  # an answer to nothing
             return
         self._came += len(data)
@@ -281,17 +281,17 @@ class UpstreamConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._lose(LostError("server", NOT_HTTP))
             return
-        if self._came > MOST_HEAD and (self._asked is not None or self._answer is not None):
+        if self._came > MAX_HEAD and (self._pending is not None or self._response is not None):
             self._lose(LostError("server", _LARGE_HEAD))
 
     # --- of the parser ------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._asked is None and self._answer is None:
+        if self._pending is None and self._response is None:
             self.transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._answer is not None:
+        if self._response is not None:
             return  # a trailer is no header
         lower, text = name.decode("latin-1").lower(), value.decode("latin-1")
         known = self._headers.get(lower)
@@ -299,52 +299,64 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        asked = self._asked
+        pending = self._pending
         if status == SWITCHING:
             self._lose(LostError("server", SWITCHED))
             return
-        if status < 200 or asked is None or asked.done():
+        if status < 200 or pending is None or pending.done():
             return  # news of an answer to come, or nobody waits
-        if self._came > MOST_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MOST_HEAD:
+        if self._came > MAX_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MAX_HEAD:
             self._lose(LostError("server", _LARGE_HEAD))
             return
-        self._asked = None
-        self._answer = DirectResponse(self, status, self._headers, self._limits)
-        asked.set_result(self._answer)
+        self._pending = None
+        self._response = DirectResponse(self, status, self._headers, self._limits)
+        pending.set_result(self._response)
 
     def on_body(self, data: bytes) -> None:
         self._came = 0
-        if self._answer is not None:
-            self._answer.add(data)
+        if self._response is not None:
+            self._response.add(data)
 
     def on_message_complete(self) -> None:
-        answer = self._answer
-        if answer is None:
+        response = self._response
+        if response is None:
             self._headers = {}
             return
-        self._answer = None
+        self._response = None
         keeps = self._parser.should_keep_alive()
-        answer.end()
+        response.end()
         if keeps:
             self.is_used = True
-            self._pool.give_back(self, kept_seconds(self._limits, answer.headers))
+            self._pool.give_back(self, kept_seconds(self._limits, response.headers))
         else:
             self.transport.close()
 
 
 class DirectResponse:
-    """An answer as it comes."""
+    """A response as it arrives."""
 
     __slots__ = (
-        "_connection", "_is_over", "_is_paused", "_last", "_limits", "_loop", "_pieces", "_size", "_timer",
-        "_waiter", "_why", "ask", "headers", "status",
+        "_connection",
+        "_is_over",
+        "_is_paused",
+        "_last",
+        "_limits",
+        "_loop",
+        "_pieces",
+        "_size",
+        "_timer",
+        "_waiter",
+        "_why",
+        "headers",
+        "request",
+        "status",
     )  # fmt: skip
 
     def __init__(
         self, connection: UpstreamConnection, status: int, headers: dict[str, str], limits: TimeLimits
     ) -> None:
-        self.ask: HttpRequest
-        """What it answers."""
+        self.request: HttpRequest
+        """The request that it answers."""
         self.status: int = status
         self.headers: Mapping[str, str] = headers
         self._connection: UpstreamConnection | None = connection
@@ -372,7 +384,7 @@ class DirectResponse:
         self._pieces.append(data)
         self._size += len(data)
         self._last = self._loop.time()
-        if self._size > MOST_AHEAD and not self._is_paused and self._connection is not None:
+        if self._size > MAX_BUFFERED and not self._is_paused and self._connection is not None:
             self._is_paused = True
             self._connection.transport.pause_reading()
         self._wake()
@@ -415,7 +427,7 @@ class DirectResponse:
             unpacker.finish()
         except (zlib.error, ValueError):
             await self.close()
-            raise failed(self.ask, "server", _BROKEN) from None
+            raise failed(self.request, "server", _BROKEN) from None
 
     async def _raw(self) -> AsyncIterator[bytes]:
         pieces = self._pieces
@@ -430,7 +442,7 @@ class DirectResponse:
                 elif self._is_over:
                     return
                 elif self._why is not None:
-                    raise failed(self.ask, self._why.kind, self._why.reason)
+                    raise failed(self.request, self._why.kind, self._why.reason)
                 else:
                     await self._more()
         finally:
@@ -445,7 +457,7 @@ class DirectResponse:
         await waiter
 
     def _look(self) -> None:
-        """One timer for the whole answer: it looks how long ago something came, and sleeps for the rest."""
+        """One timer for the whole response: it checks how long ago something came, and sleeps for the rest."""
         due = self._last + self._limits.idle
         if due > self._loop.time() or self._waiter is None:
             due = due if self._waiter is not None else self._loop.time() + self._limits.idle
@@ -457,11 +469,11 @@ class DirectResponse:
         if connection is not None:
             connection.let_go(self)
 
-    async def whole(self, most: int) -> bytes:
-        if self._is_over and self._size <= most and "content-encoding" not in self.headers:
+    async def whole(self, max_bytes: int) -> bytes:
+        if self._is_over and self._size <= max_bytes and "content-encoding" not in self.headers:
             pieces, self._pieces = self._pieces, deque()  # as most short answers are by now
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return await read_whole(self.ask, self, most)
+        return await read_whole(self.request, self, max_bytes)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -484,7 +496,7 @@ class _Unpacker:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         if self._reader is None:
-            # Some servers leave out the envelope of deflate; its first byte tells.
+            # Some servers leave out the envelope of deflate; its first byte shows it.
             window = (15 if data[0] & 0x0F == 8 else -15) if self._is_deflate else 31
             self._reader = zlib.decompressobj(window)
         reader = self._reader
@@ -511,11 +523,11 @@ class ConnectionPool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.all: set[UpstreamConnection] = set()
         self._seen: dict[RequestTarget, tuple[float, float]] = {}
-        """Of servers that closed an idle connection: how long theirs are kept, and until when that is believed."""
+        """By server that closed an idle connection: how long connections to it are kept, and until when that holds."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """That of the first request. Asking Python for it each time would cost a system call."""
+        """That of the first request. Looking it up each time would cost a system call."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return self._loop
@@ -524,35 +536,37 @@ class ConnectionPool:
     def outbox(self) -> Outbox:
         return outbox_of(self.loop)
 
-    async def send(self, ask: HttpRequest, head: bytes, place: RequestTarget, limits: TimeLimits) -> DirectResponse:
-        """The answer to a request. Where a kept connection ends before the answer, only who may be asked twice is."""
+    async def send(
+        self, request: HttpRequest, head: bytes, server: RequestTarget, limits: TimeLimits
+    ) -> DirectResponse:
+        """The response to a request. If a kept connection ends without one, repeatable methods are sent again."""
         try:
-            connection = self._kept(place) or await self._opened(place, limits)
+            connection = self._kept(server) or await self._opened(server, limits)
             try:
-                answer = await connection.ask(head, ask.body, limits)
+                response = await connection.send(head, request.body, limits)
             except LostError as lost:
-                if not lost.is_kept or ask.method not in REPEATABLE:
+                if not lost.is_kept or request.method not in REPEATABLE:
                     raise
-                answer = await (await self._opened(place, limits)).ask(head, ask.body, limits)
+                response = await (await self._opened(server, limits)).send(head, request.body, limits)
         except LostError as lost:
-            raise failed(ask, lost.kind, lost.reason) from None
-        answer.ask = ask
-        if 300 <= answer.status < 400:
-            await answer.close()
-            refuse_redirect(ask, answer.status, answer.headers)
-        return answer
+            raise failed(request, lost.kind, lost.reason) from None
+        response.request = request
+        if 300 <= response.status < 400:
+            await response.close()
+            refuse_redirect(request, response.status, response.headers)
+        return response
 
     def give_back(self, connection: UpstreamConnection, seconds: float) -> None:
         """A connection that is free, and how long it may be used again."""
         now = self.loop.time()
-        seen = self._seen.get(connection.place)
+        seen = self._seen.get(connection.server)
         if seen is not None and seen[1] > now:
             seconds = min(seconds, seen[0])
         if self._is_closed or seconds <= 0 or connection.transport.is_closing():
             connection.transport.close()
             return
         connection.free_since, connection.free_until, connection.idle = now, now + seconds, None
-        self._free.setdefault(connection.place, []).append(connection)
+        self._free.setdefault(connection.server, []).append(connection)
         if self._sweeping is None:
             self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
@@ -563,9 +577,9 @@ class ConnectionPool:
             return
         now = self.loop.time()
         idle = now - connection.free_since if connection.idle is None else connection.idle
-        if len(self._seen) >= MOST_SEEN:
+        if len(self._seen) >= MAX_SEEN:
             self._seen.clear()
-        self._seen[connection.place] = (idle - KEEP_ALIVE_MARGIN, now + SEEN_SECONDS)
+        self._seen[connection.server] = (idle - KEEP_ALIVE_MARGIN, now + SEEN_SECONDS)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -576,9 +590,9 @@ class ConnectionPool:
         self._free.clear()
         await asyncio.sleep(0)
 
-    def _kept(self, place: RequestTarget) -> UpstreamConnection | None:
+    def _kept(self, server: RequestTarget) -> UpstreamConnection | None:
         """The connection that was used last, if the server has neither closed it nor is about to."""
-        free = self._free.get(place)
+        free = self._free.get(server)
         now = self.loop.time()
         while free:
             connection = free.pop()
@@ -591,37 +605,37 @@ class ConnectionPool:
         return None
 
     def _sweep(self) -> None:
-        """Close what nobody has used for long."""
+        """Close connections that were idle for too long."""
         now = self.loop.time()
-        for place, free in list(self._free.items()):
+        for server, free in list(self._free.items()):
             for connection in free:
                 if connection.free_until <= now:
                     connection.free_since = 0.0
                     connection.transport.close()
-            self._free[place] = [one for one in free if not one.transport.is_closing()]
-            if not self._free[place]:
-                del self._free[place]
+            self._free[server] = [one for one in free if not one.transport.is_closing()]
+            if not self._free[server]:
+                del self._free[server]
         self._sweeping = self.loop.call_later(SWEEP_SECONDS, self._sweep) if self._free else None
 
-    async def _opened(self, place: RequestTarget, limits: TimeLimits) -> UpstreamConnection:
+    async def _opened(self, server: RequestTarget, limits: TimeLimits) -> UpstreamConnection:
         try:
             async with asyncio.timeout(limits.connect):
-                return await self._connected(place)
+                return await self._connected(server)
         except TimeoutError:
             raise LostError("timeout", not_connected(limits)) from None
         except OSError as error:
             raise LostError("unreachable", f"cannot be reached: {why_not(error)}") from None
 
-    async def _connected(self, place: RequestTarget) -> UpstreamConnection:
+    async def _connected(self, server: RequestTarget) -> UpstreamConnection:
         loop = self.loop
-        found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
         sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=0.25, interleave=1, loop=loop)
         try:
             _, connection = await loop.create_connection(
-                lambda: UpstreamConnection(self, place),
+                lambda: UpstreamConnection(self, server),
                 sock=sock,
-                ssl=self._context() if place.is_secure else None,
-                server_hostname=place.host if place.is_secure else None,
+                ssl=self._context() if server.is_secure else None,
+                server_hostname=server.host if server.is_secure else None,
             )
         except BaseException:
             sock.close()
@@ -636,14 +650,14 @@ class ConnectionPool:
 
 
 def kept_seconds(limits: TimeLimits, headers: Mapping[str, str]) -> float:
-    """How long a connection may be used again: as configured, and shorter than its server says it waits."""
-    said = headers.get("keep-alive")
-    found = _SERVER_LIMIT.search(said[:200]) if said else None
+    """How long a connection may be used again: as configured, and shorter than its server announces."""
+    limit = headers.get("keep-alive")
+    found = _SERVER_LIMIT.search(limit[:200]) if limit else None
     return limits.keep_alive if found is None else min(limits.keep_alive, int(found[1]) - KEEP_ALIVE_MARGIN)
 
 
 def why_not(error: OSError) -> str:
-    """Why there is no connection and what to check, in words that quote nothing of the address."""
+    """Why there is no connection and what to check, without any part of the address."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message or "it cannot be verified"
         return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"

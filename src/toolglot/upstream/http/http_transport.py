@@ -1,7 +1,7 @@
 """Requests to providers over HTTP: pooled connections, verified TLS, proxies, time limits.
 
 Where nothing stands between here and the provider, `direct_http.py` carries them; what goes through a proxy, or is
-unusual in any other way, aiohttp does, which is imported only then: it takes longer to load than all the rest.
+unusual in any other way, aiohttp does, which is imported only then: it takes long to load.
 
 Law: that of `transport.py`, whoever carries a request.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 if find_spec("aiohttp") is None:
     raise ImportError("aiohttp")
 try:
-    from toolglot.upstream.http.direct_http import ConnectionPool, RequestTarget, head_of, plain_place, with_length
+    from toolglot.upstream.http.direct_http import ConnectionPool, RequestTarget, head_of, plain_target, with_length
 
     IS_DIRECT = True
 except ImportError:  # httptools is not there: aiohttp does everything
@@ -38,7 +38,7 @@ class TransportChoice(NamedTuple):
     by: HttpTransport
     url: str
     method: str
-    place: RequestTarget
+    server: RequestTarget
     head: bytes
 
 
@@ -60,36 +60,36 @@ class HttpTransport:
         self._library: AiohttpTransport | None = None
         self._is_closed = False
 
-    def send(self, ask: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
-        """The answer, as soon as it begins."""
+    def send(self, request: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
+        """The response, as soon as it begins."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
         if self._pool is not None:
-            way = self._way(ask)
-            if way is not None:
-                return self._pool.send(ask, with_length(ask, way.head), way.place, limits)
-        return self._with_library().send(ask, limits)
+            choice = self._choose(request)
+            if choice is not None:
+                return self._pool.send(request, with_length(request, choice.head), choice.server, limits)
+        return self._with_library().send(request, limits)
 
-    def _way(self, ask: HttpRequest) -> TransportChoice | None:
-        """Where a request goes directly; None: that is not for this file."""
-        headers = ask.headers
+    def _choose(self, request: HttpRequest) -> TransportChoice | None:
+        """How a request is sent directly; None: aiohttp sends it."""
+        headers = request.headers
         known = headers.made if type(headers) is FixedHeaders else None
-        if known is not None and known.by is self and known.url == ask.url and known.method == ask.method:
+        if known is not None and known.by is self and known.url == request.url and known.method == request.method:
             return cast("TransportChoice", known)
-        found = plain_place(ask.url)
+        found = plain_target(request.url)
         if found is None:
             return None
-        place, host, target = found
-        scheme = "https" if place.is_secure else "http"
-        if self._proxies.between(scheme, place.host, urlsplit(ask.url).port) is not None:
+        server, host, target = found
+        scheme = "https" if server.is_secure else "http"
+        if self._proxies.between(scheme, server.host, urlsplit(request.url).port) is not None:
             return None
-        head = head_of(ask, host, target)
+        head = head_of(request, host, target)
         if head is None:
             return None
-        way = TransportChoice(self, ask.url, ask.method, place, head)
+        choice = TransportChoice(self, request.url, request.method, server, head)
         if type(headers) is FixedHeaders:
-            headers.made = way
-        return way
+            headers.made = choice
+        return choice
 
     async def close(self) -> None:
         self._is_closed = True

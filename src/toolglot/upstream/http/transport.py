@@ -1,14 +1,14 @@
-"""How a request gets to a provider and its answer back: the interface.
+"""The interface of a transport: it sends a request to a provider and returns its response.
 
-    answer = await transport.send(Ask(url=…, headers=…, body=…), TimeLimits())
+    response = await transport.send(HttpRequest(url=…, headers=…, body=…), TimeLimits())
     try:
-        async for piece in answer.pieces(): …
+        async for piece in response.pieces(): …
     finally:
-        await answer.close()
+        await response.close()
 
-Law: no redirect is followed, no cookie is kept, nothing is read ahead that was not asked for. Whatever goes wrong is a
-`ProviderError` that names the host and the reason, and never a key, a path or a query. An answer that is closed before
-its end ends the connection at once, so that the provider stops working; one that was read to its end gives it back.
+Law: no redirect is followed, no cookie is kept, nothing is read before it is needed. Whatever goes wrong is a
+`ProviderError` that names the host and the reason, and never a key, a path or a query. A response that is closed before
+its end closes the connection at once, so that the provider stops working; one that was read to its end releases it.
 A request that may have reached the server is not sent again, unless its method may be repeated (`upstream/retry.py`).
 
 `http_transport.py` has the one over HTTP, `asgi_transport.py` one for an app in this process; a test can write its own.
@@ -33,18 +33,18 @@ UNKNOWN_HOST: Final = "its host is not known; check its url and the network's DN
 REFUSED: Final = "the connection was refused; check that it is running, and its url"
 CHECK_NETWORK: Final = "check its url and the network"
 CHECK_PROXY: Final = "check the proxy's address and that it is running"
-"""Why there is no connection, and what to check. The same words for every transport."""
+"""Why there is no connection, and what to check, for every transport."""
 
 
 NOT_HTTP: Final = "sent what is not HTTP"
 LARGE_HEAD: Final = "sent headers that are longer than is read (a fixed limit of {} bytes)"
-"""What a failure says of an answer that cannot be read. The same words for every transport."""
+"""Why a response cannot be read, for every transport."""
 
 CLOSED_KEPT: Final = (
     "closed a kept connection while the request was on its way, and may or may not have taken it: it was not sent again"
     " (retries allows it, keep_alive_seconds makes it rarer)"
 )
-"""What a failure says of a kept connection that ended without an answer. The same words for every transport."""
+"""Why a request on a kept connection got no response, for every transport."""
 
 TRAILING_SECONDS: Final = 1.0
 MAX_TRAILING: Final = 64 * 1024
@@ -52,29 +52,29 @@ MAX_TRAILING: Final = 64 * 1024
 
 
 class FixedHeaders(dict[str, str]):
-    """Headers that many requests have. Nobody changes them, so that what was made of them can be used again."""
+    """Headers that many requests share and nothing changes, so that a transport can cache what it makes of them."""
 
     __slots__ = ("made",)
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         super().__init__(headers)
         self.made: Any = None
-        """What a transport remembers of them."""
+        """What a transport has cached for them."""
 
 
 class HttpRequest(Struct, frozen=True, kw_only=True):
-    """A request as it goes out. Header names are in small letters."""
+    """A request as it is sent. Header names are lowercase."""
 
     url: str
     headers: dict[str, str] = {}
     body: bytes = b""
     method: str = "POST"
     name: str = ""
-    """Who is asked, for messages."""
+    """The name of the upstream, for messages."""
 
     @property
-    def whom(self) -> str:
-        """Who is asked, for messages: a name and a host, never more of the address."""
+    def recipient(self) -> str:
+        """The upstream, for messages: a name and a host, never more of the address."""
         host = host_of(self.url)
         return f"{self.name} ({host})" if self.name else host
 
@@ -86,16 +86,16 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class TimeLimits(Struct, frozen=True):
-    """Seconds that a provider is given."""
+    """Timeouts, in seconds."""
 
     connect: float = 10.0
-    """Until there is a connection, TLS and proxy with it."""
+    """For a connection, including TLS and proxy."""
     first_byte: float = 600.0
-    """From there until the answer begins."""
+    """From there until the response begins."""
     idle: float = 300.0
-    """Between two pieces of the answer."""
+    """Between two pieces of the response."""
     keep_alive: float = 4.0
-    """Without a request, after which a connection is not used again. Shorter than servers wait: many close after 5."""
+    """How long an idle connection is used again. Shorter than servers wait: many close after 5."""
 
     def __post_init__(self) -> None:
         for name in ("connect", "first_byte", "idle", "keep_alive"):
@@ -107,34 +107,34 @@ DEFAULT_LIMITS: Final = TimeLimits()
 
 
 class HttpResponse(Protocol):
-    """What came back. Read with `pieces` or `whole`, once; closed in every case."""
+    """A response. Read it once, with `pieces` or `whole`, and close it in every case."""
 
     status: int
     headers: Mapping[str, str]
-    """By names in small letters; a repeated one has its values joined by commas."""
+    """By lowercase name; the values of a repeated header are joined by commas."""
 
     def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes: decompressed, none of it held back."""
         ...
 
-    async def whole(self, most: int) -> bytes:
-        """The body; an error, and the end of the connection, if it is longer than `most` bytes."""
+    async def whole(self, max_bytes: int) -> bytes:
+        """The body. If it is longer than `max_bytes`, that is an error and the connection is closed."""
         ...
 
     async def close(self) -> None:
-        """The end of it; the connection with it, if there was more to come."""
+        """Release the connection; close it if the response has not ended."""
         ...
 
 
 class Transport(Protocol):
-    """A way to providers, used for many requests."""
+    """Sends requests to providers."""
 
-    def send(self, ask: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
-        """The answer, as soon as it begins. An `async def` as a rule."""
+    def send(self, request: HttpRequest, limits: TimeLimits) -> Coroutine[Any, Any, HttpResponse]:
+        """The response, as soon as it begins. Usually an `async def`."""
         ...
 
     async def close(self) -> None:
-        """The end of all connections."""
+        """Close all connections."""
         ...
 
 
@@ -143,29 +143,29 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def failed(ask: HttpRequest, kind: FailureKind, reason: str) -> ProviderError:
-    """An error that says who failed and why."""
-    return ProviderError(Failure(kind, f"{ask.whom} {reason}"))
+def failed(request: HttpRequest, kind: FailureKind, reason: str) -> ProviderError:
+    """An error with the upstream and the reason."""
+    return ProviderError(Failure(kind, f"{request.recipient} {reason}"))
 
 
 def not_connected(limits: TimeLimits) -> str:
-    """What a failure says where no connection came about in time."""
+    """The reason if there is no connection in time."""
     return f"could not be connected to within {limits.connect:g} s; {CHECK_NETWORK}"
 
 
 def tls_failed(error: ssl.SSLError) -> str:
-    """What a failure says of a connection that cannot be encrypted."""
+    """The reason if TLS fails."""
     return f"TLS failed: {error.reason or 'no handshake'}; check that its url begins with the right http:// or https://"
 
 
 SWITCHING: Final = 101
-SWITCHED: Final = "answered with status 101, a change to another protocol that was not asked for: check its url"
+SWITCHED: Final = "answered with status 101, a change to another protocol that was not requested: check its url"
 
 
-def refuse_redirect(ask: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
+def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
     """A 3xx is an error: a key goes to the host it was given for, and to no other. So is a change of protocol."""
     if status == SWITCHING:
-        raise failed(ask, "server", SWITCHED)
+        raise failed(request, "server", SWITCHED)
     if 300 <= status < 400:
         try:
             host = host_of(headers.get("location", ""))
@@ -173,19 +173,19 @@ def refuse_redirect(ask: HttpRequest, status: int, headers: Mapping[str, str]) -
             host = ""
         where = f" to {host[:100]}" if host else ""
         reason = f"answered with a redirect{where} (status {status}), and redirects are not followed: check its url"
-        raise failed(ask, "server", reason)
+        raise failed(request, "server", reason)
 
 
-async def read_whole(ask: HttpRequest, answer: HttpResponse, most: int) -> bytes:
-    """The body of an answer, for `HttpResponse.whole`."""
+async def read_whole(request: HttpRequest, response: HttpResponse, max_bytes: int) -> bytes:
+    """The body of a response, for `HttpResponse.whole`."""
     size = 0
     pieces: list[bytes] = []
-    async for piece in answer.pieces():
+    async for piece in response.pieces():
         size += len(piece)
-        if size > most:
-            await answer.close()
-            reason = f"sent an answer of more than {most} bytes"
-            raise ProviderError(Failure("server", f"{ask.whom} {reason}", code=ANSWER_LIMIT))
+        if size > max_bytes:
+            await response.close()
+            reason = f"sent an answer of more than {max_bytes} bytes"
+            raise ProviderError(Failure("server", f"{request.recipient} {reason}", code=ANSWER_LIMIT))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
