@@ -15,9 +15,9 @@ from toolglot.upstream import (
     PROVIDERS,
     auth_headers,
     aws_credentials,
-    checked_url,
+    check_url,
     count_path,
-    joined,
+    join_url,
     key_of,
     models_path,
     path_for,
@@ -137,7 +137,7 @@ def test_what_is_filled_in_cannot_lead_to_another_host(region: str) -> None:
 )
 def test_what_is_no_base_address_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InputError) as refused:
-        checked_url(url)
+        check_url(url)
     assert "secret" not in str(refused.value)
 
 
@@ -150,7 +150,7 @@ def test_what_is_no_base_address_is_refused_without_its_password(url: str) -> No
     ],
 )
 def test_a_base_address_is_taken_without_its_last_slash(url: str, checked: str) -> None:
-    assert checked_url(url) == checked
+    assert check_url(url) == checked
 
 
 def test_keys_come_from_the_first_variable_that_has_one() -> None:
@@ -213,8 +213,8 @@ def test_the_names_of_models_that_gemini_lists_are_taken_too() -> None:
 def test_a_model_name_stays_in_its_place_of_the_path(model: str, name: str, stream: bool) -> None:
     model = model.encode("utf-8", "replace").decode()
     path = path_for(profiles.get(name), model, stream)
-    url = joined("https://host/base", path)
-    plain = joined("https://host/base", path_for(profiles.get(name), "m", stream))
+    url = join_url("https://host/base", path)
+    plain = join_url("https://host/base", path_for(profiles.get(name), "m", stream))
     assert url.isascii()
     assert url.count("/") == plain.count("/")
     assert url.count("?") == plain.count("?")
@@ -248,7 +248,7 @@ def test_counting_paths_meet_the_base_addresses() -> None:
     ):
         path = count_path(profiles.get(target), "m")
         assert path is not None
-        assert joined(PROVIDERS[name].url, path) == address
+        assert join_url(PROVIDERS[name].url, path) == address
 
 
 @pytest.mark.parametrize("name", profiles.names())
@@ -258,7 +258,7 @@ def test_models_are_listed_under_the_base_address_but_for_two(name: str) -> None
     if path is not None:
         provider = PROVIDERS.get(name.removesuffix("_responses"))
         base = (provider.url if provider is not None else "") or "https://host/v1"
-        assert joined(base, path).count("/v1/") <= 1
+        assert join_url(base, path).count("/v1/") <= 1
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_models_are_listed_under_the_base_address_but_for_two(name: str) -> None
     ],
 )
 def test_a_path_is_joined_to_a_base_address(base: str, path: str, address: str) -> None:
-    assert joined(base, path, model="a/b") == address
+    assert join_url(base, path, model="a/b") == address
 
 
 # --- headers ----------------------------------------------------------------------------------------

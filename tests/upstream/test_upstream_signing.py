@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from toolglot import InputError
-from toolglot.upstream import AwsCredentials, joined
+from toolglot.upstream import AwsCredentials, join_url
 from toolglot.upstream.addresses import _named
 from toolglot.upstream.aws_signing import region_of, signing_headers
 
@@ -57,7 +57,7 @@ def test_a_port_and_a_query_are_signed_too() -> None:
 @given(st.text(max_size=40), st.binary(max_size=50), printable.filter(lambda text: text.strip() == text))
 def test_whatever_the_model_and_the_body_botocore_agrees(model: str, body: bytes, kind: str) -> None:
     name = _named(model.encode("utf-8", "replace").decode() or "m")
-    check(joined(ROOT, f"/model/{name}/converse"), {"content-type": kind or "text/plain"}, body)
+    check(join_url(ROOT, f"/model/{name}/converse"), {"content-type": kind or "text/plain"}, body)
 
 
 def test_only_what_no_proxy_changes_is_signed() -> None:

@@ -27,7 +27,7 @@ from toolglot.discovery.secrecy import Secrets, secret_values, shown_url
 from toolglot.errors import InputError, ToolglotError
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream import Auth, HttpResponse, TimeLimits, Transport, Upstream
-from toolglot.upstream.addresses import joined, path_for, protocol_headers
+from toolglot.upstream.addresses import join_url, path_for, protocol_headers
 from toolglot.upstream.retry import backoff
 
 MOST_BYTES: Final = 1024 * 1024
@@ -241,7 +241,7 @@ class EndpointClient:
                 probe=self.probe,
                 about=about,
                 method=method,
-                url=self.secrets.in_text(shown_url(joined(route.base, path, model=route.model))),
+                url=self.secrets.in_text(shown_url(join_url(route.base, path, model=route.model))),
                 request=request,
                 status=heard.status,
                 headers={key: value for key, value in heard.headers.items() if _is_telling(key)},

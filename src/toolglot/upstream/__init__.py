@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from toolglot.errors import InputError, how_to_install
 from toolglot.protocols.base import Auth
-from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for
+from toolglot.upstream.addresses import auth_headers, count_path, join_url, models_path, path_for
 from toolglot.upstream.aws_signing import AwsCredentials
 from toolglot.upstream.http.asgi_transport import AsgiTransport
 from toolglot.upstream.http.transport import HttpRequest, HttpResponse, TimeLimits, Transport
-from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, checked_url, key_of, url_of
+from toolglot.upstream.providers import PROVIDERS, Provider, aws_credentials, check_url, key_of, url_of
 from toolglot.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ __all__ = [
     "Upstream",
     "auth_headers",
     "aws_credentials",
-    "checked_url",
+    "check_url",
     "count_path",
-    "joined",
+    "join_url",
     "key_of",
     "models_path",
     "path_for",

@@ -1,9 +1,9 @@
-"""What follows a provider's base address, and the headers that a protocol and its key need.
+"""The path after a provider's base address, and the headers of a protocol and its key.
 
     path = path_for(profile, "gemini-3", stream=True)     # /v1beta/models/gemini-3:streamGenerateContent?alt=sse
-    address = joined("https://host/v1", path)
+    address = join_url("https://host/v1", path)
 
-Law: pure functions of a profile; a model's name, which a client chose, never leaves its place in the path.
+Law: pure functions of a profile; a model's name, which a client chose, never leaves its segment of the path.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from toolglot.profiles import Profile
 from toolglot.protocols.base import Auth, get
 
 _VERSIONS: Final = {"mistral": "/v1"}
-"""What stands before the path of the protocol, where the SDK is given a base address without it."""
+"""The prefix of the protocol's path, for providers whose SDK takes a base address without it."""
 _IN_BASE: Final = {"vertex": "/v1beta"}
-"""What the path of the protocol begins with and the base address has already."""
+"""The beginning of the protocol's path that the base address already has."""
 _ROOTED: Final = frozenset({"vllm"})
-"""Whose tokenizer is beside the version of the base address, not under it."""
+"""Profiles whose tokenizer is beside the version of the base address, not under it."""
 
 _VERSION: Final = re.compile(r"v\d{1,3}(?:(?:alpha|beta)\d{0,2})?")
 
 
 def path_for(profile: Profile, model: str, stream: bool) -> str:
-    """The path of a request for an answer."""
+    """The path of a request to a model."""
     protocol = get(profile.protocol)
     path = protocol.stream_path if stream and protocol.stream_path else protocol.path
     if "{model}" in path:
@@ -44,7 +44,7 @@ def count_path(profile: Profile, model: str) -> str | None:
         return _with_model(profile, get(profile.protocol).path.partition(":")[0] + path, model)
     if profile.name in _ROOTED:
         return f"/..{path}"
-    return path.replace("{modelId}", _named(model))
+    return path.replace("{modelId}", _segment(model))
 
 
 def models_path(profile: Profile) -> str | None:
@@ -58,27 +58,27 @@ def models_path(profile: Profile) -> str | None:
 def _with_model(profile: Profile, path: str, model: str) -> str:
     """A path with the model. `models/…` and `tunedModels/…` are names too; a list of models may have the first."""
     folders = get(profile.protocol).model_folders
-    name = _named(model)
+    name = _segment(model)
     if folders:
         folder, _, rest = model.rpartition("/")
-        name = f"{folder}/{_named(rest)}" if folder in folders else f"{folders[0]}/{name}"
+        name = f"{folder}/{_segment(rest)}" if folder in folders else f"{folders[0]}/{name}"
     return path.replace("{model}", name).removeprefix(_IN_BASE.get(profile.name, ""))
 
 
-def _named(model: str) -> str:
-    """A model as one segment of a path; a dot alone would mean another place."""
+def _segment(model: str) -> str:
+    """A model as one segment of a path; `.` or `..` alone would mean another path."""
     quoted = quote(model, safe="")
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
 
 @lru_cache(maxsize=1024)
-def joined(base: str, path: str, *, model: str = "") -> str:
+def join_url(base: str, path: str, *, model: str = "") -> str:
     """An address under a base address, whose query stays; `{model}` in the base is the model.
 
-    A version that ends the base and begins the path is said once: people write both `https://host` and
+    A version that ends the base and begins the path is written once: people write both `https://host` and
     `https://host/v1`. `/../` at the beginning of the path leaves the version of the base.
     """
-    parts = urlsplit(base.replace("{model}", _named(model)))
+    parts = urlsplit(base.replace("{model}", _segment(model)))
     own, _, query = path.partition("?")
     before = parts.path.rstrip("/")
     last = before.rpartition("/")[2]
@@ -91,7 +91,7 @@ def joined(base: str, path: str, *, model: str = "") -> str:
 
 
 def auth_headers(auth: Auth, key: str) -> dict[str, str]:
-    """The header with a key. No key, no header; a provider that needs none gets one that is given as a bearer token.
+    """The header with a key. No key, no header; a provider that needs none gets a key that is set as a bearer token.
 
     For `aws` it is a Bedrock API key; without one the request is signed (see `aws_signing`).
     """
@@ -103,9 +103,9 @@ def auth_headers(auth: Auth, key: str) -> dict[str, str]:
 
 
 def protocol_headers(profile: Profile, stream: bool) -> dict[str, str]:
-    """The headers that a protocol wants beside the key.
+    """The headers of a protocol, besides the key.
 
-    A stream is asked for without compression: a compressor between the provider and here may hold events back.
+    Streams are requested without compression: a compressor on the way may hold events back.
     """
     protocol = get(profile.protocol)
     headers = {"content-type": "application/json", **protocol.headers}

@@ -62,7 +62,7 @@ def signing_headers(
     now: float,
     service: str = "bedrock",
 ) -> dict[str, str]:
-    """The headers that make a request a signed one, to be added to `headers`, whose names are in small letters."""
+    """The headers that make a request a signed one, to be added to `headers`, whose names are lowercase."""
     parts = urlsplit(url)
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     added = {"x-amz-date": stamp}

@@ -1,7 +1,7 @@
-"""What a model's tokens cost: `prices.toml`, and before it what the caller says.
+"""What a model's tokens cost: `prices.toml`, and before it the caller's own.
 
     prices = Prices({"box/*": Price(Decimal(0), Decimal(0))})
-    prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: nobody knows
+    prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: not known
 
 A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end: first among the
 caller's patterns, in their order, then among those of the list.
@@ -54,7 +54,7 @@ class Rates(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WholeRates(NamedTuple):
-    """The same as whole numbers, for who counts every answer: each so many of a part of a dollar."""
+    """The same as whole numbers, for counting every reply: multiples of a fraction of a dollar."""
 
     input: int
     output: int
@@ -108,14 +108,14 @@ def read_list(data: bytes) -> dict[str, Price]:
     """The prices of a file such as prices.toml, in its order."""
     found: dict[str, Price] = {}
     for group in tomllib.loads(data.decode(), parse_float=Decimal).values():
-        told = {key: value for key, value in group.items() if key != "models"}
-        found |= {name: msgspec.convert({**table, **told}, Price) for name, table in group["models"].items()}
+        shared = {key: value for key, value in group.items() if key != "models"}
+        found |= {name: msgspec.convert({**table, **shared}, Price) for name, table in group["models"].items()}
     return found
 
 
 @lru_cache(maxsize=1)
 def listed_prices() -> Mapping[str, Price]:
-    """The prices of prices.toml; it is read when they are asked for first."""
+    """The prices of prices.toml; it is read when they are first needed."""
     return read_list(_FILE.read_bytes())
 
 
@@ -132,7 +132,7 @@ class Prices:
         return self._found(model, upstream)
 
     def cost(self, model: str, usage: Usage, upstream: str = "") -> Decimal | None:
-        """What an answer cost; None: the price is not known, or the provider said of no tokens."""
+        """The cost of a reply; None: the price is not known, or the provider reported no tokens."""
         price = self._found(model, upstream)
         if price is None or (usage.input_tokens is None and usage.output_tokens is None):
             return None
@@ -165,7 +165,7 @@ class Prices:
 
 
 def cost(model: str, usage: Usage) -> Decimal | None:
-    """What an answer cost by the list alone."""
+    """The cost of a reply by the list alone."""
     return LISTED.cost(model, usage)
 
 

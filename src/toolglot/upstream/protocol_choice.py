@@ -1,4 +1,4 @@
-"""Which of a provider's protocols a conversation is sent in, and what that protocol has to be asked for.
+"""Which of a provider's protocols a conversation is sent in, and what such a request needs.
 
 Some providers serve several profiles under one address, and some of their models take tools in one of them only.
 """
@@ -25,7 +25,7 @@ def profile_for(
 
 
 def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> str:
-    """The same by its name; `own` is the profile of the upstream's own target for the model."""
+    """The name of that profile; `own` is the profile of the upstream's target for the model."""
     instead = own.tools.protocol
     if instead not in upstream.also:
         return upstream.target
@@ -33,8 +33,8 @@ def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> 
     return instead if has_tools else upstream.target
 
 
-def asking_encrypted(conversation: Conversation, profile: Profile) -> Conversation:
-    """Ask for reasoning in a form that can be sent back, where the provider is not to store it and the model thinks."""
+def request_encrypted_reasoning(conversation: Conversation, profile: Profile) -> Conversation:
+    """Request reasoning in a form that can be sent back, if the provider does not store it and the model thinks."""
     if profile.protocol != RESPONSES:
         return conversation
     if profile.reasoning.default == "off" and conversation.options.reasoning is None:

@@ -4,7 +4,7 @@
     url = url_of(provider, environ=os.environ)
     key = key_of(provider, os.environ)
 
-Law: nothing here asks the network or looks at the environment by itself: the caller hands it in.
+Law: nothing here uses the network or reads the environment by itself: the caller passes it in.
 An address that is not known is an `InputError` that says which setting or variables it needs.
 """
 
@@ -25,7 +25,7 @@ from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials
 
 _FILE: Final = Path(__file__).with_name("providers.toml")
-_PLACE: Final = re.compile(r"\{([a-z]+)\}")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
 _PART: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,126}[A-Za-z0-9])?")
 """A region, a project: nothing that could lead to another host."""
 _WIDE: Final = re.compile(r"(?<=://)(global|us|eu)-aiplatform\.googleapis\.com(?=/)")
@@ -34,8 +34,8 @@ _WIDE_HOSTS: Final = {
     "us": "aiplatform.us.rep.googleapis.com",
     "eu": "aiplatform.eu.rep.googleapis.com",
 }
-"""Google's locations that are no single region have hosts of another form."""
-LONGEST_URL: Final = 2_048
+"""Google's locations that are not a single region have hosts of another form."""
+MAX_URL: Final = 2_048
 
 
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,32 +74,32 @@ PROVIDERS: Final[Mapping[str, Provider]] = read_providers(_FILE.read_bytes())
 
 
 def url_of(provider: Provider, *, url: str = "", environ: Mapping[str, str] | None = None) -> str:
-    """The base address: the one that is given, the provider's own, or its form filled in from the environment."""
-    found = url.strip() or provider.url or _filled(provider, environ or {})
-    return checked_url(found, path=f"{provider.name}.url")
+    """The base address: the argument, the provider's own, or its form filled in from the environment."""
+    found = url.strip() or provider.url or _fill_form(provider, environ or {})
+    return check_url(found, path=f"{provider.name}.url")
 
 
-def _filled(provider: Provider, environ: Mapping[str, str]) -> str:
+def _fill_form(provider: Provider, environ: Mapping[str, str]) -> str:
     values: dict[str, str] = {}
-    for place, names in provider.url_env.items():
+    for part, names in provider.url_env.items():
         value = _first(names, environ)
         if not value:
             raise InputError(
-                f"{provider.title} has no address of its own: the {place} is not known",
+                f"{provider.title} has no address of its own: the {part} is not known",
                 path=f"{provider.name}.url",
                 hint=f"set the url, of the form {provider.url_form}, or the variable {' or '.join(names)}",
             )
-        if not provider.url_form.startswith(f"{{{place}}}") and _PART.fullmatch(value) is None:
-            raise InputError(f"{quote(value)} is not a {place}", path=names[0], hint=f"for {provider.url_form}")
-        values[place] = value.rstrip("/")
-    filled = _PLACE.sub(lambda found: values[found[1]], provider.url_form)
+        if not provider.url_form.startswith(f"{{{part}}}") and _PART.fullmatch(value) is None:
+            raise InputError(f"{quote(value)} is not a {part}", path=names[0], hint=f"for {provider.url_form}")
+        values[part] = value.rstrip("/")
+    filled = _PLACEHOLDER.sub(lambda found: values[found[1]], provider.url_form)
     return _WIDE.sub(lambda found: _WIDE_HOSTS[found[1]], filled, count=1)
 
 
-def checked_url(url: str, *, path: str = "url") -> str:
+def check_url(url: str, *, path: str = "url") -> str:
     """A base address without its last slash; what cannot be one is an error. It may hold `{model}`."""
     hint = "such as https://api.example.com/v1"
-    if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or " " in url:
         raise InputError("expected an address of printable characters without spaces", path=path, hint=hint)
     try:
         parts = urlsplit(url)
@@ -109,7 +109,7 @@ def checked_url(url: str, *, path: str = "url") -> str:
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[A-Za-z0-9._:-]+", host):
         raise InputError("expected an address with http:// or https:// and a host", path=path, hint=hint)
     if parts.username is not None or parts.password is not None:
-        raise InputError("an address holds no name and no password", path=path, hint="keys are given by key_env")
+        raise InputError("an address holds no name and no password", path=path, hint="set the key with key_env")
     if parts.fragment:
         raise InputError("an address has no part after #", path=path, hint=hint)
     return url if parts.query else url.rstrip("/")

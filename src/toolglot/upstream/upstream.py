@@ -22,7 +22,7 @@ from toolglot.masking import SECRET_HEADERS, KnownSecrets
 from toolglot.profiles import Profile
 from toolglot.protocols.base import Auth
 from toolglot.translate.requests import ConvertedRequest
-from toolglot.upstream.addresses import auth_headers, count_path, joined, models_path, path_for, protocol_headers
+from toolglot.upstream.addresses import auth_headers, count_path, join_url, models_path, path_for, protocol_headers
 from toolglot.upstream.aws_signing import AwsCredentials, region_of, signing_headers
 from toolglot.upstream.http.transport import (
     DEFAULT_LIMITS,
@@ -91,7 +91,7 @@ class Upstream:
 
     def _destination(self, profile: Profile, model: str, stream: bool) -> tuple[str, FixedHeaders]:
         """The address and the headers of a request without extra headers."""
-        address = joined(self.url, path_for(profile, model, stream), model=model)
+        address = join_url(self.url, path_for(profile, model, stream), model=model)
         return address, FixedHeaders(self._all_headers(protocol_headers(profile, stream)))
 
     def _remember(self, key: tuple[str, ...], made: T) -> T:
@@ -134,7 +134,7 @@ class Upstream:
         model: str = "",
     ) -> HttpResponse:
         """Send anything to a path under the address. The names of `headers` are lowercase."""
-        address = joined(self.url, path, model=model)
+        address = join_url(self.url, path, model=model)
         sent = self._all_headers(headers)
         if self.auth == "aws" and not self.key:
             sent |= self._signature(method, address, sent, body)

@@ -26,7 +26,7 @@ from toolglot.translate.requests import request_for
 from toolglot.upstream import HttpRequest, HttpResponse, TimeLimits, Upstream
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.http.transport import MAX_TRAILING
-from toolglot.upstream.protocol_choice import asking_encrypted
+from toolglot.upstream.protocol_choice import request_encrypted_reasoning
 from toolglot.upstream.retry import wait_before
 
 LOST = ProviderError(Failure("server", "the connection was lost"))
@@ -226,9 +226,9 @@ def test_how_long_is_waited_before_another_try(failure: Failure, tried: int, wai
 
 def test_reasoning_is_asked_for_in_a_form_that_can_be_sent_back_where_the_model_reasons() -> None:
     plain = Conversation()
-    assert asking_encrypted(plain, get("openai", "gpt-5.5")) is plain
-    assert asking_encrypted(plain, get("openai_responses", "gpt-4.1")) is plain
-    asking = asking_encrypted(plain, get("openai_responses", "gpt-5"))
+    assert request_encrypted_reasoning(plain, get("openai", "gpt-5.5")) is plain
+    assert request_encrypted_reasoning(plain, get("openai_responses", "gpt-4.1")) is plain
+    asking = request_encrypted_reasoning(plain, get("openai_responses", "gpt-5"))
     assert asking.extra == {"openai_responses": {"store": False, "include": ["reasoning.encrypted_content"]}}
 
 

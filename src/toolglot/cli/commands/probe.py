@@ -33,7 +33,7 @@ from toolglot.discovery.reporting import report, worded
 from toolglot.discovery.running import Discovery, chosen
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides, Profile
-from toolglot.upstream import checked_url
+from toolglot.upstream import check_url
 from toolglot.upstream.prices import Price, Prices
 
 INTERRUPTED: Final = 130
@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _dry_run(arguments, terminal)
     for path in filter(None, (arguments.output, arguments.report)):
         refuse_existing(path, force=arguments.force)
-    url = checked_url(arguments.url, path="URL")
+    url = check_url(arguments.url, path="URL")
     key_env = arguments.key_env or _usual_variable(url, os.environ)
     key = _key(key_env, os.environ, demanded=bool(arguments.key_env))
     result, was_interrupted = _discover(arguments, url, key, terminal)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from toolglot.errors import InputError
-from toolglot.upstream.providers import checked_url
+from toolglot.upstream.providers import check_url
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _ORIGIN: Final = re.compile(
@@ -71,7 +71,7 @@ def wrong_origin(origin: str) -> ValueMistake | None:
 def wrong_url(url: str, *, insecure: bool) -> ValueMistake | None:
     """What is wrong with the base address of an upstream."""
     try:
-        checked_url(url)
+        check_url(url)
     except InputError as error:
         return ValueMistake(error.message, error.hint)
     if "?" in url or "#" in url:
@@ -89,7 +89,7 @@ def wrong_proxy(url: str) -> ValueMistake | None:
     """What is wrong with the address of a proxy, which may hold a name and a password."""
     scheme, _, rest = url.partition("://")
     try:
-        checked_url(f"{scheme}://{rest.rpartition('@')[2]}")
+        check_url(f"{scheme}://{rest.rpartition('@')[2]}")
     except InputError:
         return ValueMistake("this is no address of an http proxy", 'write it like "http://proxy.example:3128"')
     return None

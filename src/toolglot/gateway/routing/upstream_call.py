@@ -33,7 +33,7 @@ from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.breaker import Breaker
 from toolglot.upstream.failover import may_fail_over
 from toolglot.upstream.failures import failure_of
-from toolglot.upstream.protocol_choice import RESPONSES, asking_encrypted, target_for
+from toolglot.upstream.protocol_choice import RESPONSES, request_encrypted_reasoning, target_for
 from toolglot.upstream.retry import Retries
 from toolglot.upstream.routing.request_settings import apply_settings
 from toolglot.upstream.settings import RouteSettings
@@ -143,7 +143,7 @@ class UpstreamCall:
         entries: list[Entry],
     ) -> ConvertedRequest:
         if self.source.protocol != profile.protocol == RESPONSES:
-            conversation = asking_encrypted(conversation, profile)
+            conversation = request_encrypted_reasoning(conversation, profile)
         out = received.for_target(
             profile.name,
             model=destination.model,

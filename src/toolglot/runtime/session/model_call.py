@@ -32,7 +32,7 @@ from toolglot.translate.requests import ConvertedRequest, request_for
 from toolglot.translate.streams import StreamReader
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.http.transport import trailing_pieces
-from toolglot.upstream.protocol_choice import asking_encrypted, profile_for
+from toolglot.upstream.protocol_choice import profile_for, request_encrypted_reasoning
 
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer."""
@@ -76,7 +76,7 @@ def prepare(
     upstream = choice.upstream
     profile = profile_for(upstream, choice.model, conversation, overrides=overrides)
     home = upstream.issuer(choice.model, profile.name)
-    asked = asking_encrypted(_bare(conversation, refused), profile)
+    asked = request_encrypted_reasoning(_bare(conversation, refused), profile)
     asked = asking_usage(replace(asked, options=replace(asked.options, stream=True)), profile)
     out = request_for(
         asked, target=profile.name, model=choice.model, policy=policy, overrides=overrides, destination=home

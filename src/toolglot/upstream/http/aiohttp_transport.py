@@ -230,9 +230,7 @@ class _Connector(aiohttp.TCPConnector):
 # --- what goes wrong --------------------------------------------------------------------------------
 
 
-def _fail(
-    request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool
-) -> NoReturn:
+def _fail(request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
     if isinstance(error, InputError):
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):

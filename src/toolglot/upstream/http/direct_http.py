@@ -52,7 +52,7 @@ MAX_BUFFERED: Final = 64 * 1024
 SWEEP_SECONDS: Final = 5.0
 """How often idle connections are closed."""
 KEEP_ALIVE_MARGIN: Final = 1.0
-"""Seconds before a server's own limit, announced (`Keep-Alive: timeout=…`) or seen, at which a connection is not used."""
+"""Seconds before a server's own limit, announced (`Keep-Alive: timeout=…`) or seen, at which it is not used."""
 SEEN_SECONDS: Final = 60.0
 """How long it is remembered after how long a server closed a connection that was idle."""
 MAX_SEEN: Final = 1_000

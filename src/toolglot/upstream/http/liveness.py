@@ -1,4 +1,4 @@
-"""Whether a kept connection can be used again, asked of the system and not of the event loop.
+"""Whether a kept connection can be used again, checked with a system call and not with the event loop.
 
 A server that closes an idle connection says so with an end of input, which lies in the socket until the event loop
 comes to read it. Whoever is about to send a request looks there first: a request that was sent on a closed connection
@@ -18,7 +18,7 @@ _HAS_POLL: Final = hasattr(select, "poll")
 
 
 def is_quiet(transport: asyncio.BaseTransport) -> bool:
-    """Whether a connection is open and its server has said nothing: neither its end nor anything else."""
+    """Whether a connection is open and its server has sent nothing, not even the end."""
     if transport.is_closing():
         return False
     descriptor = _descriptor(transport)

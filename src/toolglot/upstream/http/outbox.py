@@ -30,7 +30,7 @@ class Outbox:
         self._waiting.append((transport, data))
 
     def flush(self) -> None:
-        """Send what waits. What is for somebody who has gone by now is nobody's."""
+        """Send what waits, except to transports that have closed meanwhile."""
         waiting = self._waiting
         if waiting:
             self._waiting = []

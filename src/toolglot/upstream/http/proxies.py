@@ -1,6 +1,6 @@
-"""Which proxy stands between here and a host: one that was named, or what the environment says.
+"""Which proxy a request to a host uses: one that was configured, or the environment's.
 
-    HTTPS_PROXY, HTTP_PROXY, ALL_PROXY      by the scheme of the address; small letters too, and those first
+    HTTPS_PROXY, HTTP_PROXY, ALL_PROXY      by the scheme of the address; lowercase too, and those first
     NO_PROXY                                hosts, domains with all that is under them, addresses, networks, or *
 
 Law: this machine is never reached through a proxy of the environment: a model server on loopback is not the proxy's to
