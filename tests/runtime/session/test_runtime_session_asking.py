@@ -17,7 +17,7 @@ from toolglot.profiles import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.runtime.session.events import Said
 from toolglot.runtime.session.limits import SessionLimits
-from toolglot.runtime.session.model_call import MOST_ANSWER
+from toolglot.runtime.session.model_call import MAX_REPLY_BYTES
 from toolglot.runtime.session.models import UpstreamModels
 from toolglot.runtime.session.run import UsageTotal
 from toolglot.runtime.session.session import Session
@@ -119,7 +119,7 @@ def test_what_follows_the_end_of_an_answer_does_not_matter(after: list[bytes | E
 
 def test_an_answer_without_an_end_is_bounded() -> None:
     piece = b": " + b"x" * 1_000_000 + b"\n\n"
-    endless = Told(piece for _ in range(MOST_ANSWER // len(piece) + 10))
+    endless = Told(piece for _ in range(MAX_REPLY_BYTES // len(piece) + 10))
     answer, _ = asked(Provider(endless))
     assert answer.stop == "failed"
     assert "is longer than" in answer.failure.message

@@ -46,7 +46,7 @@ from toolglot.runtime.session.compacting import (
 )
 from toolglot.runtime.session.events import Answer, Asking, Compressed, Stop, Switched, Told, TurnKept
 from toolglot.runtime.session.limits import SessionLimits
-from toolglot.runtime.session.model_call import LEFT, Prepared, ask, attempt, drop, prepare
+from toolglot.runtime.session.model_call import LEFT, Prepared, call_for_turn, call_model, drop, prepare
 from toolglot.runtime.session.models import ModelChoice, Models
 from toolglot.runtime.session.run import SessionRun
 from toolglot.runtime.session.spending import took
@@ -186,7 +186,7 @@ class Loop:
             return None
         found: ModelReply | Failure | None = None
         with flight.leavable():
-            found = await self._ask(flight)
+            found = await self._call(flight)
         if isinstance(found, ModelReply):
             self._open = None
             return found
@@ -374,32 +374,32 @@ class Loop:
         """The last turn that a model gave."""
         return next((turn for turn in reversed(self.history.turns) if turn.role == "assistant"), None)
 
-    # --- asking -------------------------------------------------------------------------------------
+    # --- calling a model ----------------------------------------------------------------------------
 
     def switch(self, name: str) -> str:
-        """Choose who is asked from the next turn on; the name in full."""
+        """Choose the model from the next turn on; its full name."""
         choice = self.models.find(name)
         self.model = self.chosen = choice.name
         self.history.switch(choice.upstream.target, overrides=self.overrides)
         return choice.name
 
     def candidates(self) -> tuple[str, ...]:
-        """Who is asked, one after the other, until one answers."""
+        """The models that are called, one after the other, until one answers."""
         return tuple(dict.fromkeys((self.model, self.chosen, *self.fallback)))
 
-    async def _ask(self, flight: SessionRun) -> ModelReply | Failure:
-        """The answer of the first that gives one."""
+    async def _call(self, flight: SessionRun) -> ModelReply | Failure:
+        """The reply of the first model that gives one."""
         if self._logged_model != self.model:
             await self._written(self.log.record_model(self.model))
             self._logged_model = self.model
-        failure = Failure("server", "nobody was asked")
+        failure = Failure("server", "no model was called")
         before, chosen = "", self.chosen
         for name in self.candidates():
             if before:
-                self._tell_fallback(flight, before, name, failure)
-            found = await self._ask_model(flight, name)
+                self._report_fallback(flight, before, name, failure)
+            found = await self._call_with_retries(flight, name)
             if isinstance(found, ModelReply):
-                if before and self.chosen is chosen:  # unless somebody has chosen anew meanwhile
+                if before and self.chosen is chosen:  # unless another model was chosen meanwhile
                     self.model = name
                 return found
             failure, before = found, name
@@ -407,13 +407,13 @@ class Loop:
                 break
         return failure
 
-    def _tell_fallback(self, flight: SessionRun, before: str, after: str, failure: Failure) -> None:
+    def _report_fallback(self, flight: SessionRun, before: str, after: str, failure: Failure) -> None:
         entry = failover_entry(before, after, failure.kind, after.partition("/")[0])
         flight.tell(Switched(before, after, entry.reason))
         self._tell(flight, [entry])
 
-    async def _ask_model(self, flight: SessionRun, name: str) -> ModelReply | Failure:
-        """The answer of one model, with the patience that there is."""
+    async def _call_with_retries(self, flight: SessionRun, name: str) -> ModelReply | Failure:
+        """The reply of one model, called again as often as the limits allow."""
         choice = self.models.find(name)
         self._refuse_unpriced(choice)
         await self._shrink_if_full(flight, choice)
@@ -430,7 +430,7 @@ class Loop:
                 return found
             failure = found
             await self.land()
-            if not await self._is_helped(flight, prepared, failure, tries):
+            if not await self._may_retry(flight, prepared, failure, tries):
                 return failure
 
     def _prepared(self, choice: ModelChoice) -> Prepared:
@@ -444,7 +444,7 @@ class Loop:
 
     @property
     def conversation(self) -> Conversation:
-        """What is sent, before it is rendered."""
+        """The conversation before it is rendered."""
         held = self.history.conversation
         return replace(held, tools=(*held.tools, *self.tools.specs), options=self.options)
 
@@ -454,9 +454,9 @@ class Loop:
         self.history.begin_turn(target, overrides=self.overrides)
         self._tell(flight, prepared.out.report.entries)
         flight.tell(Asking(choice.name, target, tries.count))
-        trial = Attempt(self.history, issuer=prepared.home)
+        trial = Attempt(self.history, issuer=prepared.destination)
         self._open = OpenAttempt(trial, prepared)
-        found = await attempt(
+        found = await call_for_turn(
             prepared, trial, policy=self.policy, overrides=self.overrides, tell=flight.tell, heard=flight.heard
         )
         self._tell(flight, found.entries)
@@ -464,8 +464,8 @@ class Loop:
         reply, cost = self._counted(flight, choice, found.reply, self.conversation, is_answer=is_answer)
         return found.failure if found.failure is not None else ModelReply(trial, prepared, reply, cost)
 
-    async def _is_helped(self, flight: SessionRun, prepared: Prepared, failure: Failure, tries: ModelAttempts) -> bool:
-        """Whether to call the same model again, after what can be done was done."""
+    async def _may_retry(self, flight: SessionRun, prepared: Prepared, failure: Failure, tries: ModelAttempts) -> bool:
+        """Whether to call the same model again. The conversation is shortened or stripped if that helps."""
         tries.retries.add(failure, prepared.out.data)
         if failure.kind == "context_overflow" and not tries.has_shrunk:
             tries.has_shrunk = True
@@ -588,7 +588,7 @@ class Loop:
         prepared = prepare(asked, choice, policy=self.policy, overrides=self.overrides)
         retries = Retries(self.limits.retries, self.limits.retry_seconds)
         while True:
-            found = await ask(
+            found = await call_model(
                 prepared, policy=self.policy, overrides=self.overrides, take=lambda _: None, heard=flight.heard
             )
             self._counted(flight, choice, found.reply, asked, is_answer=found.failure is None)

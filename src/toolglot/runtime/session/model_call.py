@@ -1,11 +1,11 @@
-"""Asking a model for one turn: what is sent, how often, to whom, and what of a refusal can be helped.
+"""One call of a model for one turn: the request, the response, and its events.
 
-    request ──▶ answer ──▶ events ──▶ Attempt        whole: it can be committed
-       ▲          │ failed: nothing of it is history; what it had shown is taken back
-       └── again: later, without what was refused, or by the next of the fallback
+    request ──▶ response ──▶ events ──▶ Attempt      complete: it can be committed
+       ▲           │ failed: nothing of it enters the history; what it had shown is taken back
+       └── again: later, without what was refused, or with the next model of the fallback (`loop.py`)
 
-Laws: what was refused for what it says is never sent again as it was. Every try starts from what was committed.
-Opaque things go home only: to the endpoint, account and model that made them.
+Laws: every attempt starts from what was committed. Opaque items are sent only to their issuer: the endpoint, account
+and model that made them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from toolglot.upstream.failures import failure_of
 from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import profile_for, request_encrypted_reasoning
 
-MOST_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of an answer."""
+MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 LEFT: Final = "it was left"
-"""Why an attempt is dropped whose run was stopped."""
+"""Why the attempt of a stopped run is dropped."""
 STOPPED_WITH_ERROR: Final = Failure("bad_output", "the model broke off: what it wrote could not be used")
 _NOTHING: Final = Reply(Turn("assistant"))
 
@@ -46,22 +45,22 @@ Heard = Callable[[], Awaitable[None]]
 
 
 class Prepared(NamedTuple):
-    """A request that is ready to go, and who gets it."""
+    """A request that is ready to be sent, and its model."""
 
     choice: ModelChoice
     profile: Profile
-    home: Issuer
+    destination: Issuer
     out: ConvertedRequest
 
 
 class AttemptResult(NamedTuple):
-    """What came of asking once."""
+    """The result of one call."""
 
     reply: Reply
     failure: Failure | None
-    """Why the answer is not there or not whole; None: it is whole."""
+    """Why there is no complete reply; None: it is complete."""
     entries: tuple[Entry, ...] = ()
-    """What was mended or guessed in the answer."""
+    """What was repaired or guessed in the reply."""
 
 
 def prepare(
@@ -72,54 +71,54 @@ def prepare(
     overrides: Overrides | None = None,
     refused: frozenset[str] = frozenset(),
 ) -> Prepared:
-    """The request that asks a model to go on. `refused` are the keys of turns whose opaque things it does not know."""
+    """The request for the next turn. `refused` are the keys of turns whose opaque items the model refused."""
     upstream = choice.upstream
     profile = profile_for(upstream, choice.model, conversation, overrides=overrides)
-    home = upstream.issuer(choice.model, profile.name)
-    asked = request_encrypted_reasoning(_bare(conversation, refused), profile)
-    asked = asking_usage(replace(asked, options=replace(asked.options, stream=True)), profile)
+    destination = upstream.issuer(choice.model, profile.name)
+    sent = request_encrypted_reasoning(_without_issuers(conversation, refused), profile)
+    sent = asking_usage(replace(sent, options=replace(sent.options, stream=True)), profile)
     out = request_for(
-        asked, target=profile.name, model=choice.model, policy=policy, overrides=overrides, destination=home
+        sent, target=profile.name, model=choice.model, policy=policy, overrides=overrides, destination=destination
     )
-    return Prepared(choice, profile, home, out)
+    return Prepared(choice, profile, destination, out)
 
 
-def _bare(conversation: Conversation, refused: frozenset[str]) -> Conversation:
-    """The conversation with turns that nobody made: nothing opaque in them is sent."""
+def _without_issuers(conversation: Conversation, refused: frozenset[str]) -> Conversation:
+    """The conversation with turns of an unknown issuer: their opaque items are not sent."""
     if not refused:
         return conversation
     turns = [replace(turn, issuer=None) if turn.key in refused else turn for turn in conversation.turns]
     return replace(conversation, turns=tuple(turns))
 
 
-async def ask(
+async def call_model(
     prepared: Prepared, *, policy: Policy, overrides: Overrides | None, take: Take, heard: Heard | None = None
 ) -> AttemptResult:
-    """Ask once. `take` gets the events of the answer as they come; `heard` is awaited where a listener is behind."""
+    """Call a model once. `take` gets the events of the reply as they arrive; `heard` waits for a slow listener."""
     out = prepared.out
     try:
-        answer = await prepared.choice.upstream.call(out)
-        if answer.status >= 300:
-            return AttemptResult(_NOTHING, _told(await failure_of(answer, out), prepared))
+        response = await prepared.choice.upstream.call(out)
+        if response.status >= 300:
+            return AttemptResult(_NOTHING, _without_secrets(await failure_of(response, out), prepared))
     except ProviderError as error:
-        return AttemptResult(_NOTHING, _told(error.failure, prepared))
+        return AttemptResult(_NOTHING, _without_secrets(error.failure, prepared))
     reader = StreamReader(source=out.target.name, request=out, policy=policy, overrides=overrides)
     try:
-        await _read(answer.pieces(), reader, take, heard)
+        await _read(response.pieces(), reader, take, heard)
     except ProviderError as error:
         take(reader.fail(error))
     finally:
         reader.close()
         with CancelScope(shield=True):
-            await answer.close()
+            await response.close()
     failure = reader.failure
     if failure is None and reader.reply.stop == "error":
         failure = STOPPED_WITH_ERROR
-    return AttemptResult(reader.reply, failure and _told(failure, prepared), reader.report.entries)
+    return AttemptResult(reader.reply, failure and _without_secrets(failure, prepared), reader.report.entries)
 
 
-def _told(failure: Failure, prepared: Prepared) -> Failure:
-    """Why there is no answer, without the keys that a provider may repeat."""
+def _without_secrets(failure: Failure, prepared: Prepared) -> Failure:
+    """The failure without keys that a provider may repeat."""
     mask = prepared.choice.upstream.mask_secrets
     return replace(
         failure, message=mask(failure.message), code=mask(failure.code), param=mask(failure.param), extra=None
@@ -127,7 +126,7 @@ def _told(failure: Failure, prepared: Prepared) -> Failure:
 
 
 async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, heard: Heard | None) -> None:
-    """Read an answer to its end."""
+    """Read a response to its end."""
     size = 0
     async for piece in pieces:
         size += len(piece)
@@ -136,8 +135,8 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
             take(events)
         if reader.is_over:
             break
-        if size > MOST_ANSWER:
-            take(reader.fail(Failure("server", f"the answer is longer than {MOST_ANSWER} bytes")))
+        if size > MAX_REPLY_BYTES:
+            take(reader.fail(Failure("server", f"the reply is longer than {MAX_REPLY_BYTES} bytes")))
             return
         if heard is not None:
             await heard()
@@ -149,7 +148,7 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
 
 
 def shown_events(events: list[StreamEvent], tell: Callable[[Event], None]) -> None:
-    """Tell a listener what it can show of a model's answer while it comes."""
+    """Report what a listener can show of a reply while it arrives."""
     for event in events:
         kind = type(event)
         if kind is TextDelta:
@@ -160,7 +159,7 @@ def shown_events(events: list[StreamEvent], tell: Callable[[Event], None]) -> No
             tell(CallSeen(event.block))
 
 
-async def attempt(
+async def call_for_turn(
     prepared: Prepared,
     trial: Attempt,
     *,
@@ -169,15 +168,15 @@ async def attempt(
     tell: Callable[[Event], None],
     heard: Heard,
 ) -> AttemptResult:
-    """Ask once for a turn. What failed is discarded, and taken back from who listens. Where this is cancelled the
-    attempt stays open: whoever stopped it decides what is kept."""
+    """Call a model once for a turn. What failed is discarded, and taken back from the listener. If this is cancelled,
+    the attempt stays open: the caller decides what is kept."""
 
     def take(events: list[StreamEvent]) -> None:
         trial.add(events)
         shown_events(events, tell)
 
     try:
-        found = await ask(prepared, policy=policy, overrides=overrides, take=take, heard=heard)
+        found = await call_model(prepared, policy=policy, overrides=overrides, take=take, heard=heard)
     except anyio.get_cancelled_exc_class():
         raise
     except BaseException:
@@ -189,7 +188,7 @@ async def attempt(
 
 
 def drop(trial: Attempt, reason: str, model: str, tell: Callable[[Event], None]) -> None:
-    """Give a try up, and take back what it has shown."""
+    """Discard an attempt, and take back what it has shown."""
     if trial.shown:
         tell(Dropped(trial.shown, reason, model))
     trial.discard(reason)
