@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from toolglot import InputError
 from toolglot.upstream import AwsCredentials, join_url
-from toolglot.upstream.addresses import _named
+from toolglot.upstream.addresses import _segment
 from toolglot.upstream.aws_signing import region_of, signing_headers
 
 ROOT = "https://bedrock-runtime.eu-west-1.amazonaws.com"
@@ -44,7 +44,7 @@ def check(url: str, headers: dict[str, str], body: bytes, who: AwsCredentials = 
 @pytest.mark.parametrize("token", ["", "FwoGZXIvYXdzE//+="])
 def test_a_request_is_signed_as_botocore_signs_it(model: str, token: str) -> None:
     headers = {"content-type": "application/json"}
-    check(f"{ROOT}/model/{_named(model)}/converse", headers, b'{"a": 1}', replace(WHO, session_token=token))
+    check(f"{ROOT}/model/{_segment(model)}/converse", headers, b'{"a": 1}', replace(WHO, session_token=token))
 
 
 def test_a_port_and_a_query_are_signed_too() -> None:
@@ -56,7 +56,7 @@ def test_a_port_and_a_query_are_signed_too() -> None:
 @settings(max_examples=50)
 @given(st.text(max_size=40), st.binary(max_size=50), printable.filter(lambda text: text.strip() == text))
 def test_whatever_the_model_and_the_body_botocore_agrees(model: str, body: bytes, kind: str) -> None:
-    name = _named(model.encode("utf-8", "replace").decode() or "m")
+    name = _segment(model.encode("utf-8", "replace").decode() or "m")
     check(join_url(ROOT, f"/model/{name}/converse"), {"content-type": kind or "text/plain"}, body)
 
 

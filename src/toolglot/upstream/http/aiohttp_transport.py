@@ -112,9 +112,7 @@ class AiohttpTransport:
             proxy=proxy,
         )
 
-    def _response_of(
-        self, request: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse
-    ) -> AiohttpResponse:
+    def _wrap(self, request: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse) -> AiohttpResponse:
         headers = _lowered(response.headers)
         try:
             refuse_redirect(request, response.status, headers)
@@ -235,7 +233,8 @@ def _fail(request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Ex
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):
         raise InputError(
-            f"a request to {request.whom} cannot be sent: its address or one of its headers is not one", path="request"
+            f"a request to {request.recipient} cannot be sent: its address or one of its headers is not one",
+            path="request",
         ) from None
     kind, reason = _reason(limits, proxy or "", error)
     if is_kept and reason == _NO_ANSWER:

@@ -148,7 +148,6 @@ class UpstreamConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answer",
         "_came",
         "_due",
         "_headers",
@@ -156,13 +155,14 @@ class UpstreamConnection(asyncio.Protocol):
         "_parser",
         "_pending",
         "_pool",
+        "_response",
         "_timer",
         "free_since",
         "free_until",
         "idle",
         "is_used",
         "loop",
-        "place",
+        "server",
         "transport",
     )  # fmt: skip
 
