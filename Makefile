@@ -67,7 +67,7 @@ demo: $(SERVING)
 	@$(BIN)/toolglot demo $(ARGS)
 
 serve: $(SERVING)
-	@$(BIN)/toolglot serve $(ARGS)
+	@exec $(BIN)/toolglot serve $(ARGS)
 
 check: $(READY)
 	@echo "==> ruff format"   && $(BIN)/ruff format --check --quiet .

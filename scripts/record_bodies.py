@@ -1,4 +1,4 @@
-"""Record what the real SDKs send: `python scripts/record_bodies.py [SDK…]`.
+"""Record the request bodies of real SDKs: `python scripts/record_bodies.py [SDK…]`.
 
 Each SDK talks to a provider on loopback, in every scenario of its module in tests/sdk. The request bodies are
 written to tests/recordings, beside the replies, which are written by hand; tests/translate/test_recorded_bodies.py
@@ -7,6 +7,7 @@ reads both.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -33,5 +34,11 @@ def main(names: list[str], folder: Path = FOLDER) -> None:
     index_path.write_text(json.dumps(index, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
+def _names() -> list[str]:
+    parser = argparse.ArgumentParser(description="Record the request bodies of real SDKs.")
+    parser.add_argument("names", nargs="*", metavar="SDK", help=f"default: {', '.join(MODULES)}")
+    return list(parser.parse_args().names)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(_names())

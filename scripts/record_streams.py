@@ -1,13 +1,14 @@
-"""Record what a real engine streams: `python scripts/record_streams.py`.
+"""Record the streams of a real engine: `python scripts/record_streams.py`.
 
-llama.cpp's own server (tests/llama) is asked the same in its three protocols, once for a whole answer and once for
-a stream. A case is three files of tests/recordings/streams/llama_cpp: the request (to which the stream adds only
-`"stream": true`), the answer and the stream, both byte for byte as they came. `index.json` says what made them.
-The words and calls are the same in every recording; ids, times and counts of cached tokens are the engine's.
+llama.cpp's own server (tests/llama) gets the same requests in its three protocols, once for a complete reply and once
+for a stream. A case is three files in tests/recordings/streams/llama_cpp: the request (the stream only adds
+`"stream": true`), the reply and the stream, both byte for byte. `index.json` has the versions of the engine.
+Text and calls are the same in every recording; ids, times and counts of cached tokens are the engine's.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import re
@@ -238,5 +239,12 @@ def main(folder: Path = FOLDER) -> None:
     print(f"{len(made)} files, {sum(map(len, made.values()))} bytes")
 
 
+def _folder() -> Path:
+    parser = argparse.ArgumentParser(description="Record the streams of llama.cpp's server, in all its protocols.")
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where to write (default: %(default)s)")
+    folder: Path = parser.parse_args().folder
+    return folder
+
+
 if __name__ == "__main__":
-    main()
+    main(_folder())

@@ -198,7 +198,8 @@ def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_told_and_
         response = Response(body, provider_id=provider)
         MiddlewareChain([ToolingMiddleware()]).process_response(response)
         assert len(response.tool_calls) == 11
-        assert [f"{provider} is known for at most" in warning for warning in response.warnings] == [True] * is_told
+        known = f"{provider} is known to return at most"
+        assert [known in warning for warning in response.warnings] == [True] * is_told
 
 
 def test_R_003_12_T2_what_validation_made_of_a_call_is_what_comes_out() -> None:

@@ -4,32 +4,32 @@
     ├── InputError            the caller's mistake: what was wrong, where, what to do
     │   ├── UnknownNameError  a provider, target, protocol or dialect that is not known, with the closest names
     │   ├── LimitError        larger, deeper or longer than is allowed
-    │   ├── VersionError      a conversation or a store of a version this release cannot read
+    │   ├── VersionError      a conversation or a store of a version that this release cannot read
     │   ├── JSONError         text that is not JSON
     │   │   └── TruncatedJSONError          … because it ends too early
     │   ├── ArgumentsError    tool arguments that cannot be read
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
-    │   ├── ProfileError      a profile file or override that does not make sense
-    │   ├── ConfigError       a configuration of the gateway that does not make sense (in gateway/config/file.py)
+    │   ├── ProfileError      an invalid profile or override
+    │   ├── ConfigError       an invalid configuration of the gateway (in gateway/config/file.py)
     │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing/router.py)
-    │   ├── SessionMissingError   a session that is not there (in runtime/log/entries.py)
+    │   ├── SessionMissingError   a session that does not exist (in runtime/log/entries.py)
     │   ├── SessionDamagedError   a session whose log cannot be read (in runtime/log/entries.py)
     │   └── RefusedError      a request that no change could make the target accept
     │       ├── ServerToolError          … because only another provider can run one of its tools
-    │       ├── EmptyConversationError   … because it says nothing
-    │       ├── ToolProtocolError        … because the model takes tools over another protocol only
-    │       └── StoredHistoryError       … because only another provider has what it continues
+    │       ├── EmptyConversationError   … because it has no turns
+    │       ├── ToolProtocolError        … because the model accepts tools only in another protocol
+    │       └── StoredHistoryError       … because it continues a response that another provider stored
     ├── RenderError           a render that would have broken one of its own laws
-    ├── ProviderError         what a provider answered instead of a reply (in protocols/errors/failures.py)
-    ├── StoreError            a store that cannot do it now (in store/interface.py)
-    │   └── StoreConflictError    … because a row is there that must not be
-    ├── SessionTakenError     a session that another process has (in runtime/log/entries.py)
-    ├── McpServerError        a server of tools that fails (in runtime/mcp/limits.py)
-    ├── ToolError             what a tool says to the model in place of a result (in runtime/tools/values.py)
-    └── HistoryError          an operation that the present state of a history forbids
+    ├── ProviderError         an error response of a provider (in protocols/errors/failures.py)
+    ├── StoreError            a store that is unavailable (in store/interface.py)
+    │   └── StoreConflictError    … because a row already exists
+    ├── SessionTakenError     a session that another process uses (in runtime/log/entries.py)
+    ├── McpServerError        a failure of an MCP server (in runtime/mcp/limits.py)
+    ├── ToolError             an error of a tool, for the model (in runtime/tools/values.py)
+    └── HistoryError          an operation that the current state of a history forbids
 
-Law of this file: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says
-what to do. None of them quotes more than a few characters of untrusted input.
+Law: a message says what was wrong, `path` says where (a JSON path from `$`), `hint` says what to do. None of them
+quotes more than a few characters of untrusted input.
 
 Imports nothing of toolglot; everything may import it.
 """
@@ -49,10 +49,10 @@ class ToolglotError(Exception):
 
 
 class InputError(ToolglotError, ValueError):
-    """Something handed to toolglot is not what it should be."""
+    """Invalid input: a request, a file, an argument or a setting."""
 
     def __init__(self, message: str, *, path: str = "$", hint: str = "") -> None:
-        """message: what is wrong. path: the JSON path of the value that is wrong. hint: what to do about it."""
+        """message: what is wrong. path: the JSON path of the invalid value. hint: what to do about it."""
         self.message: str = cut(message)
         self.path: str = cut(path)
         self.hint: str = cut(hint)
@@ -60,7 +60,7 @@ class InputError(ToolglotError, ValueError):
 
     @property
     def errors(self) -> tuple[InputError, ...]:
-        """All mistakes that were found at once, this one first."""
+        """All errors that were found, this one first."""
         return (self,)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class InputError(ToolglotError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not known; `suggestions` are the closest names that are."""
+    """An unknown name; `suggestions` are the closest known names."""
 
     def __init__(
         self, message: str, *, path: str = "$", hint: str = "", name: str = "", suggestions: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class JSONError(InputError):
 
 
 class TruncatedJSONError(JSONError):
-    """Text that could become JSON if it went on; `position` is its end."""
+    """Text that ends before the JSON is complete; `position` is its end."""
 
 
 class ArgumentsError(InputError):
-    """Tool arguments are not a readable JSON object (or XML in its place)."""
+    """Tool arguments that are not a JSON object, or XML that can be read as one."""
 
 
 class TruncatedArgumentsError(ArgumentsError):
@@ -115,11 +115,11 @@ class TruncatedArgumentsError(ArgumentsError):
 
 
 class ProfileError(InputError):
-    """A profile names an unknown key, a value of the wrong kind, or a file that cannot be read."""
+    """A profile has an unknown key or an invalid value, or its file cannot be read."""
 
 
 class RefusedError(InputError):
-    """A request that the target cannot take, and that nothing else could say for it."""
+    """A request that the target cannot accept, however it is converted."""
 
 
 class ServerToolError(RefusedError):
@@ -131,20 +131,18 @@ class EmptyConversationError(RefusedError):
 
 
 class ToolProtocolError(RefusedError):
-    """A model that takes tools, but not over this protocol."""
+    """A model that accepts tools, but not in this protocol."""
 
 
 class StoredHistoryError(RefusedError):
-    """A request that continues what only the provider that it was written for has stored."""
+    """A request that continues a response which only its own provider has stored."""
 
 
 class RenderError(ToolglotError):
-    """A render that would have broken one of its own laws, and was stopped: a fault of toolglot's, not of the caller's.
-
-    `report` tells what was changed up to there; with the conversation it makes the fault findable.
+    """A render that was stopped because it would break one of its own laws: a bug in toolglot, not in the caller.
 
     message: what is wrong.
-    report: what was changed up to there.
+    report: the changes up to that point. Include it, with the conversation, in a bug report.
     """
 
     def __init__(self, message: str, report: str) -> None:
@@ -153,7 +151,7 @@ class RenderError(ToolglotError):
 
 
 class HistoryError(ToolglotError, RuntimeError):
-    """The history is not in a state that allows this; it was left as it was."""
+    """The state of the history does not allow this operation. The history is unchanged."""
 
     def __init__(self, message: str) -> None:
         """message: what is wrong."""
@@ -161,7 +159,7 @@ class HistoryError(ToolglotError, RuntimeError):
 
 
 def closest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that look most like one, the closest first."""
+    """The most similar known names, the closest first."""
     by_lower = {word.lower(): word for word in known}
     word = name[:QUOTED_CHARACTERS].strip().lower()
     return tuple(by_lower[found] for found in difflib.get_close_matches(word, by_lower, n=MAX_SUGGESTIONS))
@@ -176,11 +174,11 @@ def unknown_name(
     path: str | None = None,
     hint: str | None = None,
 ) -> UnknownNameError:
-    """The error for a name that is not known: `unknown target 'mistrall'; did you mean 'mistral'?`.
+    """The error for an unknown name: `unknown target 'mistrall'; did you mean 'mistral'?`.
 
-    kind: what it should be a name of: `target`, `provider`, `dialect`.
-    suggestions: the names to suggest, where the spelling alone does not find them.
-    path: where the name stands; without one, the parameter is called as `kind` says, and the message is enough.
+    kind: what the name is for: `target`, `provider`, `dialect`.
+    suggestions: the names to suggest, instead of those with a similar spelling.
+    path: the path of the name. Without one, the message is enough: the parameter is called `kind`.
     """
     listed = sorted(known)
     close = closest_names(name, listed) if suggestions is None else suggestions[:MAX_SUGGESTIONS]
@@ -203,7 +201,7 @@ def _restore(kind: type[InputError], args: tuple[str, str, str], state: dict[str
 
 
 def how_to_install(extra: str) -> str:
-    """What to do where an extra is missing. toolglot is on no package index: it is installed from a clone."""
+    """How to install a missing extra. toolglot is not on a package index: it is installed from a clone."""
     return f"pip install '.[{extra}]' in a clone of toolglot"
 
 
@@ -215,7 +213,7 @@ def cut(text: str) -> str:
 
 
 def type_name(value: object) -> str:
-    """The class name as `type` itself tells it: a metaclass may lie or raise."""
+    """The class name, read from `type` itself: a metaclass could return anything, or raise."""
     name: str = type.__dict__["__name__"].__get__(type(value))
     return name[:QUOTED_CHARACTERS]
 

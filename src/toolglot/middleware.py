@@ -1,13 +1,13 @@
-"""The request and reply chain of seed 003, for programs that send requests themselves.
+"""The chain of request and response hooks, for programs that send requests themselves.
 
     request:   client → normalise → schema of the provider → provider
-    response:  provider → parse → validate → the client's shape → client
+    response:  provider → parse → validate → format of the client → client
 
     chain = MiddlewareChain([ToolingMiddleware()])
-    chain.process_request(request)        # request.tools are now the provider's
+    chain.process_request(request)        # request.tools now has the provider's format
     chain.process_response(response)      # response.get_tool_calls("openai")
 
-Only tools and calls go through here; `convert` does whole conversations. No I/O, and nothing of the gateway.
+It handles tools and calls only; `convert` handles whole conversations. No I/O, and no imports of the gateway.
 
 Law: a step that fails leaves the request or response as it was.
 """
@@ -43,9 +43,9 @@ _SHAPES: Final[dict[str, Callable[[ToolCall], Fields]]] = {
 
 
 class Request(Struct):
-    """What is to be sent. `tools` are definitions in the shape of Anthropic or OpenAI, or `ToolSpec`s.
+    """A request. `tools` are definitions in the format of Anthropic or OpenAI, or `ToolSpec`s.
 
-    model: the model that is asked for.
+    model: the requested model.
     provider_id: the target.
     messages: the messages, in the client's protocol.
     """
@@ -55,27 +55,27 @@ class Request(Struct):
     messages: list[Any] = field(default_factory=list)
     tools: list[Any] | None = None
     translated: ConvertedRequest | None = None
-    """What was done to the tools, with its report. Set by `ToolingMiddleware`; responses need it."""
+    """The converted tools, with the report. Set by `ToolingMiddleware`; responses need it."""
 
 
 class Response(Struct):
-    """What came back. `output_format` is `anthropic`; anything else means OpenAI's.
+    """A response. `output_format` is `anthropic`; anything else means OpenAI's.
 
-    body: the reply's body.
-    provider_id: who answered.
-    tool_calls_formatted: the calls in the form that `output_format` names.
+    body: the body of the reply.
+    provider_id: the provider that replied.
+    tool_calls_formatted: the calls in `output_format`.
     """
 
     body: Any
     provider_id: str = ""
     output_format: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
-    """The calls in canonical form, under the names that the request gave its tools."""
+    """The calls in canonical form, with the tool names of the request."""
     tool_calls_formatted: list[Fields] = field(default_factory=list)
     request: Request | None = None
-    """The request that it answers. It undoes what was changed for the provider."""
+    """The request that it replies to. Needed to undo what was changed for the provider."""
     warnings: list[str] = field(default_factory=list)
-    """What the calls have that the provider's capabilities do not say. No call is left out for it."""
+    """Where the calls exceed the known capabilities of the provider. No call is dropped for it."""
 
     def get_tool_calls(self, format: str | None = None) -> list[Any]:
         """The calls as `anthropic`, `openai` or `generic` objects; in canonical form without a format."""
@@ -84,11 +84,11 @@ class Response(Struct):
         write = _SHAPES.get(format) if isinstance(format, str) else None
         if write is None:
             raise InputError(f"unknown format {quote(format)}", path="format", hint=f"one of {', '.join(_SHAPES)}")
-        return [write(_with_object(call)) for call in self.tool_calls]
+        return [write(_with_arguments(call)) for call in self.tool_calls]
 
 
-def _with_object(call: ToolCall) -> ToolCall:
-    """The call with arguments. Free text is the one argument `input`, as it is in a converted request."""
+def _with_arguments(call: ToolCall) -> ToolCall:
+    """The call with arguments. Free text becomes the argument `input`, as in a converted request."""
     if call.arguments is not None or call.raw_input is None:
         return call
     return replace(call, arguments={"input": call.raw_input})
@@ -98,31 +98,31 @@ def _with_object(call: ToolCall) -> ToolCall:
 
 
 class SchemaTranslator:
-    """Tool definitions from one shape to another.
+    """Converts tool definitions from one format to another.
 
-    The first two change the shape alone, as the seed writes them: what a definition does not say is left out,
-    but for Anthropic's `input_schema`, which is never absent. `to_provider_format` makes definitions that the
-    provider accepts: names, schemas, required parameters, numbers of tools.
+    The first two methods change the format alone: missing fields stay missing, except Anthropic's `input_schema`,
+    which is required. `to_provider_format` returns definitions that the provider accepts: names, schemas, required
+    parameters, number of tools.
 
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: your own profiles, and changes to built-in ones (`toolglot.profiles.read_overrides`).
     """
 
     def __init__(self, *, overrides: Overrides | None = None) -> None:
         self._overrides = overrides
 
     def anthropic_to_openai(self, tools: Iterable[Fields]) -> list[Fields]:
-        """Anthropic's tools as OpenAI's functions. Those that only Anthropic runs are skipped."""
+        """Anthropic's tools as OpenAI's functions. Tools that only Anthropic can run are skipped."""
         return [
             {"type": "function", "function": _definition(tool, f"$[{index}]", "input_schema", "parameters")}
-            for index, tool in enumerate(_objects(tools))
+            for index, tool in enumerate(_object_list(tools))
             if tool.get("type") in (None, "custom")
         ]
 
     def openai_to_anthropic(self, functions: Iterable[Fields]) -> list[Fields]:
-        """OpenAI's functions as Anthropic's tools. Entries that hold no `function` are skipped."""
+        """OpenAI's functions as Anthropic's tools. Entries without a `function` are skipped."""
         tools = [
             _definition(function, f"$[{index}].function", "parameters", "input_schema")
-            for index, entry in enumerate(_objects(functions))
+            for index, entry in enumerate(_object_list(functions))
             if isinstance(function := entry.get("function"), dict)
         ]
         for tool in tools:
@@ -138,7 +138,7 @@ class SchemaTranslator:
     def translate(
         self, tools: Sequence[Fields | ToolSpec], provider_id: str, model: str = "", *, policy: Policy = DEFAULT_POLICY
     ) -> ConvertedRequest:
-        """The same as a request that has only these tools: with its report, and the way back for names."""
+        """The same as a converted request with only these tools: with the report, and the mapping of names."""
         source, body = _as_request(tools)
         return convert(body, source=source, target=provider_id, model=model, policy=policy, overrides=self._overrides)
 
@@ -150,45 +150,45 @@ def tools_of(request: ConvertedRequest) -> list[Fields]:
     return listed
 
 
-def _objects(entries: Iterable[Any]) -> list[Fields]:
-    listed = jsontext.clone(_listed(entries)).value
+def _object_list(entries: Iterable[Any]) -> list[Fields]:
+    listed = jsontext.clone(_as_list(entries)).value
     for index, entry in enumerate(listed):
         if not isinstance(entry, dict):
             raise InputError(f"expected an object, got {quote(entry)}", path=f"$[{index}]")
     return listed  # type: ignore[no-any-return]
 
 
-def _listed(entries: Any) -> list[Any]:
+def _as_list(entries: Any) -> list[Any]:
     if isinstance(entries, str | bytes | dict) or not isinstance(entries, Iterable):
         raise InputError(f"expected a list of tool definitions, got {quote(entries)}")
     return [*entries]
 
 
-def _definition(fields: Fields, path: str, schema: str, schema_there: str) -> Fields:
-    names = {"name": "name", "description": "description", schema: schema_there}
+def _definition(fields: Fields, path: str, schema: str, target_schema: str) -> Fields:
+    names = {"name": "name", "description": "description", schema: target_schema}
     if not isinstance(fields.get("name"), str):
         raise InputError(f"expected a string, got {quote(fields.get('name'))}", path=f"{path}.name")
     return {there: fields[here] for here, there in names.items() if fields.get(here) is not None}
 
 
 def _as_request(tools: Sequence[Fields | ToolSpec]) -> tuple[str, Fields]:
-    """A protocol, and a request of it that has only these tools."""
-    listed = _listed(tools)
+    """A protocol, and a request in it with only these tools."""
+    listed = _as_list(tools)
     shapes = [_shape_of(tool, index) for index, tool in enumerate(listed)]
     if len({*shapes}) == 1 and shapes[0] is not None:
         return shapes[0], _request(shapes[0], jsontext.clone(listed).value)
     specs = [_spec(tool, shape, index) for index, (tool, shape) in enumerate(zip(listed, shapes, strict=True))]
-    asked = Conversation((Turn("user", (Text("?"),)),), tuple(specs))
-    return "openai_chat", codec("openai_chat").request.encode(asked)
+    conversation = Conversation((Turn("user", (Text("?"),)),), tuple(specs))
+    return "openai_chat", codec("openai_chat").request.encode(conversation)
 
 
 def _request(protocol: str, tools: list[Any]) -> Fields:
-    """A request for the sake of its tools."""
+    """A minimal request with these tools."""
     return {get(protocol).turns: [{"role": "user", "content": "?"}], "tools": tools}
 
 
 def _shape_of(tool: object, index: int) -> str | None:
-    """The protocol that a definition is written in; None for one in canonical form."""
+    """The protocol of a definition; None for a `ToolSpec`."""
     if isinstance(tool, ToolSpec):
         return None
     if not isinstance(tool, dict):
@@ -203,16 +203,16 @@ def _shape_of(tool: object, index: int) -> str | None:
 
 
 def _spec(tool: Any, shape: str | None, index: int) -> ToolSpec:
-    """A definition in canonical form, for a list that mixes shapes."""
+    """A definition in canonical form, for a list with mixed formats."""
     spec: ToolSpec
     if shape is None:
         spec = tool
     else:
         (spec,) = codec(shape).request.decode(_request(shape, [jsontext.clone(tool).value])).tools
     if spec.issuer is not None:
-        hint = "give all definitions in that provider's shape"
+        hint = "write all definitions in that provider's format"
         path = f"$.tools[{index}]"
-        raise InputError("a tool that its provider runs cannot be mixed with other shapes", path=path, hint=hint)
+        raise InputError("a tool that its provider runs cannot be mixed with other formats", path=path, hint=hint)
     return spec
 
 
@@ -220,7 +220,7 @@ def _spec(tool: Any, shape: str | None, index: int) -> ToolSpec:
 
 
 class ToolMiddleware(Protocol):
-    """A step on the way of requests and responses. It changes what it is given."""
+    """A step of the chain. It changes the request or response in place."""
 
     def process_request(self, request: Request) -> None: ...
 
@@ -228,16 +228,16 @@ class ToolMiddleware(Protocol):
 
 
 class ToolingMiddleware:
-    """The step that makes tools and calls fit: schemas on the way out, calls on the way back.
+    """The step that converts tools and calls: schemas of requests, calls of responses.
 
-    Without a parser, that of the response's provider is used. A validator takes a call and returns the one to
-    use; the built-in one also gives ids. `overrides` are profiles of one's own.
+    The default parser is that of the response's provider. A validator takes a call and returns the call to use; the
+    built-in one also assigns ids.
 
     parser: reads the calls of a response.
     translator: rewrites tool definitions.
     validator: checks a call.
-    policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    policy: settings of the conversion (`toolglot.Policy`).
+    overrides: your own profiles, and changes to built-in ones (`toolglot.profiles.read_overrides`).
     """
 
     def __init__(
@@ -256,30 +256,31 @@ class ToolingMiddleware:
         self._overrides = overrides
 
     def process_request(self, request: Request) -> None:
-        """Put the tools into the provider's shape. A request that was translated already is left alone."""
+        """Convert the tools to the provider's format. A request that is already converted is not changed."""
         if request.tools is None or (request.translated and request.tools == tools_of(request.translated)):
             return
         translated = self._translator.translate(request.tools, request.provider_id, request.model, policy=self._policy)
         request.tools, request.translated = tools_of(translated), translated
 
     def process_response(self, response: Response) -> None:
-        """Parse the calls, validate them, and write them in the shape that is asked for."""
+        """Parse the calls, validate them, and format them as `output_format` says."""
         request = response.request
         provider = response.provider_id or (request.provider_id if request is not None else "")
         parser = self._parser or get_parser(provider)
         provider = profiles.resolve(provider or parser.provider_id)
-        calls = [self._ready(call, provider, index, request) for index, call in enumerate(parser.parse(response.body))]
+        parsed = enumerate(parser.parse(response.body))
+        calls = [self._validated_call(call, provider, index, request) for index, call in parsed]
         form = "anthropic" if response.output_format == "anthropic" else "openai"
         written = Response(None, tool_calls=calls).get_tool_calls(form)
         response.tool_calls, response.tool_calls_formatted = calls, written
         response.warnings = _warnings(provider, len(calls), self._overrides)
 
-    def _ready(self, call: ToolCall, provider: str, index: int, request: Request | None) -> ToolCall:
-        call = _placed(call, provider, index, request)
+    def _validated_call(self, call: ToolCall, provider: str, index: int, request: Request | None) -> ToolCall:
+        call = _with_position_id(call, provider, index, request)
         validated = (
             self._validator(call)
             if self._validator is not None
-            else validate_tool_call(call, provider=provider, index=index, turn_key=_place(request))
+            else validate_tool_call(call, provider=provider, index=index, turn_key=_turn_key(request))
         )
         if request is None or request.translated is None:
             return validated
@@ -287,32 +288,31 @@ class ToolingMiddleware:
 
 
 def _warnings(provider: str, calls: int, overrides: Overrides | None) -> list[str]:
-    """Where a response holds more calls than its provider is known for."""
+    """A warning if the response has more calls than its provider is known to support."""
     known = profiles.get_capabilities(provider, overrides=overrides)
     limit = known.max_tools_per_call if known.supports_parallel else 1
     if known == profiles.Capabilities() or limit is None or calls <= limit:
         return []
-    return [
-        f"{provider} is known for at most {limit} call{'s' if limit > 1 else ''} in a response; this one has {calls}"
-    ]
+    allowed = "1 call" if limit == 1 else f"{limit} calls"
+    return [f"{provider} is known to return at most {allowed} per response; this one has {calls}"]
 
 
-def _place(request: Request | None) -> str:
+def _turn_key(request: Request | None) -> str:
     return f"@{len(request.messages)}" if request is not None else ""
 
 
-def _placed(call: ToolCall, provider: str, index: int, request: Request | None) -> ToolCall:
-    """A call whose id was made from its reply alone, under one that also depends on where the reply stands.
+def _with_position_id(call: ToolCall, provider: str, index: int, request: Request | None) -> ToolCall:
+    """Give a call without a provider id an id that also depends on the position of the reply.
 
-    Otherwise a model that says the same twice in a conversation would use one id for two calls.
+    Otherwise two equal replies in a conversation would use one id for two calls.
     """
     if request is None or call.metadata is None or call.metadata.raw_id is not None or not ids.is_canonical(call.id):
         return call
-    return replace(call, id=ids.mint(provider, None, call.name, call.id + _place(request), index))
+    return replace(call, id=ids.mint(provider, None, call.name, call.id + _turn_key(request), index))
 
 
 class MiddlewareChain:
-    """Several steps as one: requests pass them in order, responses in the opposite order."""
+    """A sequence of steps. Requests pass them in order, responses in reverse order."""
 
     def __init__(self, steps: Iterable[ToolMiddleware]) -> None:
         self._steps = tuple(steps)

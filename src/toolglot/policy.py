@@ -1,7 +1,7 @@
-"""What to do where there is a choice: the policies, each with its default.
+"""Settings of a conversion, each with its default.
 
-A policy is the caller's; what a target demands is in its profile. Where a target leaves no choice, its
-demand wins and the report says so.
+A policy is the caller's choice; what a target demands is in its profile. If a target leaves no choice, its demand
+wins, and the report says so.
 """
 
 from __future__ import annotations
@@ -33,39 +33,38 @@ _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Choices that a conversion or a render makes."""
+    """Settings of a conversion or a render."""
 
     required: Required = "auto"
-    """Parameters that are marked as required although their description calls them optional: `filter` takes
-    them out of `required`, `aggressive` does so on vaguer words, `keep` leaves them. `auto` filters on the
-    way from Anthropic to OpenAI Chat and Responses."""
+    """Parameters that are marked as required but described as optional: `filter` removes them from `required`,
+    `aggressive` does so for vaguer descriptions too, `keep` leaves them. `auto` filters from Anthropic to OpenAI Chat
+    and Responses."""
     responses_id_style: IdStyle = "call"
-    """`clasp`: ids of the Responses protocol start with `fc_`, and its tools and a named tool choice hold a nested
-    `function`."""
+    """Call ids in the Responses protocol. `call`: they start with `call_`. `clasp`: they start with `fc_`, and tools
+    and a named tool choice have a nested `function`, as some clients expect."""
     server_tools: ServerTools = "refuse"
-    """A tool that only another provider can run: refuse the request, or leave the tool out and say so. `spare` leaves
-    it out where it is one among others and refuses the request where it is what is asked for: the only tool, or the
-    one that must be called."""
+    """A tool that only another provider can run: `refuse` the request, or `drop` the tool and report it. `spare` drops
+    it if there are other tools, and refuses the request if it is the only tool, or the one that must be called."""
     missing_result: str = "[No result: the tool call was interrupted. It may or may not have run.]"
-    """What a target that wants every call answered is told where there is no answer."""
+    """The result of a call that has none, for a target that requires one for every call."""
     bridge_user: str = "Continue."
-    """What the user says where a target wants a word of the user's and there is none."""
+    """The text of a user turn that a target requires and the conversation lacks."""
     bridge_assistant: str = "OK."
     """The same for the assistant."""
     ids: Ids = "reversible"
-    """Ids of calls that come from elsewhere: `reversible` swaps a known prefix (`toolu_abc` for `call_abc`),
-    `canonical` makes them from the canonical id."""
+    """Ids of calls from other providers: `reversible` swaps a known prefix (`toolu_abc` for `call_abc`), `canonical`
+    derives them from the canonical id."""
 
     stream_calls: StreamCalls = "live"
-    """Calls in a stream: `live` shows their arguments while they come; `whole` keeps each one until all of it is there
-    and can be read, so that a client that runs whatever it sees never sees half of one."""
+    """Calls in a stream: `live` passes on arguments as they arrive; `whole` holds each call back until it is complete
+    and valid, for clients that would run an incomplete one."""
 
     calls_in_text: CallsInText = "profile"
-    """Calls that a model writes as text become real ones: where the profile of who answers says so, always or never."""
+    """Parse calls that a model writes as text: as the profile says, always, or never."""
 
     unoffered_calls: UnofferedCalls = "call"
-    """What a call that a model writes as text is where its tool is not among those of the request: a `call`, which the
-    client may answer with an error, or `text`."""
+    """A call in text whose tool is not among those of the request: parse it as a `call`, to which the client may reply
+    with an error, or leave it as `text`."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

@@ -121,9 +121,9 @@ def test_ctrl_c_in_the_middle_of_a_stream_keeps_what_came_and_the_talk_goes_on(t
     with folder(tmp_path, chunk=5, pace=0.1) as place, place.terminal("chat") as screen:
         begun(screen).say("please stream")
         screen.expect("These words")
-        screen.press(CTRL_C, "stopped; the answer is kept up to here, marked as interrupted")
+        screen.press(CTRL_C, "stopped; the reply so far is kept, marked as interrupted")
         screen.expect("> ")
-        assert "taken back" not in screen.text
+        assert "discarded" not in screen.text
         place.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
         screen.say("hello")
         screen.expect("Well said.")
@@ -154,7 +154,7 @@ def test_ctrl_c_in_a_tool_that_does_not_end_says_at_once_what_happens_and_once_m
     with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use stuck")
         screen.expect("→ stuck")
-        screen.press(CTRL_C, "cancelling stuck: Ctrl-C again goes on without it")
+        screen.press(CTRL_C, "cancelling stuck: press Ctrl-C again to continue without it")
         screen.press(CTRL_C, "did not stop when it was told to")
         screen.expect("stopped")
         screen.expect("> ")
@@ -189,7 +189,7 @@ def test_nothing_is_drawn_and_erased_in_a_dumb_terminal_or_a_plain_chat(tmp_path
     with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py", *words, **environment) as screen:
         begun(screen).say("use stuck")
         screen.expect("→ stuck")
-        screen.press(CTRL_C, "cancelling stuck; Ctrl-C again goes on without it")
+        screen.press(CTRL_C, "cancelling stuck; press Ctrl-C again to continue without it")
         (tmp_path / "free").touch()
         screen.expect("stopped")
         screen.expect("> ")
@@ -243,7 +243,7 @@ def test_ctrl_c_twice_at_the_prompt_leaves_and_once_only_clears_the_line(tmp_pat
     with folder(tmp_path) as place, place.terminal("chat") as screen:
         begun(screen).send("half a line")
         screen.expect("half a line")
-        screen.press(CTRL_C, "once more, or Ctrl-D, to leave")
+        screen.press(CTRL_C, "press Ctrl-C again, or Ctrl-D, to leave")
         screen.expect("> ")
         screen.say("hello")
         screen.expect("Well said.")
@@ -300,7 +300,7 @@ def test_the_last_turns_are_shown_on_resume_and_all_of_them_by_history(tmp_path:
                 screen.expect("> ")
             leave(screen)
         with place.terminal("chat", "--continue") as screen:
-            screen.expect("… 2 turns before this: /history shows them")
+            screen.expect("… 2 turns before this; /history shows them")
             screen.expect("> use weather")
             screen.expect("I use weather.")
             screen.expect('→ weather {"city":"Bonn"}')
@@ -337,7 +337,7 @@ def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_pat
             screen.expect("> use stuck")
             screen.expect("→ stuck")
             screen.expect("✗ stuck")
-            screen.expect("the model has not answered this yet: /go asks it")
+            screen.expect("the model has not replied yet; /go continues")
             screen.expect("stuck was running when the last process ended")
             screen.expect("not run again")
             screen.expect("> ")
@@ -373,7 +373,7 @@ def test_undo_takes_back_and_offers_what_was_said_for_editing(tmp_path: Path) ->
         screen.expect("Well said.")
         screen.expect("> ")
         screen.say("/undo")
-        screen.expect("taken back: two")
+        screen.expect("removed: two")
         screen.expect("> two")
         screen.say(" and a half")
         screen.expect("Well said.")
@@ -389,10 +389,10 @@ def test_model_switches_in_the_middle_of_a_talk(tmp_path: Path) -> None:
         screen.expect("That is done.")
         screen.expect("> ")
         screen.say("/model")
-        screen.expect("now: anthropic/claude-sonnet-4-5")
+        screen.expect("current: anthropic/claude-sonnet-4-5")
         screen.expect("quick")
         screen.say("/model qui\t")
-        screen.expect("from now on openai/gpt-4.1")
+        screen.expect("switched to openai/gpt-4.1")
         screen.say("hello")
         screen.expect("openai/gpt-4.1 · ")
         leave(screen)
@@ -405,7 +405,7 @@ def test_what_a_broken_try_showed_is_taken_back(tmp_path: Path) -> None:
     with folder(tmp_path, chunk=5) as place, place.terminal("chat") as screen:
         place.server.fault("reset,after=8")
         begun(screen).say("please stream")
-        screen.expect("taken back: what stands above from “These")
+        screen.expect("discarded: the text above from “These")
         screen.expect("> ")
         leave(screen)
         assert roles(place) == ["user", "assistant"]
@@ -465,18 +465,18 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/tools", "delete"),
             ("/cost", "this session: "),
             ("/compress", "too little"),
-            ("/nonsense", "there is no command '/nonsense'"),
+            ("/nonsense", "unknown command '/nonsense'"),
             ("/modle", "did you mean /model?"),
-            ("/model openai", "from now on openai/gpt-4.1"),
+            ("/model openai", "switched to openai/gpt-4.1"),
             ("/model mistral", "there is no key for Mistral"),
             ("/model no/such", "unknown model 'no/such'"),
-            ("/model simulated/openai/gpt-4.1", "from now on simulated/openai/gpt-4.1 (simulated)"),
-            ("/model anthropic/claude-opus-5", "from now on anthropic/claude-opus-5"),
-            ("/save talk.md", "written to talk.md"),
-            ("/save talk.md", "exists already"),
-            ("/save talk.json", "written to talk.json"),
-            ("/save", "no file is named"),
-            ("/fork", f"{first['id']} stays as it is"),
+            ("/model simulated/openai/gpt-4.1", "switched to simulated/openai/gpt-4.1 (simulated)"),
+            ("/model anthropic/claude-opus-5", "switched to anthropic/claude-opus-5"),
+            ("/save talk.md", "wrote talk.md"),
+            ("/save talk.md", "file already exists"),
+            ("/save talk.json", "wrote talk.json"),
+            ("/save", "no file given"),
+            ("/fork", f"{first['id']} is unchanged"),
         ]:
             screen.say(said)
             screen.expect(shown)
@@ -525,7 +525,7 @@ def test_a_chat_simulates_by_the_rule_of_the_gateway(tmp_path: Path) -> None:
 def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_path: Path) -> None:
     with folder(tmp_path) as place:
         with place.terminal("chat", "--no-store") as screen:
-            screen.expect("nothing is kept")
+            screen.expect("not stored")
             begun(screen).say("hello")
             screen.expect("Well said.")
             screen.expect("> ")
@@ -533,7 +533,7 @@ def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_pat
             screen.expect("2 turns")
             screen.expect("> ")
             screen.say("/resume")
-            screen.expect("nothing is kept, so")
+            screen.expect("sessions are not stored")
             screen.expect("> ")
             screen.say("/save talk.json")
             screen.expect("written")
@@ -556,7 +556,7 @@ def test_piped_lines_are_messages_and_the_answers_are_plain(tmp_path: Path) -> N
         assert ended.out == "Well said.\nThat is done.\nThat is done.\n", "the answers, and nothing about them"
         assert "7 degrees in Bonn" in ended.err
         assert "I use weather." in ended.err, "what goes before a call is no answer"
-        assert "delete was not run" in ended.err, "nobody can be asked"
+        assert "delete was not run" in ended.err, "there is no user to ask"
         assert "--allow delete" in ended.err
         assert not (tmp_path / "deleted").exists()
         assert "never said" not in str([seen.body for seen in place.server.requests])
@@ -576,4 +576,4 @@ def test_no_words_of_python_are_shown_for_a_wrong_option(tmp_path: Path) -> None
     ended = command("chat", "--no-store", "--continue", cwd=tmp_path)
     assert ended.code == 2
     assert "Traceback" not in ended.err
-    assert "hint: leave --no-store out" in ended.err
+    assert "hint: remove one of them" in ended.err

@@ -19,8 +19,8 @@ from toolglot.cli.screen.foreground import Foreground
 from toolglot.cli.screen.terminal import Terminal
 from toolglot.cli.session.chat_session import ChatSessions
 from toolglot.cli.session.run_once import RunOnce
-from toolglot.cli.session.session_host import New, SessionHost, StoredSession, as_input_error
-from toolglot.cli.session.session_options import SessionSettings, settings_of
+from toolglot.cli.session.session_host import NewSession, SessionHost, StoredSession, as_input_error
+from toolglot.cli.session.session_options import SessionSettings, session_settings
 from toolglot.errors import InputError, LimitError, ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
 from toolglot.store import StoreError
@@ -44,7 +44,7 @@ def stop(context: ToolContext) -> None:
 class Typist:
     """Somebody who types these lines. One that is a signal's number is sent as one."""
 
-    is_person = True
+    is_interactive = True
 
     def __init__(self, *lines: str | int | BaseException) -> None:
         self.lines = list(lines)
@@ -75,7 +75,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
 
 
 def settings(command: str, *words: str) -> SessionSettings:
-    return settings_of(build_parser([command]).parse_args([command, *words]))
+    return session_settings(build_parser([command]).parse_args([command, *words]))
 
 
 def talk(*lines: str | int | BaseException, words: tuple[str, ...] = ("--tools", "tools.py"), **more: Any) -> Talk:
@@ -119,22 +119,22 @@ def test_a_talk_with_every_command(place: Folder) -> None:
     for shown in (
         "> use weather\nI use weather.",
         "Well said.",
-        "now: anthropic/claude-sonnet-4-5",
-        "from now on openai/gpt-4.1",
+        "current: anthropic/claude-sonnet-4-5",
+        "switched to openai/gpt-4.1",
         "/resume [ID]",
-        "taken back: hello",
-        "there is nothing to take back",
+        "removed: hello",
+        "nothing to undo",
         "✓ weather",
-        "written to talk.json",
-        "stays as it is; the talk goes on in",
+        "wrote talk.json",
+        "is unchanged; continuing in",
     ):
         assert shown in said.out, shown
     for told in (
         "expected a number of turns",
-        "exists already",
-        "no file is named",
-        "there is no command",
-        "there is no session",
+        "file already exists",
+        "no file given",
+        "unknown command",
+        "no session",
     ):
         assert told in said.err, told
     assert (place.path / "talk.md").read_text().startswith("## User")
@@ -155,7 +155,7 @@ def test_a_session_whose_model_is_gone_needs_another_one(place: Folder) -> None:
     talk("hello")
     text = (place.path / "toolglot.toml").read_text()
     place.write("toolglot.toml", text.replace("simulate = true", "").replace("[upstreams.anthropic]", OTHER))
-    with pytest.raises(InputError, match="the session's model cannot be asked"):
+    with pytest.raises(InputError, match="the session's model is not available"):
         talk("hello", words=("--continue",))
     assert talk("hello", words=("--continue", "--model", "quick")).code == 0
 
@@ -179,7 +179,7 @@ def test_ctrl_c_at_an_approval_stops_the_turn(place: Folder) -> None:
 def test_ctrl_c_twice_at_the_prompt_leaves(place: Folder) -> None:
     said = talk("hello", signal.SIGINT, "hello", signal.SIGINT, signal.SIGINT, "never said")
     assert said.code == 0
-    assert said.out.count("once more, or Ctrl-D, to leave") == 2
+    assert said.out.count("press Ctrl-C again, or Ctrl-D, to leave") == 2
     assert len(place.server.requests) == 2
 
 
@@ -215,7 +215,7 @@ def test_sigterm_in_a_turn_stops_it_and_leaves(place: Folder) -> None:
 
 def test_the_time_of_an_answer_is_bounded(place: Folder) -> None:
     said = talk("use wait", "hello", words=("--tools", "tools.py", "--timeout", "0.5"))
-    assert "stopped: the time is over" in said.out
+    assert "stopped: timeout" in said.out
     assert "Well said." in said.out
 
 
@@ -224,14 +224,14 @@ def test_a_provider_that_fails_is_told_and_the_talk_goes_on(place: Folder) -> No
     said = talk("hello", "hello", "cut this")
     assert said.code == 0
     assert "auth 401" in said.err
-    assert "cut off" in said.err
+    assert "truncated" in said.err
     assert "Well said." in said.out
 
 
 def test_nothing_is_kept_without_a_store(place: Folder) -> None:
     said = talk("hello", "/fork", "/resume", "/save talk.json", words=("--no-store",))
-    assert "nothing is kept · 2 turns" in said.out
-    assert "nothing is kept, so" in said.err
+    assert "not stored · 2 turns" in said.out
+    assert "sessions are not stored" in said.err
     assert json.loads((place.path / "talk.json").read_text())["format"] == "toolglot.conversation"
     assert not (place.path / "state").exists()
 
@@ -246,7 +246,7 @@ def test_a_simulated_model_says_so(place: Folder) -> None:
 def test_a_session_that_is_open_already_is_told_with_what_to_do(place: Folder) -> None:
     async def open_twice() -> InputError:
         host = SessionHost(settings("chat"))
-        async with host, host.open(New()) as session:
+        async with host, host.open(NewSession()) as session:
             await session.run("hello")
             with pytest.raises(SessionTakenError) as refused:
                 async with host.open(StoredSession(session.id)):
@@ -305,7 +305,7 @@ def test_a_run_in_every_form(cli: Cli) -> None:
     assert json.loads(lines[-1])["event"] == "ended"
     assert cli("run", "-", stdin=b"hello").out == "Well said.\n"
     late = cli("run", "use wait", "--tools", "tools.py", "--timeout", "0.3", "--json")
-    assert (late.code, late.json["reason"]) == (1, "--timeout 0.3 is over")
+    assert (late.code, late.json["reason"]) == (1, "timeout of 0.3 s (--timeout)")
     assert cli("run", "cut this").code == 1
     assert cli("run", "-", stdin=b"x" * (16 * 1024 * 1024 + 1)).code == 2
 
@@ -315,7 +315,7 @@ def test_a_run_that_is_interrupted(cli: Cli) -> None:
     ended = cli("run", "stop", "--tools", "stop.py", "-m", "simulated/openai/gpt-4.1", "--json")
     assert ended.code == 130
     assert ended.json["stop"] == "cancelled"
-    assert "stopped: interrupted; the session is kept" in ended.err
+    assert "stopped: interrupted; the session is stored" in ended.err
 
 
 # --- as they are called -----------------------------------------------------------------------------
@@ -401,5 +401,5 @@ def test_a_system_prompt_stays_when_another_name_is_switched_to(place: Folder) -
     config = place.path / "toolglot.toml"
     config.write_text(config.read_text() + '[models.english]\nto = "openai/gpt-4.1"\nsystem = "English."\n')
     said = talk("hello", "/model quick", "hello", words=("--model", "english"))
-    assert "the system prompt that the session began with stays" in said.out
+    assert "the session keeps its original system prompt" in said.out
     assert "English." in str(place.server.requests[-1].body)

@@ -23,26 +23,26 @@ from toolglot import Entry, Failure, Shown, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.cli.main import build_parser
 from toolglot.cli.screen.answer_problem import problem_of
 from toolglot.cli.screen.foreground import Foreground, InterruptedReadingError
-from toolglot.cli.screen.history_view import recent, recovery_note, show_recent, show_turns
+from toolglot.cli.screen.history_view import recent_turns, recovery_note, show_recent, show_turns
 from toolglot.cli.screen.line_input import (
-    AnsweredLines,
     PipedLines,
+    StderrLines,
     TypedLines,
-    quiet_controls,
-    reader_of,
-    remembered,
-    visible,
+    hide_control_echo,
+    line_reader,
+    read_typed,
+    readline_prompt,
 )
 from toolglot.cli.screen.status_line import SharedStream
-from toolglot.cli.screen.terminal import TerminalPage
+from toolglot.cli.screen.terminal import TerminalPage, clean_lines
 from toolglot.cli.screen.transcript_text import markdown_of
-from toolglot.cli.screen.transcript_view import TranscriptView, money, safe_line, safe_text, seconds
+from toolglot.cli.screen.transcript_view import TranscriptView, money, safe_line, seconds
 from toolglot.cli.screen.word_wrap import WordWrap, cells
-from toolglot.cli.session.approval import Approvals, AskedApproval
+from toolglot.cli.session.approval import Approvals, PromptedApproval
 from toolglot.cli.session.chat_session import Completion
 from toolglot.cli.session.run_record import RunRecord, event_line
 from toolglot.cli.session.session_models import ConfiguredModels
-from toolglot.cli.session.session_options import session_place, settings_of, state_folder
+from toolglot.cli.session.session_options import session_settings, session_store, state_folder
 from toolglot.cli.session.session_tools import load_tools, mcp_servers
 from toolglot.conversation import Media, Opaque, Text, Thinking, TurnMetadata
 from toolglot.errors import InputError, LimitError
@@ -102,7 +102,7 @@ def test_a_word_without_end_is_not_held_back() -> None:
 @pytest.mark.law
 @given(st.text())
 def test_no_control_character_reaches_a_terminal(text: str) -> None:
-    assert all(letter == "\n" or letter.isprintable() or ord(letter) > 0x9F for letter in safe_text(text))
+    assert all(letter == "\n" or letter.isprintable() or ord(letter) > 0x9F for letter in clean_lines(text))
     assert "\n" not in safe_line(text)
 
 
@@ -115,11 +115,11 @@ def test_lines_are_cut_and_amounts_are_short() -> None:
 # --- the view ---------------------------------------------------------------------------------------
 
 
-def shown(*events: Any, tty: bool = True, says: bool = True, encoding: str = "") -> str:
+def shown(*events: Any, tty: bool = True, shows_words: bool = True, encoding: str = "") -> str:
     stream: io.StringIO = Tty() if tty else io.StringIO()
     if encoding:
         stream = Encoded(encoding)
-    view = TranscriptView(TerminalPage(stream, "never"), says=says, clock=iter(range(1000)).__next__)
+    view = TranscriptView(TerminalPage(stream, "never"), shows_words=shows_words, clock=iter(range(1000)).__next__)
     for event in events:
         view.show(event)
     view.end_line()
@@ -164,10 +164,10 @@ def test_the_view_shows_a_whole_run() -> None:
     )
     assert text == (
         "I think\nHello\nthere\n"
-        '→ look {"at":"it"}\n→ look once more (2)\n'
+        '→ look {"at":"it"}\n→ look (attempt 2)\n'
         "✓ look 1.0 s:\n    line 0\n    line 1\n    line 2\n    line 3\n    … 5 more lines\n"
-        "  a/b → c/d: a/b did not answer\n  a summary took the place of 4 turns\n  lost: an image\n"
-        "⌫ taken back: what stands above from “Half an answer” on is not kept (it broke)\n"
+        "  a/b → c/d: a/b did not answer\n  replaced 4 turns by a summary\n  lost: an image\n"
+        "⌫ discarded: the text above from “Half an answer” on (it broke)\n"
         "Done.\n"
     )
 
@@ -184,14 +184,14 @@ def test_a_terminal_that_lacks_marks_gets_plain_ones() -> None:
 
 
 def test_where_words_are_not_shown_only_calls_are_taken_back() -> None:
-    assert shown(Said("x"), Dropped(Shown(text="x"), "r", "m"), tty=False, says=False) == ""
-    assert "a call is not kept" in shown(Dropped(Shown(calls=("look",)), "", "m"), tty=False, says=False)
+    assert shown(Said("x"), Dropped(Shown(text="x"), "r", "m"), tty=False, shows_words=False) == ""
+    assert "discarded: a call" in shown(Dropped(Shown(calls=("look",)), "", "m"), tty=False, shows_words=False)
 
 
 def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
     stream = io.StringIO()
     view = TranscriptView(TerminalPage(stream, "never"))
-    with view.held():
+    with view.hold():
         view.show(Said("later"))
         view.question("look", {})
         before = stream.getvalue()
@@ -239,7 +239,7 @@ def test_the_status_line_says_what_is_waited_for_and_for_how_long(monkeypatch: p
     view.show(CallChanged(CallChange(ToolCall("id2", "wait", {}), "executing")))
     assert drawn(view, stream) == "look and 1 more: page 2 of 9 · 1 min 6 s"
     view.stopping()
-    assert drawn(view, stream) == "cancelling look, wait: Ctrl-C again goes on without it"
+    assert drawn(view, stream) == "cancelling look, wait: press Ctrl-C again to continue without it"
     view.show(Ended(Answer()))
     view.status.draw()
     assert stream.getvalue().endswith("\r\x1b[K"), "nothing of it is left"
@@ -262,7 +262,7 @@ def test_the_status_line_is_not_drawn_while_somebody_is_asked_or_text_is_being_w
     stream = Tty()
     view = live(stream, Clock(), plain=False)
     view.show(Asking("a/b", "anthropic"))
-    with view.held():
+    with view.hold():
         before = stream.getvalue()
         view.status.draw()
         view.status.refresh()
@@ -324,7 +324,7 @@ def test_what_became_of_a_call_that_a_crash_left_open_is_told_by_what_is_known_o
     notes = [recovery_note(RecoveredCall(CALL, how, result)) for how in ("finished", "unknown", "not_run")]
     assert all("look" in note and "not run again" in note for note in notes)
     assert "its result is kept" in notes[0]
-    assert "nobody knows" in notes[1]
+    assert "outcome is unknown" in notes[1]
     assert "can call it again" in notes[2]
 
 
@@ -337,12 +337,12 @@ def test_the_end_of_a_long_conversation_is_shown_in_short() -> None:
     view = TranscriptView(TerminalPage(stream, "never"))
     show_recent(view, said)
     assert stream.getvalue().startswith(
-        "  … 16 turns before this: /history shows them\n\n> turn 16\nturn 17\n\n> turn 18\n"
+        "  … 16 turns before this; /history shows them\n\n> turn 16\nturn 17\n\n> turn 18\n"
     )
     assert stream.getvalue().endswith("line 19\n  … 30 more lines\n  interrupted here: No.\n")
     show_recent(view, [])
     many = [Turn("user", (Text("go"),)), *(Turn("assistant", (Text(f"x{n}"),)) for n in range(500))]
-    assert len(recent(many)) == 16
+    assert len(recent_turns(many)) == 16
     stream.truncate(0)
     show_turns(
         view,
@@ -360,7 +360,7 @@ def test_the_end_of_a_long_conversation_is_shown_in_short() -> None:
 
 def test_piped_lines_end_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("one\r\ntwo"))
-    reader = reader_of()
+    reader = line_reader()
     assert isinstance(reader, PipedLines)
     assert [reader.read(""), reader.read("")] == ["one", "two"]
     with pytest.raises(EOFError):
@@ -371,33 +371,33 @@ def test_piped_lines_end_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_answers_are_asked_for_on_another_page() -> None:
     page = Tty()
-    lines = AnsweredLines(Tty("yes\n"), page)
-    assert lines.is_person
-    assert lines.read(visible("\x1b[1msure? \x1b[0m"), "old") == "yes"
+    lines = StderrLines(Tty("yes\n"), page)
+    assert lines.is_interactive
+    assert lines.read(readline_prompt("\x1b[1msure? \x1b[0m"), "old") == "yes"
     assert page.getvalue() == "  now: old\n\x1b[1msure? \x1b[0m"
     with pytest.raises(EOFError):
         lines.read("")
-    assert not AnsweredLines(io.StringIO(), page).is_person
+    assert not StderrLines(io.StringIO(), page).is_interactive
 
 
 def test_what_was_typed_is_read_again_and_kept_short(tmp_path: Path) -> None:
-    memory = tmp_path / "typed.jsonl"
-    assert remembered(None) == []
-    assert remembered(memory) == []
-    memory.write_text("not json\n3\n" + "".join(f"{json.dumps(str(n))}\n" for n in range(3000)))
-    assert remembered(memory)[-1] == "2999"
-    assert len(memory.read_text().splitlines()) == 1000
+    history_file = tmp_path / "typed.jsonl"
+    assert read_typed(None) == []
+    assert read_typed(history_file) == []
+    history_file.write_text("not json\n3\n" + "".join(f"{json.dumps(str(n))}\n" for n in range(3000)))
+    assert read_typed(history_file)[-1] == "2999"
+    assert len(history_file.read_text().splitlines()) == 1000
 
 
 def test_typed_lines_complete_words_and_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = tmp_path / "new" / "typed.jsonl"
+    history_file = tmp_path / "new" / "typed.jsonl"
     completion = Completion()
     completion.models = ["a/one", "a/two"]
     completion.sessions = ["s1"]
-    lines = TypedLines(memory=memory, complete=completion.of)
+    lines = TypedLines(history_file=history_file, complete=completion.of)
     lines.remember("hello\nyou")
     lines.remember("  ")
-    assert remembered(memory) == ["hello\nyou"]
+    assert read_typed(history_file) == ["hello\nyou"]
     assert {"/model", "/undo", "/quit"} < set(completion.of("/mo"))
     assert completion.of("/model a") == ["a/one", "a/two"]
     assert completion.of("/resume ") == ["s1"]
@@ -413,7 +413,7 @@ def test_typed_lines_complete_words_and_remember(tmp_path: Path, monkeypatch: py
 class Lines:
     """A person who says this."""
 
-    is_person = True
+    is_interactive = True
 
     def __init__(self, *lines: str | BaseException) -> None:
         self.lines = list(lines)
@@ -472,7 +472,7 @@ def test_a_signal_that_the_system_hands_to_another_thread_is_heard() -> None:
 
 def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any] | None = None) -> list[Any]:
     foreground = Foreground(Lines(*lines))
-    approval = AskedApproval(foreground, TranscriptView(TerminalPage(io.StringIO(), "never")))
+    approval = PromptedApproval(foreground, TranscriptView(TerminalPage(io.StringIO(), "never")))
     needs = tool(lambda: None, name="look", approval=True)
     decisions: list[Any] = []
 
@@ -487,12 +487,12 @@ def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any
 def test_what_a_person_says_decides() -> None:
     assert asked("y") == [Allow()]
     assert asked("what?", "YES") == [Allow()]
-    assert asked("n") == [Deny("The user did not allow it.")]
+    assert asked("n") == [Deny("The user denied it.")]
     assert asked("no  too dear ") == [Deny("too dear")]
     assert asked("always", rounds=2) == [AllowAlways(), AllowAlways()], "and is asked once"
     assert asked("e", '{"at": 2}') == [Edit({"at": 2})]
-    assert asked("e", "[1]", "e", "{", "n") == [Deny("The user did not allow it.")]
-    assert asked(EOFError()) == [Deny("The user did not allow it.")]
+    assert asked("e", "[1]", "e", "{", "n") == [Deny("The user denied it.")]
+    assert asked(EOFError()) == [Deny("The user denied it.")]
 
 
 def test_without_a_person_the_options_decide() -> None:
@@ -641,9 +641,9 @@ def test_events_become_lines_for_programs() -> None:
 def test_where_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/me")
-    assert session_place(None) == "/home/me/.local/state/toolglot/sessions.db"
+    assert session_store(None) == "/home/me/.local/state/toolglot/sessions.db"
     monkeypatch.setenv("TEAM", "postgres://x")
-    assert session_place("env:TEAM") == "postgres://x"
+    assert session_store("env:TEAM") == "postgres://x"
     monkeypatch.setenv("HOME", "")
     with pytest.raises(InputError, match="no home directory"):
         state_folder()
@@ -651,9 +651,9 @@ def test_where_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_has_what_was_dropped_and_who_was_switched_to() -> None:
     record = RunRecord(clock=lambda: 0.0)
-    record.take(Dropped(Shown(text="half"), "it broke", "a/b"))
-    record.take(Switched("a/b", "c/d", "it broke"))
-    record.take(changed("cancelled", ToolResult("id", "never")))
+    record.add(Dropped(Shown(text="half"), "it broke", "a/b"))
+    record.add(Switched("a/b", "c/d", "it broke"))
+    record.add(changed("cancelled", ToolResult("id", "never")))
     told = record.document(Answer(stop="failed", failure=Failure("server", "down", 500)), session=None, simulated=False)
     assert told["dropped"][0]["shown"]["text"] == "half"
     assert told["switched"][0]["after"] == "c/d"
@@ -675,25 +675,25 @@ def test_at_a_terminal_control_characters_are_not_echoed_for_a_while(monkeypatch
     with os.fdopen(master), os.fdopen(slave, "r") as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         before = termios.tcgetattr(slave)[3]
-        with quiet_controls():
+        with hide_control_echo():
             assert termios.tcgetattr(slave)[3] == before & ~termios.ECHOCTL
         assert termios.tcgetattr(slave)[3] == before
         monkeypatch.setattr(sys, "stdout", Tty())
-        assert isinstance(reader_of(), TypedLines)
+        assert isinstance(line_reader(), TypedLines)
 
 
 def test_without_a_terminal_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with quiet_controls():
+    with hide_control_echo():
         pass
     monkeypatch.setitem(sys.modules, "termios", None)
-    with quiet_controls():
+    with hide_control_echo():
         pass
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(EOFError):
-        reader_of().read("")
+        line_reader().read("")
     with pytest.raises(EOFError):
-        AnsweredLines(None, io.StringIO()).read("")
+        StderrLines(None, io.StringIO()).read("")
 
 
 def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -702,7 +702,7 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     Path("long.txt").write_text("x" * 1_000_001)
 
     def system(given: str) -> str | None:
-        return settings_of(build_parser(["run"]).parse_args(["run", "x", "--no-store", "--system", given])).system
+        return session_settings(build_parser(["run"]).parse_args(["run", "x", "--no-store", "--system", given])).system
 
     assert system("@brief.txt") == "Be brief."
     assert system("Be long.") == "Be long."
@@ -715,8 +715,8 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     ("text", "told"),
     [
         ("from toolglot import tool\n@tool\ndef f(x, /): ...\n", "positional-only"),
-        ("import other_broken\n", "other_broken.py:1: is not Python"),
-        ("_x = 1\n", "has no nothing"),
+        ("import other_broken\n", "other_broken.py:1: invalid Python"),
+        ("_x = 1\n", "defines no nothing"),
     ],
 )
 def test_what_a_file_does_when_it_is_loaded_is_told(tmp_path: Path, text: str, told: str) -> None:
@@ -771,7 +771,7 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
 def test_at_the_prompt_the_hint_is_a_command() -> None:
     unreached = Failure("unreachable", "openai cannot be reached: its host is not known")
     for failure in (unreached, Failure("rate_limit", "slow down", 429), Failure("not_found", "", 404)):
-        told = problem_of(Answer(stop="failed", failure=failure, model="a/b"), at_prompt=True)
+        told = problem_of(Answer(stop="failed", failure=failure, model="a/b"), in_chat=True)
         assert told is not None
         assert "/model NAME" in told.hint
         assert "--" not in told.hint

@@ -106,7 +106,7 @@ def test_an_ambiguous_body_needs_from(cli: Cli) -> None:
     ended = cli("convert", "request.json", "--to", "anthropic")
     assert ended.code == 2
     assert (
-        "could be of several protocols: anthropic, openai_chat, cohere, ollama\n  hint: say which with --from"
+        "ambiguous protocol: could be anthropic or openai_chat or cohere or ollama\n  hint: choose one with --from"
         in ended.err
     )
     assert cli("convert", "request.json", "--from", "ollama", "--to", "anthropic").code == 0
@@ -115,7 +115,7 @@ def test_an_ambiguous_body_needs_from(cli: Cli) -> None:
 def test_a_protocol_that_only_the_models_name_decides_is_told_once(cli: Cli) -> None:
     cli.write("lines.jsonl", [chat(), chat()])
     ended = cli("convert", "lines.jsonl", "--to", "anthropic@claude-opus-4-6")
-    assert ended.err.count("is read as openai_chat, for its model's name") == 1
+    assert ended.err.count("assuming openai_chat, from the model's name") == 1
     assert cli("convert", "lines.jsonl", "--to", "anthropic@claude-opus-4-6", "-q").err == ""
 
 
@@ -124,7 +124,7 @@ def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
     cli.write("out.json", "mine")
     ended = cli("convert", "request.json", "--to", "openai@gpt-4.1", "-o", "out.json")
     assert ended.code == 2
-    assert "error: out.json: exists already" in ended.err
+    assert "error: out.json: file already exists" in ended.err
     assert (cli.folder / "out.json").read_text() == "mine"
     assert cli("convert", "request.json", "--to", "openai@gpt-4.1", "-o", "out.json", "--force").code == 0
     assert "messages" in cli.read("out.json")
@@ -134,20 +134,20 @@ def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["none.json", "--to", "openai"], "none.json: there is no such file"),
-        (["request.json", "none.json", "--to", "openai"], "none.json: there is no such file"),
+        (["none.json", "--to", "openai"], "none.json: no such file"),
+        (["request.json", "none.json", "--to", "openai"], "none.json: no such file"),
         ([".", "--to", "openai"], ".: is a directory"),
-        (["a\0b", "--to", "openai"], "cannot be read: "),
-        (["/proc/self/mem", "--to", "openai"], "/proc/self/mem: cannot be read"),
+        (["a\0b", "--to", "openai"], "cannot read file: "),
+        (["/proc/self/mem", "--to", "openai"], "/proc/self/mem: cannot read file"),
         (["request.json", "--to", "openai", "-o", "."], ".: is a directory"),
         (["request.json", "--to", "opennai"], "unknown target 'opennai'"),
         (["request.json", "--from", "zzz", "--to", "openai"], "--from: unknown target 'zzz'"),
-        (["request.json", "--to", "openai@a", "--model", "b"], "names two models: 'a' and 'b'"),
-        (["request.json", "--to", "openai", "--report", "-"], "the report needs a file of its own"),
-        (["request.json", "--to", "openai", "-o", "none/out.json"], "none/out.json: cannot be written"),
-        (["empty.json", "--to", "openai"], "empty.json: is empty"),
-        (["list.json", "--to", "openai"], "which is a JSON object, got a list"),
-        (["text.json", "--to", "openai"], "which is a JSON object, got 'x'"),
+        (["request.json", "--to", "openai@a", "--model", "b"], "two models given: 'a' and 'b'"),
+        (["request.json", "--to", "openai", "--report", "-"], "cannot write the report to stdout"),
+        (["request.json", "--to", "openai", "-o", "none/out.json"], "none/out.json: cannot write file"),
+        (["empty.json", "--to", "openai"], "empty.json: file is empty"),
+        (["list.json", "--to", "openai"], "expected a JSON object, got a list"),
+        (["text.json", "--to", "openai"], "expected a JSON object, got 'x'"),
         (["deep.json", "--to", "openai"], "deep.json: "),
         (["latin.json", "--to", "openai"], "not UTF-8"),
     ],
@@ -207,7 +207,7 @@ def test_the_switch_report_groups_changes_by_fault_and_kind(cli: Cli) -> None:
     assert "Moving 3 requests to anthropic@claude-opus-4-5" in ended.out
     assert "FAULT" in ended.out
     assert "weather has no result; a made-up one says so (2 times)" in " ".join(ended.out.split())
-    assert "canonical: the conversation was broken" in ended.out
+    assert "canonical: the conversation was already broken" in ended.out
     assert "3 of 3 requests can move" in ended.out
 
 
@@ -258,7 +258,7 @@ def test_a_repair_shows_losses_first_and_folds_housekeeping(cli: Cli) -> None:
     ended = cli("repair", "request.json", "--for", "anthropic@claude-opus-4-7")
     assert "1 loss, 1 housekeeping" in ended.err
     assert "loss: dropped $.temperature" in ended.err
-    assert "1 housekeeping (--all shows them)" in ended.err
+    assert "1 housekeeping (use --all to show)" in ended.err
     assert "an empty text" not in ended.err
     everything = cli("repair", "request.json", "--for", "anthropic@claude-opus-4-7", "--all").err
     assert everything.index("loss: dropped") < everything.index("housekeeping: dropped")

@@ -145,7 +145,7 @@ def test_upstreams_that_are_not_well_are_told_apart(cli: Cli) -> None:
     ]
     quiet = doctor(cli, "--no-network")
     assert quiet.code == 0
-    assert said(quiet, "upstreams", "ok") == ["not asked (--no-network) → "]
+    assert said(quiet, "upstreams", "ok") == ["not checked (--no-network) → "]
 
 
 def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:

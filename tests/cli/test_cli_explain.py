@@ -8,7 +8,7 @@ import pytest
 
 from cli_run import Cli
 from toolglot import lint, profiles
-from toolglot.cli.commands.explain import _model_for, in_words
+from toolglot.cli.commands.explain import _model_for, describe_value
 from toolglot.cli.files.rule_examples import conversations
 from toolglot.cli.files.rule_index import all_named, default_of, description_of
 from toolglot.profiles import KEYS
@@ -58,12 +58,12 @@ def test_a_default_a_fact_and_the_shape_are_explained_too(cli: Cli) -> None:
     assert ended.code == 0
     assert fact.source in ended.out
     assert cli("explain", fact.id, "--format", "json").json["description"] == fact.text
-    assert "not the form of the protocol" in " ".join(cli("explain", "shape").out.split())
+    assert "does not follow the protocol" in " ".join(cli("explain", "shape").out.split())
 
 
 def test_a_rule_of_some_models_names_them(cli: Cli) -> None:
     named = next(named for named in all_named() if named.match)
-    ended = cli("explain", named.said.id)
+    ended = cli("explain", named.entry.id)
     assert ended.code == 0
     assert "(models that match " in " ".join(ended.out.split())
 
@@ -71,7 +71,7 @@ def test_a_rule_of_some_models_names_them(cli: Cli) -> None:
 def test_a_rule_that_nothing_breaks_says_that_there_is_no_example(cli: Cli) -> None:
     ended = cli("explain", "anthropic-id-style")
     assert ended.code == 0
-    assert ended.out.endswith("There is no built-in example that breaks it.\n")
+    assert ended.out.endswith("There is no built-in example for this rule.\n")
     assert cli("explain", "anthropic-id-style", "--format", "json").json["example"] is None
 
 
@@ -83,8 +83,8 @@ def test_an_example_that_is_large_is_cut(cli: Cli) -> None:
 def test_an_unknown_rule_is_an_error_with_a_suggestion(cli: Cli) -> None:
     ended = cli("explain", "mistral-id-nin")
     assert ended.code == 2
-    assert "there is no rule 'mistral-id-nin'\n  hint: did you mean mistral-id-nine" in ended.err
-    assert "toolglot explain --list has them all" in cli("explain", "qqqqqqqq").err
+    assert "unknown rule 'mistral-id-nin'\n  hint: did you mean mistral-id-nine" in ended.err
+    assert "toolglot explain --list shows all rules" in cli("explain", "qqqqqqqq").err
     assert cli("explain").code == 2
 
 
@@ -103,7 +103,7 @@ def test_rules_of_the_users_own_are_explained(cli: Cli) -> None:
     ended = cli("explain", "user:ids.max_length", "--profiles", "my.toml")
     assert ended.code == 0
     assert "your own profile says so" in ended.out
-    assert "A request that ours refuses" in ended.out
+    assert "Example: a request that ours refuses" in ended.out
 
 
 def test_every_key_has_a_description_and_a_default() -> None:
@@ -131,23 +131,26 @@ def test_a_models_name_is_read_off_a_plain_pattern(match: str, model: str) -> No
     [(None, "null"), (True, "yes"), (False, "no"), ((), "(none)"), (("a", "b"), "a, b"), ("", '""'), (9, "9")],
 )
 def test_values_are_written_for_people(value: object, text: str) -> None:
-    assert in_words(value) == text
+    assert describe_value(value) == text
 
 
 def test_long_values_are_cut() -> None:
-    assert len(in_words("x" * 500)) < 100
+    assert len(describe_value("x" * 500)) < 100
 
 
 def test_what_a_target_was_seen_to_take_is_explained_with_its_recording(cli: Cli) -> None:
     said = " ".join(cli("explain", "openai-call-object-only").out.split())
-    assert "accepts no: the target was seen to take this; requests that were written for it are held to this" in said
+    assert (
+        "accepts no: the target is known to accept this; requests written for it are checked against this instead"
+        in said
+    )
     assert "source recorded: tmc/langchaingo" in said
     assert "ITS OWN REQUESTS" in said
-    assert "There is no example: lint holds no request that was written for openai to this value." in said
+    assert "No example: requests that were written for openai are not checked against this value." in said
 
 
 def test_an_assumed_rule_says_who_is_held_to_it(cli: Cli) -> None:
     said = " ".join(cli("explain", "mistral-turn-first").out.split())
-    assert "assumed only requests from elsewhere are held to it" in said
-    assert "mistral mistral-turn-first guess user not held to it" in said
+    assert "assumed only for requests from other protocols" in said
+    assert "mistral mistral-turn-first guess user not checked" in said
     assert "ITS OWN REQUESTS" not in cli("explain", "ids.fixed_length").out

@@ -133,7 +133,7 @@ def test_lines_are_of_a_width_that_can_be_read() -> None:
 def test_it_writes_toolglot_toml(cli: Cli) -> None:
     ended = cli("init")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err.startswith("wrote toolglot.toml\non: no provider: put a key into the environment")
+    assert ended.err.startswith("wrote toolglot.toml\nenabled: none. Set the key of a provider in the environment")
     assert read_config(None, BARE).origin == "toolglot.toml"
     assert not read_config(None, BARE).simulates_known
 
@@ -143,8 +143,8 @@ def test_it_writes_where_it_is_told_and_tells_what_is_on(cli: Cli, monkeypatch: 
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-secret-123456")
     ended = cli("init", "mine.toml")
     assert ended.code == 0
-    assert "wrote mine.toml\non: openai\n" in ended.err
-    assert "note: azure is left out" in ended.err
+    assert "wrote mine.toml\nenabled: openai\n" in ended.err
+    assert "note: azure is not enabled" in ended.err
     assert "sk-secret" not in ended.err + (cli.folder / "mine.toml").read_text()
     assert not (cli.folder / "toolglot.toml").exists()
     assert cli("init", "quiet.toml", "--quiet").err == ""
@@ -154,12 +154,12 @@ def test_it_never_overwrites_without_force_and_keeps_what_was_there(cli: Cli) ->
     cli.write("toolglot.toml", "# mine\n")
     ended = cli("init")
     assert ended.code == 2
-    assert "exists already" in ended.err
+    assert "file already exists" in ended.err
     assert "--force" in ended.err
     assert (cli.folder / "toolglot.toml").read_text() == "# mine\n"
     ended = cli("init", "--force")
     assert ended.code == 0
-    assert "what it was is in toolglot.toml.bak" in ended.err
+    assert "the old file is toolglot.toml.bak" in ended.err
     assert (cli.folder / "toolglot.toml.bak").read_text() == "# mine\n"
     assert "[gateway]" in (cli.folder / "toolglot.toml").read_text()
 
@@ -175,7 +175,7 @@ def test_a_link_that_leads_nowhere_is_not_followed_without_force(cli: Cli) -> No
 def test_it_writes_to_stdout(cli: Cli) -> None:
     ended = cli("init", "-")
     assert ended.out == example_config(BARE)
-    assert ended.err.startswith("on: no provider")
+    assert ended.err.startswith("enabled: none")
     assert list(cli.folder.iterdir()) == []
 
 

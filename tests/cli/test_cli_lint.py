@@ -23,7 +23,7 @@ def test_a_refusal_is_told_in_the_providers_words_with_path_and_place(cli: Cli) 
     ended = cli("lint", "request.json", "--for", "mistral")
     assert ended.code == 1
     assert "request.json:12:9: mistral refuses: Tool call id was call_abcd but must be a-z" in ended.out
-    assert "$.messages[1].tool_calls[0]  [mistral-id-nine] documented, its own words" in ended.out
+    assert "$.messages[1].tool_calls[0]  [mistral-id-nine] documented, provider's wording" in ended.out
     assert "  12 |         {\n     |         ^\n" in ended.out
     assert "hint: give call and result the same new id" in ended.out
     assert ended.err == "1 refusal in 1 of 1 request (mistral 1)\n"
@@ -32,7 +32,7 @@ def test_a_refusal_is_told_in_the_providers_words_with_path_and_place(cli: Cli) 
 def test_a_request_that_is_accepted_ends_with_0(cli: Cli) -> None:
     cli.write("request.json", chat("abcdefghi"))
     ended = cli("lint", "request.json", "--for", "mistral")
-    assert ended == (0, "", "nothing is refused: 1 request\n")
+    assert ended == (0, "", "no refusals in 1 request\n")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_for_all_asks_everybody_who_speaks_the_protocol(cli: Cli) -> None:
     asked = {found["target"] for found in ended.json["violations"]}
     assert {"openai", "mistral", "groq", "deepseek"} <= asked
     assert all(profiles.get(name).protocol == "openai_chat" for name in asked)
-    assert "is read as openai_chat, for its model's name" in ended.err
+    assert "assuming openai_chat, from the model's name" in ended.err
 
 
 def test_a_body_of_another_protocol_is_named_as_such_once(cli: Cli) -> None:
@@ -105,7 +105,7 @@ def test_a_body_of_another_protocol_is_named_as_such_once(cli: Cli) -> None:
     assert ended.code == 1
     assert ended.err.count("note: ") == 1
     said = " ".join(ended.err.split())
-    assert "looks like a request of anthropic; openai speaks openai_chat: toolglot convert --to openai makes" in said
+    assert "looks like anthropic, but openai speaks openai_chat; convert it with toolglot convert --to openai" in said
     assert "note: " not in cli("lint", "lines.jsonl", "--for", "openai", "-q").err
 
 
@@ -114,7 +114,7 @@ def test_a_refused_body_whose_model_speaks_for_another_protocol_is_named_as_such
     cli.write("plain.json", plain | {"frequency_penalty": 0.1})
     ended = cli("lint", "plain.json", "--for", "anthropic", "--format", "json")
     (note,) = ended.json["notes"]
-    assert note.startswith("plain.json looks like a request of openai_chat; anthropic speaks anthropic")
+    assert note.startswith("plain.json looks like openai_chat, but anthropic speaks anthropic")
     cli.write("own.json", plain | {"model": "claude-opus-5"})
     assert cli("lint", "own.json", "--for", "anthropic", "--format", "json").json["notes"] == []
 
@@ -126,7 +126,7 @@ def test_every_line_of_jsonl_is_a_request_with_its_line_number(cli: Cli) -> None
     assert {found["line"] for found in ended.json["violations"]} == {3, 6}
     assert [failed["where"] for failed in ended.json["failed"]] == ["lines.jsonl:4", "lines.jsonl:5"]
     assert "error: lines.jsonl:4:2: not JSON" in ended.err
-    assert "2 lines could not be judged" in ended.err
+    assert "2 lines could not be checked" in ended.err
     assert ended.json["summary"]["requests"] == 3
 
 
@@ -134,16 +134,16 @@ def test_a_line_without_a_protocol_does_not_stop_the_rest(cli: Cli) -> None:
     cli.write("lines.jsonl", [{"odd": 1}, claude()])
     ended = cli("lint", "lines.jsonl")
     assert ended.code == 1
-    assert "lines.jsonl:1: this is no request of a protocol that toolglot knows" in ended.err
-    assert "nothing is refused: 1 request" in ended.err
+    assert "lines.jsonl:1: not a request of any known protocol" in ended.err
+    assert "no refusals in 1 request" in ended.err
 
 
 def test_a_file_that_cannot_be_read_ends_with_2_after_the_others(cli: Cli) -> None:
     cli.write("good.json", claude())
     ended = cli("lint", "none.json", "good.json", "--for", "anthropic")
     assert ended.code == 2
-    assert "error: none.json: there is no such file\n  hint: check the name" in ended.err
-    assert "nothing is refused: 1 request" in ended.err
+    assert "error: none.json: no such file\n  hint: check the path" in ended.err
+    assert "no refusals in 1 request" in ended.err
     assert cli("lint", "none.json").code == 2
 
 

@@ -63,8 +63,8 @@ def test_of_equal_keys_the_last_counts() -> None:
 
 def test_lines_and_columns_count_characters_from_one() -> None:
     lines = LineIndex("{\r\n ö: 1\r\n}")
-    assert lines.place(4, 5) == TextSpan(2, 2, 2, 3)
-    assert lines.place(0, 11) == TextSpan(1, 1, 3, 2)
+    assert lines.span(4, 5) == TextSpan(2, 2, 2, 3)
+    assert lines.span(0, 11) == TextSpan(1, 1, 3, 2)
     assert lines.line(2) == " ö: 1"
     assert lines.line(3) == "}"
 

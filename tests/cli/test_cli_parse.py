@@ -50,7 +50,7 @@ def test_a_call_without_arguments_and_one_whose_arguments_are_no_object_are_show
     assert ended.out.splitlines()[1] == "  {}"
     odd = '<tool_call>{"name": "ls", "arguments": {"p" "/"}}</tool_call>'
     ended = cli("parse", "-", "--dialect", "hermes", stdin=odd.encode())
-    assert ended.out.splitlines()[1] == '  (no JSON object) {"p" "/"}'
+    assert ended.out.splitlines()[1] == '  (not a JSON object) {"p" "/"}'
     (call,) = parsed(cli, odd)["calls"]
     assert (call["arguments"], call["written"]) == (None, '{"p" "/"}')
 
@@ -65,24 +65,24 @@ def test_a_call_that_was_cut_is_shown_and_counts_as_none(cli: Cli) -> None:
 def test_without_a_call_it_says_so_and_ends_with_1(cli: Cli, text: str, shown: list[str]) -> None:
     ended = cli("parse", "-", stdin=text.encode())
     assert ended.code == 1
-    assert ended.out.splitlines() == [*shown, "no calls were found"]
+    assert ended.out.splitlines() == [*shown, "no calls found"]
 
 
 @pytest.mark.parametrize(
     ("text", "words", "hint"),
     [
-        (BARE, [], "it looks like llama3_json: give --dialect llama3_json, or the tools that were offered as --tools"),
-        (BARE, ["--tools", "tools.json"], "it looks like llama3_json, with a tool that is not among those of --tools"),
-        (ANSWER, ["--dialect", "glm45"], "it looks like hermes: give --dialect hermes"),
-        (json.dumps({"choices": [{"message": {"content": CALL}}]}), [], "this is the body of a reply; give the text"),
-        (json.dumps({"message": {"content": CALL}}), [], "this is the body of a reply; give the text"),
+        (BARE, [], "it looks like llama3_json: use --dialect llama3_json, or pass the tools with --tools"),
+        (BARE, ["--tools", "tools.json"], "it looks like llama3_json, with a tool that is not in --tools"),
+        (ANSWER, ["--dialect", "glm45"], "it looks like hermes: use --dialect hermes"),
+        (json.dumps({"choices": [{"message": {"content": CALL}}]}), [], "this is a response body: pass the text"),
+        (json.dumps({"message": {"content": CALL}}), [], "this is a response body: pass the text"),
     ],
 )
 def test_where_no_call_is_found_it_says_what_to_try(cli: Cli, text: str, words: list[str], hint: str) -> None:
     cli.write("tools.json", json.dumps(["pwd"]))
     ended = cli("parse", "-", *words, stdin=text.encode())
     assert ended.code == 1
-    assert ended.out.splitlines()[-2:-1] == ["no calls were found"]
+    assert ended.out.splitlines()[-2:-1] == ["no calls found"]
     assert ended.out.splitlines()[-1].startswith(f"hint: {hint}")
 
 
@@ -90,7 +90,7 @@ def test_where_no_call_is_found_it_says_what_to_try(cli: Cli, text: str, words: 
 def test_where_nothing_looks_like_a_call_nothing_is_guessed(cli: Cli, text: str) -> None:
     cli.write("tools.json", json.dumps(["pwd"]))
     for words in ([], ["--tools", "tools.json"]):
-        assert cli("parse", "-", *words, stdin=text.encode()).out.splitlines()[-1] == "no calls were found"
+        assert cli("parse", "-", *words, stdin=text.encode()).out.splitlines()[-1] == "no calls found"
 
 
 def test_a_byte_order_mark_is_no_text(cli: Cli) -> None:
@@ -193,8 +193,8 @@ def test_a_call_of_a_tool_that_was_not_offered_is_text_where_that_is_wanted(cli:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "error: parse: names no file\n  hint: toolglot parse FILE, or '-' for stdin\n"),
-        (["missing.txt"], "error: missing.txt: there is no such file\n"),
+        ([], "error: parse: no file given\n  hint: toolglot parse FILE, or '-' for stdin\n"),
+        (["missing.txt"], "error: missing.txt: no such file\n"),
         (["."], "error: .: is a directory\n"),
         (["binary"], "error: binary: byte 0 is not UTF-8\n"),
         (
@@ -202,13 +202,13 @@ def test_a_call_of_a_tool_that_was_not_offered_is_text_where_that_is_wanted(cli:
             "unknown dialect 'hermse'; did you mean 'hermes'?\n  hint: `toolglot",
         ),
         (["answer.txt", "--dialect", "???"], "hint: `toolglot parse --list` lists them\n"),
-        (["answer.txt", "--tools", "missing.json"], "error: missing.json: there is no such file\n"),
+        (["answer.txt", "--tools", "missing.json"], "error: missing.json: no such file\n"),
         (["answer.txt", "--tools", "answer.txt"], "error: answer.txt:1:1: not JSON"),
         (["answer.txt", "--tools", "number.json"], "error: number.json: tools[1]: expected a tool, got 5\n"),
         (["answer.txt", "--tools", "nameless.json"], "error: nameless.json: tools[0]: expected a tool with a name"),
         (["answer.txt", "--tools", "broken.json"], "error: broken.json:2:3: not JSON: "),
         (["answer.txt", "--tools", "odd.json"], "error: odd.json: tools[0].parameters: expected a schema, got 'x'\n"),
-        (["-", "--tools", "-"], "error: --tools: stdin can be read once only\n"),
+        (["-", "--tools", "-"], "error: --tools: stdin can be read only once\n"),
         (["answer.txt", "--stream", "0"], "expected a whole number from 1 to 1000000"),
         (["answer.txt", "--stream", "four"], "expected a whole number from 1 to 1000000"),
         (["answer.txt", "--format", "jsn"], "did you mean json?"),
@@ -231,7 +231,7 @@ def test_what_is_too_long_is_refused(cli: Cli) -> None:
         file.truncate(64 * 1024 * 1024 + 1)
     ended = cli("parse", "long.txt")
     assert ended.code == 2
-    assert "is longer than 67108864 bytes" in ended.err
+    assert "larger than 67108864 bytes" in ended.err
     assert "hint: " in ended.err
 
 
@@ -259,4 +259,4 @@ def test_without_tools_nothing_is_known_to_be_offered(cli: Cli) -> None:
     cli.write("answer.txt", "Hi")
     ended = cli("parse", "answer.txt", "--unoffered", "text")
     assert (ended.code, ended.out) == (2, "")
-    assert "--unoffered: without --tools, no tool is known to be offered" in ended.err
+    assert "--unoffered: --unoffered text requires --tools" in ended.err

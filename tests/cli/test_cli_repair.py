@@ -10,7 +10,7 @@ import pytest
 from cli_run import Cli, chat, claude
 from toolglot import lint, repair
 from toolglot.cli.files.conversion import FAULTS
-from toolglot.cli.screen.diff import MOST_SHOWN, diff_lines
+from toolglot.cli.screen.diff import MAX_SHOWN, diff_lines
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def test_the_repaired_body_goes_to_stdout_and_the_reasons_to_stderr(cli: Cli) ->
     assert lint(ended.json, "mistral") == ()
     assert "--- request.json\n+++ request.json (repaired)\n@@ -" in ended.err
     assert '-          "id": "call_abcd",\n+          "id": "' in ended.err
-    assert "weather has no result; a made-up one says so\n  canonical: the conversation was broken\n" in ended.err
+    assert (
+        "weather has no result; a made-up one says so\n  canonical: the conversation was already broken\n" in ended.err
+    )
     assert ended.err.endswith("repaired: 1 of 1 request\n")
 
 
@@ -49,7 +51,7 @@ def test_without_for_it_is_repaired_for_the_provider_of_its_protocol(cli: Cli) -
     cli.write("request.json", {"messages": []})
     ended = cli("repair", "request.json")
     assert ended.code == 2
-    assert "say which with --for" in ended.err
+    assert "choose one with --for" in ended.err
 
 
 def test_in_place_keeps_what_was_there_and_its_permissions(cli: Cli) -> None:
@@ -61,7 +63,7 @@ def test_in_place_keeps_what_was_there_and_its_permissions(cli: Cli) -> None:
     assert (cli.folder / "request.json.bak").read_bytes() == before
     assert lint(cli.read("request.json"), "mistral") == ()
     assert (cli.folder / "request.json").stat().st_mode & 0o777 == 0o640
-    assert "what it was is in request.json.bak" in ended.err
+    assert "the original is request.json.bak" in ended.err
     assert sorted(path.name for path in cli.folder.iterdir()) == ["request.json", "request.json.bak"]
 
 
@@ -88,7 +90,7 @@ def test_an_existing_backup_is_never_lost_without_force(cli: Cli) -> None:
     before = (cli.folder / "request.json").read_bytes()
     ended = cli("repair", "request.json", "--for", "mistral", "--in-place")
     assert ended.code == 2
-    assert "error: request.json.bak: exists already" in ended.err
+    assert "error: request.json.bak: file already exists" in ended.err
     assert (cli.folder / "request.json").read_bytes() == before
     assert (cli.folder / "request.json.bak").read_text() == "older"
     assert cli("repair", "request.json", "--for", "mistral", "--in-place", "--force").code == 0
@@ -149,7 +151,7 @@ def test_a_request_that_cannot_be_repaired_writes_nothing(cli: Cli) -> None:
         (["-", "--in-place"], "--in-place: stdin cannot be replaced"),
         (["request.json", "--in-place", "-o", "x"], "--in-place: cannot be used with --output"),
         (["request.json", "--for", "mistral,groq"], "unknown target 'mistral,groq'"),
-        (["none/request.json", "--for", "mistral", "--in-place"], "cannot be written"),
+        (["none/request.json", "--for", "mistral", "--in-place"], "cannot write file"),
     ],
 )
 def test_every_mistake_is_told(cli: Cli, words: list[str], message: str) -> None:
@@ -172,7 +174,7 @@ def test_the_diff_of_equal_bodies_is_empty_and_of_huge_ones_bounded() -> None:
     (line,) = diff_lines(list(range(5_000)), list(range(9_000, 1_000, -1)), "x")
     assert "too many to compare" in line
     many = diff_lines({"a": list(range(1_000))}, {"a": list(range(1_000, 2_000))}, "x")
-    assert len(many) == MOST_SHOWN + 1
+    assert len(many) == MAX_SHOWN + 1
 
 
 def test_the_diff_of_a_small_change_in_a_huge_body_has_the_lines_of_the_whole() -> None:
@@ -224,8 +226,8 @@ def test_a_model_of_another_provider_cannot_be_repaired_away(cli: Cli) -> None:
     before = (cli.folder / "request.json").read_bytes()
     ended = cli("repair", "request.json", "--for", "mistral", "--in-place")
     assert ended.code == 2
-    assert "'gpt-4.1' is a model of another provider, which mistral does not have" in ended.err
-    assert "name one of its own: --for mistral@NAME" in ended.err
+    assert "mistral does not have the model 'gpt-4.1', which belongs to another provider" in ended.err
+    assert "choose one of its models: --for mistral@NAME" in ended.err
     assert (cli.folder / "request.json").read_bytes() == before
     ended = cli("repair", "request.json", "--for", "mistral@mistral-large-latest", "--in-place", "-q")
     assert ended.code == 0
@@ -237,9 +239,9 @@ def test_a_body_of_another_protocol_than_the_named_one_is_refused_with_a_hint(cl
     ended = cli("repair", "request.json", "--for", "openai")
     said = " ".join(ended.err.split())
     assert ended.code == 1
-    assert "this looks like a request of openai_responses: --for openai_responses, or toolglot convert --to" in said
+    assert "this looks like openai_responses: use --for openai_responses, or toolglot convert --to" in said
     ended = cli("convert", "request.json", "--from", "openai", "--to", "gemini@gemini-3-pro")
-    assert "this looks like a request of openai_responses: --from openai_responses" in " ".join(ended.err.split())
+    assert "this looks like openai_responses: use --from openai_responses" in " ".join(ended.err.split())
 
 
 def test_the_diff_shows_what_is_written_and_no_other_order_of_fields(cli: Cli) -> None:

@@ -47,7 +47,7 @@ def keys(cli: Cli, id: str) -> list[str]:
 def test_without_a_store_there_is_nothing_and_none_is_made(cli: Cli) -> None:
     ended = cli("sessions", "list")
     assert ended.code == 2
-    assert "there are no sessions yet" in ended.err
+    assert "no sessions yet" in ended.err
     assert not (cli.folder / "state").exists()
 
 
@@ -94,7 +94,7 @@ def test_show_tells_who_said_what_with_tools_and_keys(cli: Cli) -> None:
 
 def test_a_session_that_is_not_there_or_not_one_is_told(cli: Cli) -> None:
     one, two = said(cli, "one"), said(cli, "two")
-    assert "there is no session 'nothing'" in cli("sessions", "show", "nothing").err
+    assert "no session 'nothing'" in cli("sessions", "show", "nothing").err
     assert "sessions list" in cli("sessions", "show", "nothing").err
     ended = cli("sessions", "show", one[:9])
     assert ended.code == 2
@@ -109,7 +109,7 @@ def test_what_is_exported_can_be_imported_elsewhere(cli: Cli) -> None:
     assert json.loads(cli("sessions", "export", id).out)["format"] == "toolglot.session"
     ended = cli("sessions", "import", "talk.json", "--store", "other.db")
     assert (ended.code, ended.out) == (0, f"{id}\n")
-    assert "goes on with it" in ended.err
+    assert "continues it" in ended.err
     again: Ended = cli(
         "sessions", "import", "-", "--store", "other.db", "-q", stdin=(cli.folder / "talk.json").read_bytes()
     )
@@ -163,7 +163,7 @@ def test_a_damaged_session_is_told_and_the_others_are_shown(cli: Cli) -> None:
     with_store(str(cli.folder / "state" / "toolglot" / "sessions.db"), damage)
     ended = cli("sessions", "list")
     assert good in ended.out
-    assert "broken is damaged" in ended.err
+    assert "broken is corrupt" in ended.err
     ended = cli("sessions", "search", "answered nowhere")
     assert f"{bad} could not be searched" in ended.err
     assert cli("sessions", "show", bad).code == 2

@@ -59,8 +59,8 @@ def test_the_table_sums_by_key_the_dearest_first(filled: Cli) -> None:
     assert lines[3] == ["(no", "key)", "2", "0", "7", "0", "0", "≥", "$0.0000"]
     assert lines[4] == ["total", "7", "1", "1,007", "509", "4", "≥", "$200.02"]
     told = " ".join(ended.err.split())
-    assert "the price of 2 requests is not known, and not in the cost" in told
-    assert "did not tell the tokens of 1 request:" in told
+    assert "2 requests without a known price, not included in the cost" in told
+    assert "1 request without token counts from the provider" in told
     assert filled("usage", "--store", "s.db", "--quiet").err == ""
     widths = {len(line) for line in ended.out.splitlines()}
     assert len(widths) == 1, "columns are aligned"
@@ -117,7 +117,7 @@ def test_a_part_of_the_time_and_one_key(filled: Cli) -> None:
     assert requests("--since", day(0)[:7]) >= 5
     wrong = filled("usage", "--key", "nobody", "--store", "s.db")
     assert wrong.code == 2
-    assert "no key 'nobody' has used anything" in wrong.err
+    assert "no usage by a key 'nobody'" in wrong.err
     assert filled("usage", "--since", "soon", "--store", "s.db").code == 2
 
 
@@ -153,7 +153,7 @@ def test_where_nothing_was_used_that_is_said_and_no_store_is_made(cli: Cli) -> N
     ended = cli("usage", "--store", "s.db")
     assert ended.code == 0
     assert ended.out == ""
-    assert f"nothing was used from {day(30)} to {day(0)}" in ended.err
+    assert f"no usage from {day(30)} to {day(0)}" in ended.err
     assert not (cli.folder / "s.db").exists()
     assert cli("usage", "--store", "s.db", "--format", "json").json["rows"] == []
     assert cli("usage", "--store", "s.db", "--format", "csv").out.startswith("key,requests,failed")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cli_run import chat, claude
 from toolglot import InputError
-from toolglot.cli.files.output import _written, back_up, replacing
+from toolglot.cli.files.output import _write_data, back_up, replacing
 from toolglot.cli.main import main
 
 
@@ -43,20 +43,20 @@ def test_a_file_that_is_replaced_is_whole_at_every_moment(tmp_path: Path) -> Non
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        pytest.raises(InputError, match="cannot be written: No space left"),
+        pytest.raises(InputError, match="cannot write file: No space left"),
     ):
-        _written("out.json", full, b"x")
+        _write_data("out.json", full, b"x")
 
 
 def test_a_directory_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="cannot be written"), replacing(str(tmp_path / "out")) as output:
+    with pytest.raises(InputError, match="cannot write file"), replacing(str(tmp_path / "out")) as output:
         output.write(b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_backup_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write file"):
         back_up(str(tmp_path / "none.json"), force=False)
 
 

@@ -75,7 +75,7 @@ def test_a_whole_discovery_writes_a_profile_that_serve_loads_and_a_report(cli: C
         assert heading in told
     again = probe(cli, simulated.url("mistral"), *QUICK, "--key-env", "BOX_KEY", "--diff", "box.toml")
     assert again.code == 0, again.out
-    assert "it is as the profile box says" in again.out
+    assert "matches the profile box" in again.out
 
 
 def test_json_holds_all_of_it_and_stderr_can_be_silent(cli: Cli, simulated: Server) -> None:
@@ -98,10 +98,10 @@ def test_a_departure_from_a_profile_ends_with_one(cli: Cli, simulated: Server) -
     words = ("--key-env", "BOX_KEY", "--protocol", "openai_chat", "--only", "ids", "-q")
     same = probe(cli, simulated.url("mistral"), *words, "--diff", "mistral")
     assert same.code == 0, same.out
-    assert "it is as the profile mistral says" in same.out
+    assert "matches the profile mistral" in same.out
     other = probe(cli, simulated.url("mistral"), *words, "--diff", "openai", "--report", "r.md")
     assert other.code == 1
-    assert "it departs from the profile openai in" in other.out
+    assert "differs from the profile openai in" in other.out
     assert "ids.max_length" in other.out
     assert "## Against `openai`" in (cli.folder / "r.md").read_text()
     told = probe(cli, simulated.url("mistral"), *words, "--diff", "openai", "--json").json["departures"]
@@ -114,7 +114,7 @@ def test_a_profile_of_ones_own_can_be_compared_with(cli: Cli, simulated: Server)
     words = ("--key-env", "BOX_KEY", "--protocol", "openai_chat", "--only", "ids.length", "-q")
     ended = probe(cli, simulated.url("openai"), *words, "--diff", "box", "--profiles", "own.toml")
     assert ended.code == 1
-    assert "ids.max_length  64                40" in ended.out
+    assert "ids.max_length  64       40" in ended.out
 
 
 def test_headers_are_sent_and_their_values_kept_secret(cli: Cli, simulated: Server) -> None:
@@ -136,9 +136,9 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
     for name in (probe.name for probe in PROBES if probe.is_for("openai_chat")):
         assert f"\n{name} " in ended.out
     assert "at most" in ended.out
-    assert "the cost is not known" in ended.out
+    assert "unknown cost" in ended.out
     priced = probe(cli, "http://127.0.0.1:9/v1", "--dry-run", "--model", "gpt-4.1", "--protocol", "openai_chat")
-    assert "by the list of prices for gpt-4.1" in priced.out
+    assert "by the price list for gpt-4.1" in priced.out
     told = probe(cli, "http://127.0.0.1:9/v1", "--dry-run", "--json", "--only", "ids", "--model", "gpt-4.1").json
     assert told["requests"] == sum(one["requests"] for one in told["probes"])
     assert float(told["cost_usd"]) > 0
@@ -156,8 +156,8 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--diff", "nobody"), "unknown profile 'nobody'"),
         (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a whole number from 1"),
         (("http://127.0.0.1:9", "--timeout", "0"), "--timeout: expected seconds"),
-        (("http://127.0.0.1:9", "-o", "there"), "exists already"),
-        (("http://127.0.0.1:9", "--diff", "two.toml"), "the file has 2 profiles"),
+        (("http://127.0.0.1:9", "-o", "there"), "file already exists"),
+        (("http://127.0.0.1:9", "--diff", "two.toml"), "the file defines 2 profiles"),
         (("http://127.0.0.1:9", "--protocol", "soap"), "invalid choice"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_model_is_asked_for_its_opinion(cli: Cli) -> None:
         cli.monkeypatch.setenv("OPENAI_API_KEY", KEY)
         ended = probe(cli, server.url("openai"), "--key-env", "BOX_KEY", "--protocol", "openai_chat", "-q", *words)
     assert ended.code == 0, ended.err
-    assert "opinion of openai/gpt-4.1 (nothing depends on it)" in ended.out
+    assert "opinion of openai/gpt-4.1 (informative only)" in ended.out
     assert "schema: an object" in ended.out
     assert "## Opinion" in (cli.folder / "box.md").read_text()
 
@@ -248,7 +248,7 @@ def test_ctrl_c_writes_what_was_found(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "not complete: interrupted" in out
+    assert "incomplete: interrupted" in out
     assert "# Not complete: interrupted." in (tmp_path / "box.toml").read_text()
     assert "endpoint.dialogue" in (tmp_path / "box.md").read_text()
 
@@ -272,9 +272,9 @@ def test_on_a_terminal_a_table_is_drawn_without_what_an_endpoint_slips_in(monkey
     screen = Screen()
     with progress_on(TerminalPage(screen, "auto"), PROBES, quiet=False) as shown:
         assert isinstance(shown, Table)
-        shown.begun(next(probe for probe in PROBES if probe.name == "ids.length"))
-        shown.ended(PROBED, FOUND)
-        shown.ended(Probed(probe="ids.twice", group="ids", question="", outcome="found", requests=1), [])
+        shown.on_start(next(probe for probe in PROBES if probe.name == "ids.length"))
+        shown.on_end(PROBED, FOUND)
+        shown.on_end(Probed(probe="ids.twice", group="ids", question="", outcome="found", requests=1), [])
     drawn = screen.getvalue()
     assert "2/8" in drawn
     assert "[bold]ids[/bold] \\x1b[2J" in drawn
@@ -298,10 +298,10 @@ def test_elsewhere_it_is_lines_or_nothing(
     screen = Screen() if terminal else io.StringIO()
     with progress_on(TerminalPage(screen, "never"), PROBES, quiet=quiet) as shown:
         assert type(shown) is kind
-        shown.begun(PROBES[0])
-        shown.ended(PROBED, FOUND)
-        shown.ended(Probed(probe="a", group="ids", question="", outcome="unclear", reason="odd \x1b[2J"), [])
-        shown.ended(Probed(probe="b", group="ids", question="", outcome="skipped", reason="not a question of x"), [])
+        shown.on_start(PROBES[0])
+        shown.on_end(PROBED, FOUND)
+        shown.on_end(Probed(probe="a", group="ids", question="", outcome="unclear", reason="odd \x1b[2J"), [])
+        shown.on_end(Probed(probe="b", group="ids", question="", outcome="skipped", reason="not a question of x"), [])
     lines = screen.getvalue().splitlines()
     assert lines == (
         []

@@ -49,7 +49,7 @@ def _nobody() -> tuple[Terminal, Foreground]:
 
 
 async def as_chat(session: Session, said: str) -> Answer:
-    return await Chat(session, None, *_nobody()).say(said)
+    return await Chat(session, None, *_nobody()).send(said)
 
 
 async def as_run(session: Session, said: str) -> Answer:

@@ -1,6 +1,9 @@
-"""The command line: one file a command, each loaded when it is asked for.
+"""The command line. `main.py` finds the command and runs it; `commands/` holds one file a command.
 
-`main.py` finds the command and ends the process decently; `files/documents.py` reads input, `files/locations.py`
-finds a JSON path in its text, `screen/terminal.py` writes for people, `targets.py` and `options.py` read what commands
-share. Law: nothing here decides anything about a protocol; commands read, call the library, and show what it says.
+- `files/` reads and writes request files: JSON, JSONL, SARIF.
+- `screen/` writes for people: colours, tables, Markdown, the transcript of a chat.
+- `session/` runs the sessions of `chat` and `run`.
+- `options.py`, `targets.py` and `store_access.py` parse what several commands share.
+
+Law: nothing here decides anything about a protocol. Commands read input, call the library, and print its result.
 """

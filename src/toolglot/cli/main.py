@@ -1,7 +1,7 @@
-"""`toolglot COMMAND …`: find the command, run it, and end as a good citizen of the shell does.
+"""`toolglot COMMAND …`: find the command, run it, and return its exit code.
 
-Exit codes: 0 all is well; 1 something was found, or some requests failed; 2 the command was used wrongly or its input
-cannot be read; 130 interrupted; 141 the reader of the output went away. Only the command that is asked for is imported.
+Exit codes: 0 success; 1 something was found, or some requests failed; 2 wrong usage or unreadable input; 130
+interrupted; 141 broken pipe. Only the module of the requested command is imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "explain": "explain a rule: what it demands, who has it, and the source",
     "completion": "print a completion script for bash, zsh or fish",
 }
-"""Every command with its one line; the file of a command is its name with `_`."""
+"""Every command with its summary. The module of a command is its name with `_` for `-`."""
 
 USAGE_ERROR: Final = 2
 INTERRUPTED: Final = 130
@@ -69,10 +69,10 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the answer is the exit code."""
+    """Run the command line and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    sys.stdout = _prepared(sys.stdout)
-    sys.stderr = _prepared(sys.stderr)
+    sys.stdout = _prepare_stream(sys.stdout)
+    sys.stderr = _prepare_stream(sys.stderr)
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence_stdout()
         return PIPE_BROKEN
     except OSError as error:  # a disk that fails in the middle of a file
-        Terminal(sys.stdout, sys.stderr).error(InputError(error.strerror or "cannot go on", path=error.filename or ""))
+        Terminal(sys.stdout, sys.stderr).error(InputError(error.strerror or "I/O error", path=error.filename or ""))
         return USAGE_ERROR
     return code
 
@@ -91,7 +91,7 @@ def _run(words: list[str]) -> int:
     chosen = next((word for word in words if word in COMMANDS), "")
     try:
         arguments = build_parser([chosen]).parse_args(words)
-    except SystemExit as ended:  # argparse has said why
+    except SystemExit as ended:  # argparse has printed why
         return ended.code if isinstance(ended.code, int) else USAGE_ERROR
     except InputError as error:  # the command needs an extra that is not installed
         Terminal(sys.stdout, sys.stderr).error(error)
@@ -115,7 +115,7 @@ def load(command: str) -> Any:
 
 
 def build_parser(configured: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser with all commands, and the options of those that are named."""
+    """The parser with all commands, and the options of the commands in `configured`."""
     parser = Parser(
         prog="toolglot",
         description="One conversation, any client, any model: tool calls that never break.",
@@ -138,12 +138,12 @@ def _add_color(parser: argparse.ArgumentParser, default: str) -> None:
         "--color",
         choices=COLOR_CHOICES,
         default=default,
-        help="colours in the output; 'auto', which is the default, uses them on a terminal unless NO_COLOR is set",
+        help="use colours: 'auto' (the default) uses them on a terminal unless NO_COLOR is set",
     )
 
 
-def _prepared(stream: Any) -> Any:
-    """What the terminal's encoding lacks is escaped, never an error; a stream that was closed takes everything."""
+def _prepare_stream(stream: Any) -> Any:
+    """Escape characters that the encoding lacks instead of raising. A closed stream becomes `os.devnull`."""
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
     with contextlib.suppress(AttributeError, ValueError, OSError):
@@ -152,6 +152,6 @@ def _prepared(stream: Any) -> Any:
 
 
 def _silence_stdout() -> None:
-    """Nobody reads any more: what is still in the buffer goes nowhere, so that the end of Python says nothing."""
+    """Discard the buffer after a broken pipe, so that Python prints no error when it flushes at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

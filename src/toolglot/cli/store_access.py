@@ -1,4 +1,4 @@
-"""Commands that look into the gateway's store: which one it is, and the words for times and amounts."""
+"""The gateway's store, for commands that read or change it: where it is, and how to open it."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ T = TypeVar("T")
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="default: $TOOLGLOT_CONFIG, else ./toolglot.toml, else none")
-    parser.add_argument("--store", metavar="PLACE", help="the store to use instead of the configuration's")
+    parser.add_argument("--store", metavar="FILE|URL", help="the store to use instead of the configured one")
 
 
 def configured(arguments: argparse.Namespace) -> Config | None:
-    """The configuration, where it is not the store itself that was named."""
+    """The configuration; None if `--store` is set."""
     return None if arguments.store else read_config(arguments.config, _Environment(os.environ))
 
 
 class _Environment(dict[str, str]):
-    """The environment with every key that a configuration may name: who looks into the store needs none of them."""
+    """An environment in which every variable is set: reading the store needs no provider keys."""
 
     def get(self, name: str, default: Any = None) -> Any:
         is_ours = name in (FILE_VARIABLE, CLIENT_KEY_VARIABLE, "HOME", "XDG_STATE_HOME")
         return super().get(name, default) if is_ours else super().get(name) or f"not-set-{name}"
 
 
-def place_of(arguments: argparse.Namespace, config: Config | None = None) -> str:
-    """The file of the store."""
+def store_location(arguments: argparse.Namespace, config: Config | None = None) -> str:
+    """The path or URL of the store."""
     config = config or configured(arguments)
-    place: str = arguments.store if config is None else config.gateway.store
-    if place in (MEMORY, OFF):
+    location: str = arguments.store if config is None else config.gateway.store
+    if location in (MEMORY, OFF):
         raise InputError(
-            f"the gateway's store is {place!r}, which no other program can see",
+            f"the gateway's store is {location!r}, which other processes cannot read",
             path="store",
             hint="set store in [gateway] to a file, or name it with --store",
         )
-    return place
+    return location
 
 
-def with_store(place: str, act: Callable[[Store], Awaitable[T]]) -> T:
-    """Do something with a store, and close it."""
+def with_store(location: str, act: Callable[[Store], Awaitable[T]]) -> T:
+    """Run `act` with an open store, and close it."""
 
     async def run() -> T:
-        store = open_store(place)
+        store = open_store(location)
         try:
             return await act(store)
         except StoreError as error:
@@ -62,6 +62,6 @@ def with_store(place: str, act: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def is_there(place: str) -> bool:
-    """Whether there is a store: to look into one makes none."""
-    return is_address(place) or Path(place).expanduser().exists()
+def store_exists(location: str) -> bool:
+    """Whether the store exists. Reading one must not create it."""
+    return is_address(location) or Path(location).expanduser().exists()

@@ -1,4 +1,4 @@
-"""`toolglot chat`: talk to a model at the terminal, with tools."""
+"""`toolglot chat`: chat with a model that has tools, in the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from toolglot.cli.screen.terminal import Terminal
-from toolglot.cli.session.session_options import add_session_options, settings_of
+from toolglot.cli.session.session_options import add_session_options, session_settings
 
 _DESCRIPTION: Final = """\
 Chat with a model. Replies appear as they stream in, running tools are shown, and tools that need approval ask first.
@@ -58,6 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.cli.session.chat_session import chat  # noqa: PLC0415 - what it needs is an extra
+    from toolglot.cli.session.chat_session import chat  # noqa: PLC0415 - it needs an extra
 
-    return chat(settings_of(arguments), terminal)
+    return chat(session_settings(arguments), terminal)

@@ -1,6 +1,6 @@
 """`toolglot completion`: a script that completes commands, options, targets and choices in bash, zsh or fish.
 
-The script is made from the argument parsers themselves, so it knows what they know; it runs no Python when completing.
+The script is generated from the argument parsers. Completing runs no Python.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TARGET_OPTIONS: Final = ("--for", "--to", "--from")
 
 
 class Option(Struct, frozen=True):
-    """An option: its names, its help, what may follow it."""
+    """An option: its names, its help, and its possible values."""
 
     names: tuple[str, ...]
     help: str
@@ -43,12 +43,12 @@ class CompletionCommand(Struct, frozen=True):
     help: str
     options: tuple[Option, ...]
     words: tuple[str, ...] = ()
-    """What may stand as an argument, where that is a closed list; none: a file."""
+    """The choices of the positional argument. Empty: it is a file."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="for which shell")
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _commands() -> list[CompletionCommand]:
-    from toolglot.cli.main import COMMANDS, build_parser  # noqa: PLC0415 - which imports this file when asked to
+    from toolglot.cli.main import COMMANDS, build_parser  # noqa: PLC0415 - it imports this module
 
     parser = build_parser(list(COMMANDS))
     (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
@@ -65,7 +65,7 @@ def _commands() -> list[CompletionCommand]:
 
 
 def _command(name: str, summary: str, parser: argparse.ArgumentParser) -> CompletionCommand:
-    actions = parser._actions  # noqa: SLF001 - argparse has no other way to tell what it knows
+    actions = parser._actions  # noqa: SLF001 - argparse has no public way to list them
     options = tuple(_option(action) for action in actions if action.option_strings)
     words = tuple(str(word) for action in actions if not action.option_strings for word in (action.choices or ()))
     return CompletionCommand(name, summary, options, words)
@@ -128,7 +128,7 @@ def _bash_values(command: CompletionCommand) -> str:
 
 
 def _zsh(commands: list[CompletionCommand]) -> str:
-    names = "\n".join(f"        {_quoted(f'{command.name}:{_plain(command.help)}')}" for command in commands)
+    names = "\n".join(f"        {_quote(f'{command.name}:{_plain_help(command.help)}')}" for command in commands)
     cases = "\n".join(_zsh_case(command) for command in commands)
     return f"""\
 #compdef toolglot
@@ -162,7 +162,7 @@ def _zsh_case(command: CompletionCommand) -> str:
     for option in command.options:
         action = f"({' '.join(option.values)})" if option.values else "_files"
         value = f":value:{action}" if option.takes_value else ""
-        lines += [f"            {_quoted(f'{name}[{_plain(option.help)}]{value}')}" for name in option.names]
+        lines += [f"            {_quote(f'{name}[{_plain_help(option.help)}]{value}')}" for name in option.names]
     rest = f"'*:word:({' '.join(command.words)})'" if command.words else "'*:file:_files'"
     listed = " \\\n".join([*lines, f"            {rest}"])
     return f"        {command.name})\n            _arguments \\\n{listed}\n            ;;"
@@ -172,28 +172,28 @@ def _fish(commands: list[CompletionCommand]) -> str:
     lines = ["# fish completion for toolglot", "complete -c toolglot -f -n __fish_use_subcommand -l version -l help"]
     for command in commands:
         lines.append(
-            f"complete -c toolglot -f -n __fish_use_subcommand -a {command.name} -d {_quoted(_plain(command.help))}"
+            f"complete -c toolglot -f -n __fish_use_subcommand -a {command.name} -d {_quote(_plain_help(command.help))}"
         )
         seen = f"-n '__fish_seen_subcommand_from {command.name}'"
         if command.words:
-            lines.append(f"complete -c toolglot -f {seen} -a {_quoted(' '.join(command.words))}")
+            lines.append(f"complete -c toolglot -f {seen} -a {_quote(' '.join(command.words))}")
         lines += [_fish_option(option, seen) for option in command.options]
     return "\n".join(lines) + "\n"
 
 
 def _fish_option(option: Option, seen: str) -> str:
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    values = f" -x -a {_quoted(' '.join(option.values))}" if option.values else " -r" if option.takes_value else ""
-    return f"complete -c toolglot {seen} {names}{values} -d {_quoted(_plain(option.help))}"
+    values = f" -x -a {_quote(' '.join(option.values))}" if option.values else " -r" if option.takes_value else ""
+    return f"complete -c toolglot {seen} {names}{values} -d {_quote(_plain_help(option.help))}"
 
 
-def _plain(text: str) -> str:
-    """A help text without what shells would read as something else."""
+def _plain_help(text: str) -> str:
+    """A help text without characters that are special in shells."""
     kept = text.replace("'", "").replace("[", "(").replace("]", ")").replace(":", " -")
     return kept.partition(";")[0].strip()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f"'{text}'"
 
 

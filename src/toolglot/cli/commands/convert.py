@@ -1,4 +1,4 @@
-"""`toolglot convert`: requests of one protocol as requests of another, with a report of every change."""
+"""`toolglot convert`: convert requests from one protocol to another, and report every change."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from toolglot.cli.files.conversion import (
     ConversionOutcome,
     Converter,
     add_policy,
+    convert_files,
     model_target,
-    outcomes,
     policy_of,
     show_failure,
 )
@@ -25,11 +25,11 @@ from toolglot.cli.screen.terminal import Terminal, clean, plural
 from toolglot.conversation.report import Entry, count_gravities, describe_counts
 from toolglot.errors import InputError
 
-MOST_LISTED: Final = 20
-"""Failed lines that are listed at the end; the report has them all."""
+MAX_LISTED: Final = 20
+"""Failed requests that the summary lists. The report has all of them."""
 
-MOST_LOSSES: Final = 5
-"""Different losses that are listed at the end; the report has them all."""
+MAX_LOSSES: Final = 5
+"""Different losses that the summary lists. The report has all of them."""
 
 _DESCRIPTION: Final = """\
 Convert requests from one protocol to another, so that the target accepts them: messages, tools, schemas, ids,
@@ -40,8 +40,8 @@ files give JSONL. A line that cannot be converted is reported and left out; the 
 
 _EPILOG: Final = """\
 --from:
-  Without it the protocol is found from the structure of the body. The plainest requests are the same in several
-  protocols; where the model's name does not decide either, --from is needed.
+  By default the protocol is detected from the structure of the body. The simplest requests look the same in several
+  protocols; if the model's name does not decide either, --from is required.
 
 examples:
   toolglot convert request.json --to openai
@@ -63,9 +63,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that must accept them"
     )
-    parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
+    parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
     add_output(parser)
-    parser.add_argument("--report", metavar="FILE", help="write what was changed and lost, as JSON")
+    parser.add_argument("--report", metavar="FILE", help="write a report of all changes and losses to FILE, as JSON")
     add_policy(parser)
     add_profiles(parser)
     add_quiet(parser)
@@ -74,9 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     overrides = targets.read_overrides(arguments)
     if arguments.report == STDOUT:
-        raise InputError("the report needs a file of its own", path="--report", hint="--report changes.json")
+        raise InputError("cannot write the report to stdout", path="--report", hint="--report changes.json")
     converter = Converter(
-        source=targets.one_target(arguments.source, "--from", overrides) if arguments.source else None,
+        source=targets.parse_target(arguments.source, "--from", overrides) if arguments.source else None,
         target=model_target(arguments.target, arguments.model, "--to", overrides),
         overrides=overrides,
         policy=policy_of(arguments),
@@ -92,10 +92,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     is_single = len(arguments.files) == 1
     with (
         open_output(arguments.output, terminal, force=arguments.force) as output,
-        _open_report(arguments, terminal) as tell,
+        _open_report(arguments, terminal) as write_report,
     ):
-        for outcome in outcomes(arguments.files, converter, terminal, "convert"):
-            tell(outcome)
+        for outcome in convert_files(arguments.files, converter, terminal, "convert"):
+            write_report(outcome)
             counts["requests"] += 1
             if outcome.error is not None:
                 failed.append(outcome.record.where)
@@ -106,25 +106,25 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             output.write(outcome.data if is_single else outcome.line)
             counts["changed"] += outcome.is_changed
             counts.update(count_gravities(outcome.entries))
-            lost.update(_place(entry) for entry in outcome.entries if entry.gravity == "loss")
+            lost.update(_describe_loss(entry) for entry in outcome.entries if entry.gravity == "loss")
     if not arguments.quiet:
         _summarise(counts, lost, failed, converter, terminal)
     return int(bool(failed))
 
 
 @contextlib.contextmanager
-def _open_report(arguments: argparse.Namespace, terminal: Terminal) -> Iterator[_Teller]:
+def _open_report(arguments: argparse.Namespace, terminal: Terminal) -> Iterator[_ReportWriter]:
     if not arguments.report:
-        yield _Teller(None)
+        yield _ReportWriter(None)
         return
     with open_output(arguments.report, terminal, force=arguments.force) as output:
-        request_log = _Teller(output.write)
-        yield request_log
-        output.write(b"\n]\n" if request_log.count else b"[]\n")
+        writer = _ReportWriter(output.write)
+        yield writer
+        output.write(b"\n]\n" if writer.count else b"[]\n")
 
 
-class _Teller:
-    """Writes the reports of outcomes as a JSON list, one after the other."""
+class _ReportWriter:
+    """Writes the reports of the outcomes, one by one, as a JSON list."""
 
     def __init__(self, write: Write | None) -> None:
         self.write = write
@@ -136,7 +136,7 @@ class _Teller:
             self.count += 1
 
 
-def _place(entry: Entry) -> str:
+def _describe_loss(entry: Entry) -> str:
     return f"{entry.path}: {entry.reason}" if entry.path else entry.reason
 
 
@@ -145,17 +145,17 @@ def _summarise(
 ) -> None:
     page = terminal.err
     done = counts["requests"] - len(failed)
-    said = describe_counts(counts) or "nothing was changed"
-    text = f"{plural(done, 'request')} converted to {converter.target}: {said}"
+    summary = describe_counts(counts) or "nothing changed"
+    text = f"{plural(done, 'request')} converted to {converter.target}: {summary}"
     same = done - counts["changed"]
     if same:
         text += f", {same} left as {'it was' if same == 1 else 'they were'}"
     page.line(page.paint(text, "bold", "green" if not failed and not lost else "yellow"))
-    for reason, count in lost.most_common(MOST_LOSSES):
-        page.wrapped(f"lost: {clean(reason)}" + (f" ({count} times)" if count > 1 else ""), indent="  ")
-    if len(lost) > MOST_LOSSES:
-        page.line(f"  … and {len(lost) - MOST_LOSSES} more; --report has them all")
+    for reason, count in lost.most_common(MAX_LOSSES):
+        page.paragraph(f"lost: {clean(reason)}" + (f" ({count} times)" if count > 1 else ""), indent="  ")
+    if len(lost) > MAX_LOSSES:
+        page.line(f"  … and {len(lost) - MAX_LOSSES} more; --report lists all of them")
     if failed:
-        more = f" and {len(failed) - MOST_LISTED} more" if len(failed) > MOST_LISTED else ""
-        text = f"{plural(len(failed), 'request')} could not be converted: {', '.join(failed[:MOST_LISTED])}{more}"
+        more = f" and {len(failed) - MAX_LISTED} more" if len(failed) > MAX_LISTED else ""
+        text = f"{plural(len(failed), 'request')} could not be converted: {', '.join(failed[:MAX_LISTED])}{more}"
         page.line(page.paint(text, "bold", "red"))

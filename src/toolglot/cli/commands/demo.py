@@ -43,14 +43,14 @@ from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, Scrip
 from toolglot.translate.requests import request_for
 
 LINE_SECONDS: Final = 0.35
-"""Between lines, on a terminal: all of it takes about half a minute."""
+"""The pause between lines on a terminal. The whole demo takes about half a minute."""
 PART_SECONDS: Final = 2.0
 _COLUMN: Final = 13
 _TEXT: Final = _COLUMN + 7
-"""Where the words of a refusal begin, behind the provider's name and the status."""
+"""The column of the error message, after the provider's name and the status."""
 _ASIDE: Final = 40
 _FAILED: Final = 1
-_NARROWEST: Final = 40
+_MIN_WIDTH: Final = 40
 
 _DESCRIPTION: Final = """\
 Show in half a minute what toolglot is for. A conversation that has been through a lot (signed thinking of one model, a
@@ -82,7 +82,7 @@ LAST: Final = "Compare a.txt and c.txt."
 _CANCELLED: Final = "Cancelled by the user."
 _KIMI_ID: Final = "functions.read_file:0"
 _LIMITS: Final = {"anthropic": {"max_tokens": 1000}}
-"""What a request must have besides, so that the conversation itself is what is refused."""
+"""Required fields, so that only the conversation itself can be refused."""
 _RULE_ID: Final = re.compile(r" \([a-z0-9]+(?:-[a-z0-9]+)+\)")
 _SCRIPT: Final = Script(
     rules=(
@@ -105,18 +105,18 @@ _TOOL: Final = ToolSpec(
 _STORY: Final = (
     ("you", QUESTION, ""),
     ("Claude", "read_file a.txt, read_file b.txt", "its thinking is signed"),
-    ("tool", "a.txt: hello", "b.txt has not answered yet"),
-    ("you", STOP, "cancelled; Kimi goes on"),
-    ("Kimi", "read_file c.txt", "its id has a form of Kimi's own"),
+    ("tool", "a.txt: hello", "no result for b.txt yet"),
+    ("you", STOP, "cancelled; switched to Kimi"),
+    ("Kimi", "read_file c.txt", "the id has Kimi's own format"),
     ("tool", "c.txt: good morning", ""),
-    ("you", LAST, "which provider goes on?"),
+    ("you", LAST, "which provider accepts it?"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--fast", action="store_true", help="do not wait between lines")
-    parser.add_argument("--json", action="store_true", help="what was sent and what became of it, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the requests and their results as JSON")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _no_wait(_seconds: float) -> None:
-    """Nobody watches."""
+    """Do not pause."""
 
 
 def _record(refused: list[Trial], accepted: list[Trial]) -> dict[str, object]:
@@ -150,7 +150,7 @@ def _record(refused: list[Trial], accepted: list[Trial]) -> dict[str, object]:
 
 
 def show(demo: Demo, page: TerminalPage, wait: Callable[[float], None]) -> tuple[list[Trial], list[Trial]]:
-    """Write the demo on a page, line by line."""
+    """Print the demo, line by line."""
     screen = _Screen(page, wait)
     screen.title("A conversation that has been through a lot")
     for speaker, words, aside in _STORY:
@@ -164,13 +164,13 @@ def show(demo: Demo, page: TerminalPage, wait: Callable[[float], None]) -> tuple
 
 
 class _Screen:
-    """Lines that come at the pace of a reader."""
+    """Prints lines at reading pace."""
 
     def __init__(self, page: TerminalPage, wait: Callable[[float], None]) -> None:
         self._page = page
         self._wait = wait
         self._yes, self._no = ("✓", "✗") if page.can_write("✓✗") else ("ok", "no")
-        self._width = max(page.width, _NARROWEST)
+        self._width = max(page.width, _MIN_WIDTH)
 
     def line(self, text: str = "") -> None:
         self._page.line(text)
@@ -194,10 +194,10 @@ class _Screen:
         shown = paint(head, "cyan") + words
         if aside and fits:
             shown += " " * gap + paint(aside, "dim")
-        for line in [shown] if fits else self._wrapped(f"{words} ({aside})" if aside else words, head):
+        for line in [shown] if fits else self._wrap(f"{words} ({aside})" if aside else words, head):
             self.line(line)
 
-    def _wrapped(self, text: str, head: str, indent: int = _COLUMN) -> list[str]:
+    def _wrap(self, text: str, head: str, indent: int = _COLUMN) -> list[str]:
         lines = textwrap.wrap(text, self._width - indent, break_on_hyphens=False) or [""]
         return [self._page.paint(head, "cyan") + lines[0], *(" " * indent + line for line in lines[1:])]
 
@@ -266,17 +266,17 @@ PROVIDERS: Final = (
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What became of the conversation at one provider."""
+    """The response of one provider."""
 
     provider: str
     model: str
     status: int
     message: str
-    """The provider's own words, where it refused."""
+    """The provider's error message, if it refused."""
     violations: int = 0
-    """How many things were wrong, of which a provider names one."""
+    """The number of violations. The provider reports one of them."""
     changes: tuple[str, ...] = ()
-    """What toolglot made of the conversation, in plain words."""
+    """What toolglot changed."""
 
     @property
     def is_accepted(self) -> bool:
@@ -288,19 +288,19 @@ class Demo:
 
     def __init__(self) -> None:
         self._responder = Responder(_SCRIPT, lambda: _NOON)
-        self.turns = self._talk()
+        self.turns = self._broken_turns()
 
-    def _talk(self) -> tuple[Turn, ...]:
+    def _broken_turns(self) -> tuple[Turn, ...]:
         """Claude calls two tools, of which the user cancels one; the next question goes to Kimi."""
-        begun = Conversation(
+        start = Conversation(
             turns=(Turn("user", (Text(QUESTION),)),),
             tools=(_TOOL,),
             options=Options(reasoning=Reasoning(mode="adaptive")),
         )
-        asked = request_for(begun, target=CLAUDE.target, model=CLAUDE.model)
-        reply = codec("anthropic").reply.decode(json.loads(self._send(CLAUDE, asked.body).pieces[0]))
+        first = request_for(start, target=CLAUDE.target, model=CLAUDE.model)
+        reply = codec("anthropic").reply.decode(json.loads(self._send(CLAUDE, first.body).pieces[0]))
         return (
-            begun.turns[0],
+            start.turns[0],
             msgspec.structs.replace(reply.turn, issuer=Issuer("anthropic", model=CLAUDE.model)),
             Turn("tool", (ToolResult(reply.turn.calls[0].id, "hello"),)),
             Turn("user", (Text(STOP),)),
@@ -310,7 +310,7 @@ class Demo:
         )
 
     def _history(self) -> History:
-        """The same, as an agent keeps it with toolglot: the call that the user stopped is cancelled in order."""
+        """The same conversation as an agent stores it with toolglot: the stopped call is cancelled explicitly."""
         history = History(provider="anthropic")
         history.extend(self.turns[:3])
         pending = [interaction.id for interaction in history.ledger if interaction.status == "pending"]
@@ -319,7 +319,7 @@ class Demo:
         return history
 
     def send_as_it_is(self, provider: DemoProvider) -> Trial:
-        """The conversation in the provider's own protocol, with nothing repaired."""
+        """Send the conversation in the provider's own protocol, with nothing repaired."""
         protocol = profiles.get(provider.target, provider.model).protocol
         conversation = Conversation(turns=self.turns, tools=(_TOOL,), model=provider.model)
         body = {**codec(protocol).request.encode(conversation), **_LIMITS.get(protocol, {})}
@@ -328,11 +328,11 @@ class Demo:
 
     def send_through_toolglot(self, provider: DemoProvider) -> Trial:
         out = request_for(self._history(), target=provider.target, model=provider.model, tools=(_TOOL,))
-        changes = (*self._kept(json.dumps(out.body)), *_changes(self._native_ids(), out.report))
+        changes = (*self._kept_parts(json.dumps(out.body)), *_changes(self._native_ids(), out.report))
         return _trial(provider, self._send(provider, out.body), changes=changes)
 
-    def _kept(self, sent: str) -> Iterator[str]:
-        """What the provider gets that it did not get as the conversation is."""
+    def _kept_parts(self, sent: str) -> Iterator[str]:
+        """What the rendered request contains that the original lacks."""
         if _CANCELLED in sent:
             yield f"the cancelled call has a result: {_CANCELLED!r}"
         signatures = [block.signature for block in self.turns[1].blocks if isinstance(block, Thinking)]
@@ -363,7 +363,7 @@ def _trial(
 
 
 def _changes(native: list[str], report: Report) -> Iterator[str]:
-    """What was changed, without the ids of rules, and each thing once."""
+    """The changes, each once, without rule ids."""
     renamed = [(old, new) for old, new in zip(native, report.ids.calls, strict=True) if old != new]
     if renamed:
         old, new = renamed[-1]

@@ -1,4 +1,4 @@
-"""`toolglot doctor`: what is wrong with a gateway, and what to do about it."""
+"""`toolglot doctor`: check a gateway's setup, and say how to fix it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-import msgspec
-
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.errors import InputError
 
 WHY_NOT: InputError | None = None
-"""Why nothing can be looked at: an extra that a gateway needs is not installed."""
+"""The error if an extra that the gateway needs is not installed."""
 try:
     from toolglot.gateway.config.installed_clients import of_clients
     from toolglot.gateway.config.settings import Config, read_config
@@ -52,7 +50,7 @@ exit codes: 0 nothing failed, though there may be warnings; 1 something did
 
 _COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 _INDENT: Final = " " * 8
-_USUAL: Final = "http://127.0.0.1:8400"
+_DEFAULT_ROOT: Final = "http://127.0.0.1:8400"
 _AGENTS: Final = "the coding agents"
 
 
@@ -69,18 +67,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if WHY_NOT is not None:
         findings = [Missing("packages", "fail", WHY_NOT.message, WHY_NOT.hint)]
     else:
-        findings = asyncio.run(_look(arguments, terminal if not is_json else None))
+        findings = asyncio.run(_run_checks(arguments, terminal if not is_json else None))
     failed = sum(finding.state == "fail" for finding in findings)
     if is_json:
-        body = {"ok": not failed, "checks": [_told(finding) for finding in findings]}
-        terminal.out.line(msgspec.json.format(msgspec.json.encode(body), indent=2).decode())
+        body = {"ok": not failed, "checks": [_finding_json(finding) for finding in findings]}
+        terminal.write_json(body)
     else:
         _show(findings, terminal.out)
     return 1 if failed else 0
 
 
 class Missing(NamedTuple):
-    """A finding, where the code that makes findings cannot be loaded."""
+    """A finding for when the gateway's own checks cannot be imported."""
 
     part: str
     state: str
@@ -89,7 +87,7 @@ class Missing(NamedTuple):
 
 
 class _Progress:
-    """Who is still waited for, on a terminal."""
+    """Shows on a terminal which checks are still running."""
 
     def __init__(self, page: TerminalPage | None) -> None:
         self._page = page if page is not None and page.is_terminal else None
@@ -110,7 +108,7 @@ class _Progress:
             self._page.stream.flush()
 
 
-async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> list[CheckResult]:
+async def _run_checks(arguments: argparse.Namespace, terminal: Terminal | None) -> list[CheckResult]:
     environ = os.environ
     progress = _Progress(terminal.err if terminal is not None else None)
     try:
@@ -121,32 +119,34 @@ async def _look(arguments: argparse.Namespace, terminal: Terminal | None) -> lis
     findings += of_keys(config)
     findings += await of_store(config)
     findings.append(await of_port(config))
-    asked, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
-    return [*findings, *asked, *of_packages(), *clients]
+    upstreams, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
+    return [*findings, *upstreams, *of_packages(), *clients]
 
 
 async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[CheckResult]:
     if config.upstreams and arguments.no_network:
-        return [CheckResult("upstreams", "ok", "not asked (--no-network)")]
+        return [CheckResult("upstreams", "ok", "not checked (--no-network)")]
     progress.begin(*config.upstreams)
     return await of_upstreams(config, progress.end)
 
 
 async def _clients(config: Config | None, progress: _Progress) -> list[CheckResult]:
-    root, has_keys = (root_of(config), bool(config.gateway.client_keys)) if config is not None else (_USUAL, False)
+    root, has_keys = (
+        (root_of(config), bool(config.gateway.client_keys)) if config is not None else (_DEFAULT_ROOT, False)
+    )
     progress.begin(_AGENTS)
     found = await of_clients(root, os.environ, has_keys=has_keys)
     progress.end(_AGENTS)
     return found
 
 
-def _told(finding: CheckResult | Missing) -> dict[str, str]:
+def _finding_json(finding: CheckResult | Missing) -> dict[str, str]:
     said = {"part": finding.part, "state": finding.state, "said": clean(finding.said)}
     return {**said, "todo": clean(finding.todo)} if finding.todo else said
 
 
 def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None:
-    """Part by part, and how many of which at the end."""
+    """Print the findings by part, and the totals."""
     for part, found in groupby(findings, key=lambda finding: finding.part):
         page.line(page.paint(part, "bold"))
         for finding in found:

@@ -1,4 +1,4 @@
-"""`toolglot init`: a commented `toolglot.toml` to begin with."""
+"""`toolglot init`: write a commented `toolglot.toml` to start from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EPILOG: Final = """\
 examples:
   toolglot init                          (writes toolglot.toml)
   toolglot init ~/.config/toolglot.toml
-  toolglot init --force                  (keeps what was there as toolglot.toml.bak)
+  toolglot init --force                  (keeps the old file as toolglot.toml.bak)
   toolglot init -                        (to stdout)
 
 exit codes: 0 written; 2 the file exists already, or cannot be written
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", nargs="?", default=FILE, metavar="PATH", help="where to write (default: %(default)s); '-' is stdout"
     )
-    parser.add_argument("--force", action="store_true", help="replace the file, which is kept as PATH.bak")
+    parser.add_argument("--force", action="store_true", help="overwrite the file; the old one is kept as PATH.bak")
     add_quiet(parser)
 
 
@@ -50,17 +50,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_output(path, terminal, force=arguments.force) as output:
         output.write(text.encode())
     if not arguments.quiet:
-        _tell(path, backup, terminal)
+        _print_summary(path, backup, terminal)
     return 0
 
 
-def _tell(path: str, backup: str, terminal: Terminal) -> None:
-    found, left_out = discovered_upstreams(os.environ)
+def _print_summary(path: str, backup: str, terminal: Terminal) -> None:
+    found, skipped = discovered_upstreams(os.environ)
     if path != STDOUT:
-        terminal.err.line(f"wrote {clean(path)}" + (f"; what it was is in {clean(backup)}" if backup else ""))
+        terminal.err.line(f"wrote {clean(path)}" + (f"; the old file is {clean(backup)}" if backup else ""))
     if found:
-        terminal.err.line(f"on: {', '.join(found)}")
+        terminal.err.line(f"enabled: {', '.join(found)}")
     else:
-        terminal.err.line("on: no provider: put a key into the environment and take the # off its section")
-    for name, reason in left_out.items():
-        terminal.note(f"{name} is left out: {reason}")
+        terminal.err.line("enabled: none. Set the key of a provider in the environment, and uncomment its section")
+    for name, reason in skipped.items():
+        terminal.note(f"{name} is not enabled: {reason}")

@@ -1,4 +1,8 @@
-"""`toolglot keys`: the keys of a gateway's clients, with what each of them may use."""
+"""`toolglot keys`: manage the keys of a gateway's clients, and their limits.
+
+Keys of the configuration are listed too. Law: only names of variables and hashes are shown, never a key. A variable
+that is not set here may be set where the gateway runs, so its key is listed anyway, without an id.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from toolglot.cli.options import Formatter, Parser, add_quiet, dollars, moment, whole
-from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.store_access import add_store, configured, is_there, place_of, with_store
+from toolglot.cli.options import Formatter, Parser, add_quiet, parse_count, parse_dollars, parse_time
+from toolglot.cli.screen.terminal import Terminal, clean, plural
+from toolglot.cli.store_access import add_store, configured, store_exists, store_location, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import (
     BUDGETS,
@@ -35,7 +38,7 @@ from toolglot.gateway.config.settings import Config
 from toolglot.store import Store
 
 _SHOWN: Final = 16
-"""Characters of a hash as a configuration writes it."""
+"""Characters of a hash that are shown."""
 
 _DESCRIPTION: Final = """\
 Create, list and revoke the keys of the clients of 'toolglot serve'. As soon as there is one, the gateway requires a
@@ -49,11 +52,11 @@ examples:
   toolglot keys list
   toolglot keys revoke ci
 
-Keys of the configuration (client_keys, [keys.NAME]) are listed too; to revoke one, take it out of the file.
+Keys in the configuration (client_keys, [keys.NAME]) are listed too; to revoke one, remove it from the file.
 
 A key is shown once, when it is created; only its SHA-256 is stored. 'toolglot usage' shows what each key used.
 
-exit codes: 0 done; 2 there is no such key, the name is taken, or the store cannot be used
+exit codes: 0 success; 2 no such key, the name is in use, or the store is unavailable
 """
 
 _ADD_EPILOG: Final = """\
@@ -66,14 +69,14 @@ The key is written to stdout, everything else to stderr. Days and months are tho
 """
 
 _LIMITS: Final = (
-    ("--rpm", "requests_per_minute", whole, "N", "requests in a minute"),
-    ("--tpm", "tokens_per_minute", whole, "N", "tokens in a minute, of prompts and answers"),
-    ("--tokens-per-day", "tokens_per_day", whole, "N", "tokens in a day"),
-    ("--tokens-per-month", "tokens_per_month", whole, "N", "tokens in a month"),
-    ("--tokens", "tokens_total", whole, "N", "tokens in total"),
-    ("--spend-per-day", "spend_per_day", dollars, "USD", "spending per day, in US dollars"),
-    ("--spend-per-month", "spend_per_month", dollars, "USD", "spending per month, in US dollars"),
-    ("--spend", "spend_total", dollars, "USD", "spending in total, in US dollars"),
+    ("--rpm", "requests_per_minute", parse_count, "N", "requests per minute"),
+    ("--tpm", "tokens_per_minute", parse_count, "N", "tokens per minute, input and output"),
+    ("--tokens-per-day", "tokens_per_day", parse_count, "N", "tokens per day"),
+    ("--tokens-per-month", "tokens_per_month", parse_count, "N", "tokens per month"),
+    ("--tokens", "tokens_total", parse_count, "N", "tokens in total"),
+    ("--spend-per-day", "spend_per_day", parse_dollars, "USD", "spending per day, in US dollars"),
+    ("--spend-per-month", "spend_per_month", parse_dollars, "USD", "spending per month, in US dollars"),
+    ("--spend", "spend_total", parse_dollars, "USD", "spending in total, in US dollars"),
 )
 
 
@@ -90,24 +93,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERNS",
         action="append",
         default=[],
-        help="patterns of the model names that it may use",
+        help="patterns of allowed models, separated by commas; may be repeated (default: all)",
     )
-    for option, name, kind, metavar, told in _LIMITS:
-        adding.add_argument(option, dest=name, type=kind, metavar=metavar, help=told)
-    adding.add_argument("--expires", metavar="WHEN", help="a day such as 2027-01-31, or a length such as 90d or 12h")
+    for option, name, kind, metavar, help_text in _LIMITS:
+        adding.add_argument(option, dest=name, type=kind, metavar=metavar, help=help_text)
+    adding.add_argument(
+        "--expires", metavar="WHEN", help="when it expires: a day such as 2027-01-31, or a duration such as 90d or 12h"
+    )
     adding.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_quiet(adding)
-    listing = actions.add_parser(
-        "list", help="all keys, their limits and what they used of them", formatter_class=Formatter
-    )
+    listing = actions.add_parser("list", help="list the keys, their limits and usage", formatter_class=Formatter)
     listing.description = "List the keys, without their secrets."
-    listing.add_argument("--all", action="store_true", help="also those that were revoked or have expired")
+    listing.add_argument("--all", action="store_true", help="include revoked and expired keys")
     listing.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
     revoking = actions.add_parser("revoke", help="revoke a key permanently", formatter_class=Formatter)
-    revoking.description = (
-        "Revokes a key. Running gateways refuse it within five seconds; answers under way are finished."
-    )
-    revoking.add_argument("name", metavar="NAME|ID", help="the owner: a person, a team, a program")
+    revoking.description = "Revoke a key. Running gateways refuse it within five seconds; open responses are finished."
+    revoking.add_argument("name", metavar="NAME|ID", help="the name or the id of the key")
     add_quiet(revoking)
     for each in (adding, listing, revoking):
         add_store(each)
@@ -125,45 +126,49 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
     limits: dict[str, Any] = {name: getattr(arguments, name) for _, name, *_ in _LIMITS}
     limits["models"] = _patterns(arguments.models)
     if arguments.expires:
-        expires = moment(arguments.expires, now=now, option="--expires", ahead=True)
+        expires = parse_time(arguments.expires, now=now, option="--expires", ahead=True)
         if expires <= now:
-            raise InputError(f"{quote(arguments.expires)} is past", path="--expires", hint="name a time to come")
+            raise InputError(
+                f"{quote(arguments.expires)} is in the past", path="--expires", hint="use a time in the future"
+            )
         limits["expires"] = expires.timestamp()
     key, secret = new_key(arguments.name, now=now.timestamp(), **limits)
 
     config = configured(arguments)
     if config is not None and key.name in config.keys:
-        hint = "choose another name, or take that one out of the configuration"
-        raise InputError(f"{clean(config.origin)} has a key {quote(key.name)} already", path="keys", hint=hint)
+        hint = "choose another name, or remove that key from the configuration"
+        raise InputError(f"a key {quote(key.name)} already exists in {clean(config.origin)}", path="keys", hint=hint)
 
     async def act(store: Store) -> None:
         taken = [known for known in named(await saved_keys(store), key.name) if known.revoked is None]
         if taken:
             hint = f"choose another name, or `toolglot keys revoke {taken[0].id}` first"
-            raise InputError(f"there is a key {quote(key.name)} already", path="keys", hint=hint)
+            raise InputError(f"a key {quote(key.name)} already exists", path="keys", hint=hint)
         await save(store, key)
 
-    place = place_of(arguments, config)
-    with_store(place, act)
+    location = store_location(arguments, config)
+    with_store(location, act)
     if arguments.format == "json":
-        terminal.out.line(_json({"key": secret, **_told(key, now, {})}))
+        terminal.write_json({"key": secret, **_key_json(key, now, {})})
     else:
         terminal.out.line(secret)
     if not arguments.quiet:
         page = terminal.err
-        page.line(f"made the key {clean(key.name)} ({key.id}) in {clean(place)}")
-        page.wrapped(f"it may use {clean(_limits(key, {})) or 'everything'}{_until(key)}")
-        page.wrapped("this is the only time that it is shown: keep it where the client finds it")
-        page.wrapped("from now on every client of this gateway must have a key, in a running one within five seconds")
+        page.line(f"created key {clean(key.name)} ({key.id}) in {clean(location)}")
+        page.paragraph(f"limits: {clean(_limits(key, {})) or 'none'}{_until(key)}")
+        page.paragraph("the key is shown only once: store it where the client can read it")
+        page.paragraph(
+            "the gateway now requires a key from every client; a running gateway notices within five seconds"
+        )
     return 0
 
 
-def _patterns(given: list[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(part.strip() for text in given for part in text.split(",") if part.strip()))
-    if given and not found:
-        raise InputError("no model is named", path="--models", hint="leave the option out to allow all")
+def _patterns(options: list[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part.strip() for text in options for part in text.split(",") if part.strip()))
+    if options and not found:
+        raise InputError("no model given", path="--models", hint="omit the option to allow all models")
     if any(len(part) > 200 or not part.isprintable() for part in found):
-        raise InputError("one of these is no pattern of models", path="--models", hint="such as 'gpt-5*'")
+        raise InputError("invalid model pattern", path="--models", hint="use patterns such as 'gpt-5*'")
     return found
 
 
@@ -173,29 +178,29 @@ def _patterns(given: list[str]) -> tuple[str, ...]:
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
     config = configured(arguments)
-    place = place_of(arguments, config)
+    location = store_location(arguments, config)
     own = [each.key for each in keys_of(config, os.environ)]
     keys: list[tuple[ClientKey, dict[str, float]]] = [(key, {}) for key in own]
-    if is_there(place):
-        keys = with_store(place, lambda store: _with_use(store, own, now))
+    if store_exists(location):
+        keys = with_store(location, lambda store: _with_use(store, own, now))
     shown = [(key, used) for key, used in keys if arguments.all or key.state(now.timestamp()) == "active"]
     if arguments.format == "json":
-        terminal.out.line(_json([_told(key, now, used) for key, used in shown]))
+        terminal.write_json([_key_json(key, now, used) for key, used in shown])
         return 0
     if shown:
         rows = [_row(key, used, now) for key, used in shown]
-        terminal.out.table(rows, heading=("NAME", "ID", "KEY", "STATE", "CREATED", "MAY USE"))
+        terminal.out.table(rows, heading=("NAME", "ID", "KEY", "STATE", "CREATED", "LIMITS"))
     hidden = len(keys) - len(shown)
     if not keys:
-        where = f"{place} and {config.origin}" if config is not None and config.origin else place
-        terminal.note(f"there are no keys in {where}; `toolglot keys add NAME` makes one")
+        where = f"{location} and {config.origin}" if config is not None and config.origin else location
+        terminal.note(f"no keys in {where}; create one with `toolglot keys add NAME`")
     elif hidden:
-        terminal.note(f"{hidden} more {'is' if hidden == 1 else 'are'} revoked or expired: --all shows them")
+        terminal.note(f"{plural(hidden, 'key')} revoked or expired; use --all to show them")
     return 0
 
 
 async def _with_use(store: Store, own: list[ClientKey], now: datetime) -> list[tuple[ClientKey, dict[str, float]]]:
-    """The keys of the configuration and of the store, and what is used of each budget."""
+    """The keys of the configuration and of the store, with the usage of each budget."""
     current = period_of(now.timestamp())
     found = []
     for key in (*own, *await saved_keys(store)):
@@ -213,13 +218,13 @@ async def _with_use(store: Store, own: list[ClientKey], now: datetime) -> list[t
 def _row(key: ClientKey, used: dict[str, float], now: datetime) -> tuple[str, ...]:
     state = key.state(now.timestamp())
     lasts = f"until {_day(key.expires)}" if state == "active" and key.expires is not None else state
-    told = clean(_limits(key, used)) or "everything"
+    limits = clean(_limits(key, used)) or "none"
     created = _day(key.created) if key.created else "configured"
-    return clean(key.name) or "-", key.id or "-", clean(key.shown), lasts, created, told
+    return clean(key.name) or "-", key.id or "-", clean(key.shown), lasts, created, limits
 
 
 def _limits(key: ClientKey, used: dict[str, float]) -> str:
-    """What a key may use, in words."""
+    """The limits of a key, as text."""
     parts = [f"models {', '.join(key.models)}"] if key.models else []
     if key.requests_per_minute is not None:
         parts.append(f"{key.requests_per_minute:,} requests a minute")
@@ -243,21 +248,17 @@ def _day(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
 
 
-def _told(key: ClientKey, now: datetime, used: dict[str, float]) -> dict[str, Any]:
-    """A key for other programs."""
-    said = {name: value for name, value in asdict(key).items() if name != "hashed"}
-    said["source"] = "store" if key.created else "configuration"
+def _key_json(key: ClientKey, now: datetime, used: dict[str, float]) -> dict[str, Any]:
+    """A key as JSON."""
+    fields = {name: value for name, value in asdict(key).items() if name != "hashed"}
+    fields["source"] = "store" if key.created else "configuration"
     for name in ("created", "expires", "revoked"):
-        if not said[name] and name == "created":
-            said[name] = None
-        if said[name] is not None:
-            said[name] = f"{datetime.fromtimestamp(said[name], UTC):%Y-%m-%dT%H:%M:%SZ}"
-    limits = {name: float(value) if isinstance(value, Decimal) else value for name, value in said.items()}
+        if not fields[name] and name == "created":
+            fields[name] = None
+        if fields[name] is not None:
+            fields[name] = f"{datetime.fromtimestamp(fields[name], UTC):%Y-%m-%dT%H:%M:%SZ}"
+    limits = {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
     return {**limits, "state": key.state(now.timestamp()), "used": used}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 # --- revoke -----------------------------------------------------------------------------------------
@@ -265,19 +266,19 @@ def _json(value: Any) -> str:
 
 def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
     config = configured(arguments)
-    place = place_of(arguments, config)
+    location = store_location(arguments, config)
     own = [each for each in keys_of(config, os.environ) if each.is_called(arguments.name)]
-    known = with_store(place, saved_keys) if is_there(place) else []
+    known = with_store(location, saved_keys) if store_exists(location) else []
     if own and not any(key.revoked is None for key in named(known, arguments.name)):
-        hint = f"take it out of {own[0].origin}: running gateways refuse it within seconds"
-        raise InputError(f"the key {quote(arguments.name)} is one of the configuration", path="keys", hint=hint)
-    if not is_there(place):
-        raise InputError(f"there is no store at {place}, and so no key", path="keys", hint="see --config and --store")
-    key = with_store(place, lambda store: revoke(store, arguments.name, datetime.now(UTC).timestamp()))
+        hint = f"remove it from {own[0].origin}; running gateways notice within seconds"
+        raise InputError(f"the key {quote(arguments.name)} is defined in the configuration", path="keys", hint=hint)
+    if not store_exists(location):
+        raise InputError(f"no store at {location}", path="keys", hint="see --config and --store")
+    key = with_store(location, lambda store: revoke(store, arguments.name, datetime.now(UTC).timestamp()))
     if not arguments.quiet:
-        terminal.err.line(f"revoked {clean(key.name)} ({key.id}); running gateways know it within five seconds")
+        terminal.err.line(f"revoked {clean(key.name)} ({key.id}); running gateways notice within five seconds")
         for each in own:
-            terminal.note(f"{each.origin} has a key of this name too, which stays")
+            terminal.note(f"{each.origin} also defines a key of this name, which stays valid")
     return 0
 
 
@@ -289,15 +290,15 @@ class ConfiguredKey(Struct, frozen=True):
 
     key: ClientKey
     origin: str
-    """Where it stands: the file, or the variable where there is none, and the setting."""
+    """Where it is defined: the file and the setting, or the variable."""
 
     def is_called(self, name: str) -> bool:
-        """Whether somebody means this key: by its name, its id, or the variable that holds it."""
+        """Whether `name` is its name, its id, or the variable that holds it."""
         return bool(name) and name in (self.key.name, self.key.id, self.key.shown, self.key.shown.removeprefix("$"))
 
 
 def keys_of(config: Config | None, environ: Mapping[str, str]) -> list[ConfiguredKey]:
-    """Those of `[keys.NAME]` and of `client_keys`; none, where there is no configuration."""
+    """The keys in `[keys.NAME]` and `client_keys`; none without a configuration."""
     if config is None:
         return []
     named = configured_keys(config.keys)

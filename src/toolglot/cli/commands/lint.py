@@ -1,4 +1,4 @@
-"""`toolglot lint`: what a provider would refuse of a request, in its own words, with the place in the file."""
+"""`toolglot lint`: check what a provider would refuse in a request, with the position in the file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from toolglot.protocols.base import get
 from toolglot.protocols.request_detection import examine
 from toolglot.referee import Violation
 
-MOST_KEPT: Final = 50_000
-"""Findings that a JSON or SARIF answer lists; more are only counted."""
+MAX_KEPT: Final = 50_000
+"""Findings that JSON and SARIF output list; the rest are only counted."""
 
-_SHOWN: Final = 100
-"""Characters of a line that are shown."""
+_EXCERPT_WIDTH: Final = 100
+"""Characters of a line that are printed."""
 _MARKS: Final = 40
-"""Characters of a value that are marked."""
+"""Characters of a value that are underlined."""
 
 _DESCRIPTION: Final = """\
 Check a request body for what a provider would reject, before the provider does: in its own words where they are
@@ -39,8 +39,8 @@ FILE is JSON, or JSONL with one request per line. The model is the body's own, o
 
 _EPILOG: Final = """\
 --for:
-  Without it the protocol is found from the body, and the provider that the protocol is named after is asked.
-  '--for all' asks every provider that speaks the body's own protocol.
+  By default the protocol is detected from the body, and the target is the provider that it is named after.
+  '--for all' checks every target that speaks the detected protocol.
 
 examples:
   toolglot lint request.json
@@ -49,33 +49,33 @@ examples:
   toolglot lint logs/*.jsonl --for all --format sarif > findings.sarif
   pbpaste | toolglot lint - --for anthropic
 
-exit codes: 0 nothing is refused; 1 something is, or a line of a JSONL file cannot be judged; 2 unreadable input
+exit codes: 0 no refusals; 1 something is refused, or a line of a JSONL file cannot be checked; 2 unreadable input
 """
 
 
 class FoundViolation(Struct, frozen=True, kw_only=True):
-    """A violation and its place in a file."""
+    """A violation and its position in a file."""
 
     record: Record
     violation: Violation
-    place: TextSpan
+    span: TextSpan
     excerpt: str = ""
     """The line of the file."""
 
     def as_json(self) -> dict[str, Any]:
-        said = self.violation
+        violation = self.violation
         return {
             "file": self.record.file,
-            "line": self.place.line,
-            "column": self.place.column,
-            "end_line": self.place.end_line,
-            "end_column": self.place.end_column,
-            **{name: mask(str(getattr(said, name))) for name in said.__struct_fields__},
+            "line": self.span.line,
+            "column": self.span.column,
+            "end_line": self.span.end_line,
+            "end_column": self.span.end_column,
+            **{name: mask(str(getattr(violation, name))) for name in violation.__struct_fields__},
         }
 
 
 class LintTotals(Struct, kw_only=True):
-    """What was seen so far."""
+    """The totals of all files."""
 
     requests: int = 0
     refused: int = 0
@@ -117,8 +117,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     overrides = targets.read_overrides(arguments)
-    asked = arguments.targets
-    wanted = None if asked in (None, targets.ALL) else targets.many_targets(asked, "--for", overrides)
+    names = arguments.targets
+    wanted = None if names in (None, targets.ALL) else targets.parse_targets(names, "--for", overrides)
     judge = _Judge(wanted, overrides, arguments, terminal)
     tally = LintTotals(by_target=Counter(), failed_lines=[], kept=[])
     for file in arguments.files:
@@ -127,12 +127,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         except InputError as error:
             terminal.error(error)
             tally.unreadable += 1
-    _answer(tally, [*judge.noted.values()], arguments, overrides, terminal)
+    _write_results(tally, [*judge.noted.values()], arguments, overrides, terminal)
     return tally.exit_code
 
 
 class _Judge:
-    """Asks the referee about records, for the targets that are meant."""
+    """Checks records against the requested targets."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Judge:
         self.terminal = terminal
         self.is_quiet: bool = arguments.quiet
         self.noted: dict[str, str] = {}
-        """What was noted once, by its subject."""
+        """Notes by subject: each is printed once."""
 
     def findings(self, record: Record) -> list[FoundViolation]:
         body = record.parse()
@@ -158,23 +158,23 @@ class _Judge:
             violations += found
             if self.wanted is not None:
                 self._note_foreign(body, record, target, is_refused=bool(found))
-        return list(_placed(record, violations)) if violations else []
+        return list(_locate_violations(record, violations)) if violations else []
 
     def _targets(self, body: dict[str, Any], record: Record) -> tuple[Target, ...]:
         if self.wanted is not None:
             return self.wanted
-        found = targets.protocol_of(body, record.where, "--for")
+        found = targets.detect_protocol(body, record.where, "--for")
         assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
         if found.by == "model":
-            self._note(found.protocol, targets.told(found, record.where))
+            self._note(found.protocol, targets.detection_note(found, record.where))
         if self.wants_all:
-            return targets.of_protocol(found.protocol, self.overrides)
+            return targets.targets_of_protocol(found.protocol, self.overrides)
         return (Target(get(found.protocol).provider),)
 
     def _note_foreign(self, body: dict[str, Any], record: Record, target: Target, *, is_refused: bool) -> None:
-        """A body of another protocol is refused for every field; say why, once.
+        """Note once that the body looks like another protocol, which explains why all of it is refused.
 
-        Where only the model's name speaks for another protocol, it must be refused for something as well.
+        If only the model's name suggests another protocol, the note needs a refusal as well.
         """
         if target.name in self.noted:
             return
@@ -182,8 +182,8 @@ class _Judge:
         is_certain = found.by == "structure" or spoken not in found.candidates
         if found.protocol in (None, spoken) or not (is_certain or is_refused):
             return
-        text = f"{record.where} looks like a request of {found.protocol}; {target.name} speaks {spoken}"
-        self._note(target.name, f"{text}: toolglot convert --to {target.name} makes one that it accepts")
+        text = f"{record.where} looks like {found.protocol}, but {target.name} speaks {spoken}"
+        self._note(target.name, f"{text}; convert it with toolglot convert --to {target.name}")
 
     def _note(self, subject: str, text: str) -> None:
         if subject in self.noted:
@@ -193,25 +193,25 @@ class _Judge:
             self.terminal.note(text)
 
 
-def _placed(record: Record, violations: list[Violation]) -> Iterator[FoundViolation]:
+def _locate_violations(record: Record, violations: list[Violation]) -> Iterator[FoundViolation]:
     text = record.text
     spans = locate(text, (violation.path for violation in violations))
     lines = LineIndex(text)
     for violation in violations:
-        place = lines.place(*spans[violation.path])
-        excerpt = lines.line(place.line)
-        moved = TextSpan(place.line + record.line - 1, place.column, place.end_line + record.line - 1, place.end_column)
-        yield FoundViolation(record=record, violation=violation, place=moved, excerpt=_window(excerpt, place.column))
+        span = lines.span(*spans[violation.path])
+        excerpt = lines.line(span.line)
+        moved = TextSpan(span.line + record.line - 1, span.column, span.end_line + record.line - 1, span.end_column)
+        yield FoundViolation(record=record, violation=violation, span=moved, excerpt=_window(excerpt, span.column))
 
 
 def _window(line: str, column: int) -> str:
-    """As much of a line as its excerpt needs."""
+    """The part of a line that the excerpt needs."""
     start = _window_start(column)
-    return line[start : start + 2 * _SHOWN]
+    return line[start : start + 2 * _EXCERPT_WIDTH]
 
 
 def _window_start(column: int) -> int:
-    return 0 if column <= _SHOWN // 2 else column - 1 - _SHOWN // 4
+    return 0 if column <= _EXCERPT_WIDTH // 2 else column - 1 - _EXCERPT_WIDTH // 4
 
 
 def _lint_file(file: str, judge: _Judge, tally: LintTotals, format: str, terminal: Terminal) -> None:
@@ -233,49 +233,49 @@ def _lint_file(file: str, judge: _Judge, tally: LintTotals, format: str, termina
             tally.refused += bool(findings)
             tally.by_target.update(found.violation.target for found in findings)
             if format == "text":
-                for same in _together(findings):
+                for same in _group_equal(findings):
                     _show(same, terminal.out)
-            elif len(tally.kept) < MOST_KEPT:
-                tally.kept += findings[: MOST_KEPT - len(tally.kept)]
+            elif len(tally.kept) < MAX_KEPT:
+                tally.kept += findings[: MAX_KEPT - len(tally.kept)]
 
 
-def _together(findings: list[FoundViolation]) -> list[list[FoundViolation]]:
-    """Findings that say the same of the same value, by several rules, as one."""
+def _group_equal(findings: list[FoundViolation]) -> list[list[FoundViolation]]:
+    """Group findings with the same message for the same value, from several rules."""
     groups: dict[tuple[object, ...], list[FoundViolation]] = {}
     for found in findings:
-        said = found.violation
-        groups.setdefault((said.target, said.path, said.message), []).append(found)
+        violation = found.violation
+        groups.setdefault((violation.target, violation.path, violation.message), []).append(found)
     return list(groups.values())
 
 
 def _show(same: list[FoundViolation], page: TerminalPage) -> None:
     found = same[0]
-    said, place = found.violation, found.place
-    where = clean(f"{found.record.file}:{place.line}:{place.column}")
+    violation, span = found.violation, found.span
+    where = clean(f"{found.record.file}:{span.line}:{span.column}")
     page.line(
         page.paint(f"{where}: ", "bold")
-        + page.paint(f"{said.target} refuses", "bold", "red")
-        + f": {clean(said.message)}"
+        + page.paint(f"{violation.target} refuses", "bold", "red")
+        + f": {clean(violation.message)}"
     )
-    words = "its own words" if said.wording == "provider" else "our words"
+    words = "provider's wording" if violation.wording == "provider" else "toolglot's wording"
     rules = ", ".join(dict.fromkeys(found.violation.rule for found in same))
-    about = f"[{rules}] {said.confidence}, {words}"
-    page.line(f"  {page.paint(clean(said.path), 'cyan')}  {page.paint(about, 'dim')}")
-    _show_excerpt(found, page)
-    if said.hint:
-        page.line(f"  {page.paint('hint:', 'green')} {clean(said.hint)}")
+    about = f"[{rules}] {violation.confidence}, {words}"
+    page.line(f"  {page.paint(clean(violation.path), 'cyan')}  {page.paint(about, 'dim')}")
+    _print_excerpt(found, page)
+    if violation.hint:
+        page.line(f"  {page.paint('hint:', 'green')} {clean(violation.hint)}")
     page.line()
 
 
-def _show_excerpt(found: FoundViolation, page: TerminalPage) -> None:
-    start = _window_start(found.place.column)
-    before = clean(found.excerpt[: found.place.column - 1 - start])
-    width = found.place.end_column - found.place.column if found.place.end_line == found.place.line else 1
-    after = clean(found.excerpt[found.place.column - 1 - start :])
+def _print_excerpt(found: FoundViolation, page: TerminalPage) -> None:
+    start = _window_start(found.span.column)
+    before = clean(found.excerpt[: found.span.column - 1 - start])
+    width = found.span.end_column - found.span.column if found.span.end_line == found.span.line else 1
+    after = clean(found.excerpt[found.span.column - 1 - start :])
     lead = "…" if start else ""
     shown = f"{lead}{before}{after}"
-    number = str(found.place.line)
-    room = max(len(before) + len(lead) + 20, _SHOWN)
+    number = str(found.span.line)
+    room = max(len(before) + len(lead) + 20, _EXCERPT_WIDTH)
     tail = "…" if len(shown) > room else ""
     marks = "^" * max(1, min(width, len(after), room - len(before) - len(lead), _MARKS))
     gutter = page.paint(f"{number} |", "blue")
@@ -286,13 +286,13 @@ def _show_excerpt(found: FoundViolation, page: TerminalPage) -> None:
     )
 
 
-def _answer(
+def _write_results(
     tally: LintTotals, notes: list[str], arguments: argparse.Namespace, overrides: Overrides | None, terminal: Terminal
 ) -> None:
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(tally) | {"notes": notes}))
     elif arguments.format == "sarif":
-        from toolglot.cli.files.sarif import as_sarif  # noqa: PLC0415 - for this format only
+        from toolglot.cli.files.sarif import as_sarif  # noqa: PLC0415 - only for this format
 
         terminal.write_data(pretty(as_sarif(tally.kept, overrides=overrides)))
     if not arguments.quiet:
@@ -316,10 +316,10 @@ def _as_json(tally: LintTotals) -> dict[str, Any]:
 def _summarise(tally: LintTotals, page: TerminalPage) -> None:
     requests = plural(tally.requests, "request")
     if tally.failed_lines:
-        page.line(page.paint(f"{plural(len(tally.failed_lines), 'line')} could not be judged", "yellow"))
+        page.line(page.paint(f"{plural(len(tally.failed_lines), 'line')} could not be checked", "yellow"))
     if tally.violations:
         who = ", ".join(f"{name} {count}" for name, count in sorted(tally.by_target.items()))
         text = f"{plural(tally.violations, 'refusal')} in {tally.refused} of {requests} ({who})"
         page.line(page.paint(text, "bold", "red"))
     elif tally.requests:
-        page.line(page.paint(f"nothing is refused: {requests}", "bold", "green"))
+        page.line(page.paint(f"no refusals in {requests}", "bold", "green"))

@@ -1,4 +1,4 @@
-"""`toolglot parse`: the calls that a model wrote as text, and the text without them."""
+"""`toolglot parse`: extract the tool calls that a model wrote as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolglot import jsontext
-from toolglot.cli.files.documents import STDIN, check_name, compact, place_of
+from toolglot.cli.files.documents import STDIN, check_name, compact, line_and_column
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import BlockEnded
@@ -22,13 +22,13 @@ from toolglot.limits import DEFAULT_LIMITS
 
 _BOM: Final = "\ufeff"
 _FORMS: Final = "a list of tools in any provider's form, a whole request that has one, or a list of names"
-_LONGEST_GUESS: Final = 1 << 20
-"""Characters of a text that is read once more to say what it looks like."""
+_MAX_GUESSED: Final = 1 << 20
+"""The longest text for which `parse` tries to guess another dialect."""
 _DESCRIPTION: Final = """\
 Extract the tool calls from a model's text. Print them, and the text without them.
 
-The dialect is detected unless you name it. The tools that the model had say which calls are meant, and the types of
-their arguments. Without them, only formats with unambiguous marks are detected."""
+The dialect is detected unless you name it. --tools tells which calls are possible, and the types of their arguments.
+Without it, only formats with unambiguous markers are detected."""
 
 _EPILOG: Final = """\
 examples:
@@ -40,13 +40,13 @@ examples:
 
 tools.json is a list of tools in any provider's form, a whole request that has one, or a list of names.
 
-exit codes: 0 calls were found; 1 there is none; 2 the input cannot be read
+exit codes: 0 calls were found; 1 no calls; 2 unreadable input
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("file", nargs="?", metavar="FILE", help="what the model wrote; '-' reads stdin")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the text of the model; '-' reads stdin")
     parser.add_argument("--dialect", default="auto", metavar="NAME", help="the dialect (default: auto)")
     parser.add_argument("--tools", metavar="FILE", help="the tools that were offered, as JSON")
     parser.add_argument("--model", default="", help="the model's name; its dialects are tried first")
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--unoffered",
         choices=("call", "text"),
         default="call",
-        help="what to do with a call of a tool that is not in --tools (default: call)",
+        help="treat a call of a tool that is not in --tools as a call or as text (default: call)",
     )
     parser.add_argument(
         "--stream", type=_size, default=0, metavar="N", help="feed the text in pieces of N characters, as a stream does"
@@ -78,11 +78,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 terminal.out.line(name)
         return 0
     if not arguments.file:
-        raise InputError("names no file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
+        raise InputError("no file given", path="parse", hint="toolglot parse FILE, or '-' for stdin")
     if arguments.file == arguments.tools == STDIN:
-        raise InputError("stdin can be read once only", path="--tools", hint="name a file")
+        raise InputError("stdin can be read only once", path="--tools", hint="use a file for one of them")
     if arguments.unoffered == "text" and not arguments.tools:
-        raise InputError("without --tools, no tool is known to be offered", path="--unoffered", hint="add --tools FILE")
+        raise InputError("--unoffered text requires --tools", path="--unoffered", hint="add --tools FILE")
     tools = _tools(arguments.tools) if arguments.tools else []
     stream = TextToolStream(
         dialect=arguments.dialect, tools=tools, model=arguments.model, unoffered=arguments.unoffered
@@ -105,18 +105,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _read(name: str) -> bytes:
     check_name(name)
-    most = DEFAULT_LIMITS.max_bytes
+    max_bytes = DEFAULT_LIMITS.max_bytes
     try:
         if name == STDIN:
-            data = sys.stdin.buffer.read(most + 1)
+            data = sys.stdin.buffer.read(max_bytes + 1)
         else:
             with Path(name).open("rb") as stream:
-                data = stream.read(most + 1)
+                data = stream.read(max_bytes + 1)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=name) from None
-    if len(data) > most:
-        hint = "one answer of a model is far shorter; cut the file, or feed a TextToolStream in pieces"
-        raise InputError(f"is longer than {most} bytes", path=name, hint=hint)
+    if len(data) > max_bytes:
+        hint = "split the file, or feed a TextToolStream in pieces"
+        raise InputError(f"larger than {max_bytes} bytes", path=name, hint=hint)
     return data
 
 
@@ -124,7 +124,7 @@ def _text(name: str) -> str:
     try:
         return jsontext.decode(_read(name)).removeprefix(_BOM)
     except JSONError as error:
-        raise InputError(error.message, path=name, hint="what a model wrote is UTF-8 text") from None
+        raise InputError(error.message, path=name, hint="the file must be UTF-8 text") from None
 
 
 def _tools(name: str) -> list[Any]:
@@ -132,7 +132,7 @@ def _tools(name: str) -> list[Any]:
     try:
         value = jsontext.parse(data).value
     except JSONError as error:
-        line, column = place_of(data.decode(errors="replace").removeprefix(_BOM), error.position)
+        line, column = line_and_column(data.decode(errors="replace").removeprefix(_BOM), error.position)
         reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
         raise InputError(reason, path=f"{name}:{line}:{column}", hint=_FORMS) from None
     for key in ("toolConfig", "tools"):
@@ -146,22 +146,22 @@ def _tools(name: str) -> list[Any]:
 
 
 def _hint(text: str, arguments: argparse.Namespace, tools: list[Any]) -> str:
-    """What to try, where no calls were found."""
-    if len(text) > _LONGEST_GUESS:
+    """What to try if no calls were found."""
+    if len(text) > _MAX_GUESSED:
         return ""
     if _is_body(text):
-        return "this is the body of a reply; give the text that is in it, or use toolglot.convert_reply"
+        return "this is a response body: pass the text inside it, or use toolglot.convert_reply"
     likely = detect(text, tools, arguments.model).dialect
     if likely is None and tools:
         likely = detect(text).dialect
-        return f"it looks like {likely}, with a tool that is not among those of --tools" if likely else ""
+        return f"it looks like {likely}, with a tool that is not in --tools" if likely else ""
     if likely is None or likely == arguments.dialect:
         return ""
-    return f"it looks like {likely}: give --dialect {likely}, or the tools that were offered as --tools"
+    return f"it looks like {likely}: use --dialect {likely}, or pass the tools with --tools"
 
 
 def _is_body(text: str) -> bool:
-    """Whether a text is what a provider's API answers."""
+    """Whether a text is the response body of a provider's API."""
     if not text.lstrip().startswith("{"):
         return False
     try:
@@ -184,26 +184,26 @@ def _as_json(found: ParsedText, dialects: list[str]) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    told = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    return told if call.arguments is not None else {**told, "written": call.raw_input}
+    fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return fields if call.arguments is not None else {**fields, "written": call.raw_input}
 
 
 def _show(found: ParsedText, dialects: list[str], page: TerminalPage) -> None:
     for call in found.calls:
         arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2)
         if call.arguments is None:
-            arguments = f"(no JSON object) {clean(call.raw_input or '')}"
+            arguments = f"(not a JSON object) {clean(call.raw_input or '')}"
         page.line(page.paint(f"call {clean(call.name)}", "bold") + f"  {clean(call.id)}")
-        _indented(arguments, page)
+        _print_indented(arguments, page)
     for call in found.cut:
         page.line(page.paint(f"cut  {clean(call.name)}", "bold", "red") + f"  {clean(call.raw_input or '')}")
     for label, text in (("thinking", found.thinking), ("text", found.text)):
         if text:
             page.line(page.paint(label, "bold"))
-            _indented(text, page)
-    page.line(f"dialect: {', '.join(dialects)}" if dialects else "no calls were found")
+            _print_indented(text, page)
+    page.line(f"dialect: {', '.join(dialects)}" if dialects else "no calls found")
 
 
-def _indented(text: str, page: TerminalPage) -> None:
+def _print_indented(text: str, page: TerminalPage) -> None:
     for line in text.splitlines() or [text]:
         page.line(f"  {clean(line)}".rstrip())

@@ -1,4 +1,4 @@
-"""`toolglot probe`: find out how an endpoint does tools, by asking it."""
+"""`toolglot probe`: find out how an unknown endpoint handles tools."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--header", action="append", default=[], metavar="NAME:VALUE",
         help="a header for every request; may be repeated; 'NAME:env:VARIABLE' takes it from the environment",
     )  # fmt: skip
-    parser.add_argument("--name", default="", metavar="NAME", help="its name in the profile (default: its host)")
+    parser.add_argument("--name", default="", metavar="NAME", help="the name of the profile (default: the host)")
     parser.add_argument("--base", default="", metavar="TARGET", help="the profile to start from")
     parser.add_argument(
         "--only", action="append", default=[], metavar="GROUP", help="a group of probes, or one; may be repeated"
@@ -110,14 +110,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     own = profiles.read_overrides(arguments.profiles) if arguments.profiles else None
     against = _against(arguments.diff, own)
-    with _named({"only": "--only"}):
+    with _naming_options({"only": "--only"}):
         chosen(arguments.only)
     if arguments.dry_run:
         return _dry_run(arguments, terminal)
     for path in filter(None, (arguments.output, arguments.report)):
         refuse_existing(path, force=arguments.force)
     url = check_url(arguments.url, path="URL")
-    key_env = arguments.key_env or _usual_variable(url, os.environ)
+    key_env = arguments.key_env or _default_key_variable(url, os.environ)
     key = _key(key_env, os.environ, demanded=bool(arguments.key_env))
     result, was_interrupted = _discover(arguments, url, key, terminal)
     if arguments.ask and not was_interrupted:
@@ -125,20 +125,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return _finish(arguments, terminal, result, against, key_env, was_interrupted=was_interrupted)
 
 
-# --- what was asked for -----------------------------------------------------------------------------
+# --- arguments -----------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _named(options: Mapping[str, str]) -> Iterator[None]:
-    """What is wrong with an option is told by its name."""
+def _naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Errors name the option instead of the parameter."""
     try:
         yield
     except InputError as error:
         raise InputError(error.message, path=options.get(error.path, error.path), hint=error.hint) from None
 
 
-def _usual_variable(url: str, environ: Mapping[str, str]) -> str:
-    """The variable that usually holds the key of a host that toolglot knows."""
+def _default_key_variable(url: str, environ: Mapping[str, str]) -> str:
+    """The variable that usually holds the key of a known host."""
     known = known_provider(url)
     return next((name for name in known.key_env if environ.get(name)), "") if known is not None else ""
 
@@ -150,11 +150,11 @@ def _key(name: str, environ: Mapping[str, str], *, demanded: bool) -> str:
     return key
 
 
-def _headers(given: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The headers, and which of their values came from the environment and are not to be shown."""
+def _headers(options: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The headers, and the values from the environment, which must not be shown."""
     found: dict[str, str] = {}
     secrets: list[str] = []
-    for entry in given:
+    for entry in options:
         name, colon, value = entry.partition(":")
         value = value.strip()
         if value.startswith("env:"):
@@ -169,20 +169,20 @@ def _headers(given: Sequence[str], environ: Mapping[str, str]) -> tuple[dict[str
     return found, tuple(secrets)
 
 
-def _against(given: str | None, own: Overrides | None) -> tuple[str, Overrides | None] | None:
-    """The profile to compare with: its name, and the file that has it."""
-    if not given:
+def _against(name: str | None, own: Overrides | None) -> tuple[str, Overrides | None] | None:
+    """The profile to compare with: its name, and the file that defines it."""
+    if not name:
         return None
-    if Path(given).is_file():
-        held = profiles.read_overrides(given)
-        if len(held.names) != 1:
+    if Path(name).is_file():
+        file_profiles = profiles.read_overrides(name)
+        if len(file_profiles.names) != 1:
             raise InputError(
-                f"the file has {len(held.names)} profiles",
+                f"the file defines {len(file_profiles.names)} profiles",
                 path="--diff",
-                hint="name one of them, and the file with --profiles",
+                hint="name one of them, and pass the file with --profiles",
             )
-        return held.names[0], held
-    return profiles.find(given, overrides=own, kind="profile", path="--diff"), own
+        return file_profiles.names[0], file_profiles
+    return profiles.find(name, overrides=own, kind="profile", path="--diff"), own
 
 
 # --- the dry run ------------------------------------------------------------------------------------
@@ -193,23 +193,23 @@ def _dry_run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     price = Prices().of(arguments.model) if arguments.model else None
     if arguments.json:
         body = {**msgspec.to_builtins(planned), "cost_usd": str(_cost(planned, price)) if price else None}
-        terminal.out.line(msgspec.json.format(msgspec.json.encode(body), indent=2).decode())
+        terminal.write_json(body)
         return 0
     rows = [
         (one.probe, str(one.requests), str(one.input_tokens + one.output_tokens), one.question)
         for one in planned.probes
     ]
-    terminal.out.table(rows, heading=("probe", "requests", "tokens", "question"))
+    terminal.out.table(rows, heading=("PROBE", "REQUESTS", "TOKENS", "QUESTION"))
     total = planned.input_tokens + planned.output_tokens
     terminal.out.line()
-    terminal.out.line(f"at most {planned.requests} requests and {total:,} tokens; usually less than half of it")
+    terminal.out.line(f"at most {planned.requests} requests and {total:,} tokens; usually less than half")
     limits = f"--max-requests {arguments.max_requests}, --max-tokens {arguments.max_tokens}"
-    terminal.out.line(f"no more than that is sent: {limits}")
+    terminal.out.line(f"limits: {limits}")
     if price is not None:
-        terminal.out.line(f"at most ${_cost(planned, price):.2f} by the list of prices for {clean(arguments.model)}")
+        terminal.out.line(f"at most ${_cost(planned, price):.2f}, by the price list for {clean(arguments.model)}")
     else:
-        named = clean(arguments.model) if arguments.model else "a model that is not named (--model)"
-        terminal.out.line(f"the cost is not known: there is no price for {named}")
+        named = clean(arguments.model) if arguments.model else "an unnamed model (use --model)"
+        terminal.out.line(f"unknown cost: no price for {named}")
     return 0
 
 
@@ -227,7 +227,7 @@ def _discover(arguments: argparse.Namespace, url: str, key: str, terminal: Termi
         "timeout": "--timeout",
         "seconds": "--max-seconds",
     }
-    with _named(options):
+    with _naming_options(options):
         budget = Budget(
             requests=arguments.max_requests,
             tokens=arguments.max_tokens,
@@ -251,8 +251,8 @@ def _discover(arguments: argparse.Namespace, url: str, key: str, terminal: Termi
                     name=arguments.name,
                     base=arguments.base,
                     only=arguments.only,
-                    progress=shown.ended,
-                    begin=shown.begun,
+                    progress=shown.on_end,
+                    begin=shown.on_start,
                 )
                 made.append(discovery)
                 await discovery.run()
@@ -268,7 +268,7 @@ def _discover(arguments: argparse.Namespace, url: str, key: str, terminal: Termi
     return made[0].result(), False
 
 
-# --- what comes of it -------------------------------------------------------------------------------
+# --- the result -------------------------------------------------------------------------------
 
 
 def _finish(
@@ -290,9 +290,9 @@ def _finish(
         _write(arguments.report, report(result, departed=departed, against=named, day=day))
     if arguments.json:
         body = {**msgspec.to_builtins(result), "departures": msgspec.to_builtins(departed) if against else None}
-        terminal.out.line(msgspec.json.format(msgspec.json.encode(body), indent=2).decode())
+        terminal.write_json(body)
     else:
-        _tell(result, departed, against, arguments, terminal)
+        _print_result(result, departed, against, arguments, terminal)
     if was_interrupted:
         return INTERRUPTED
     return 1 if departed or not result.complete or not result.sdk.protocol else 0
@@ -307,10 +307,10 @@ def _write(path: str, text: str) -> None:
         output.write(text.encode(errors="replace"))
 
 
-_WAYS: Final = {True: "calls in the protocol's own fields", False: "calls as text", None: "no call was seen"}
+_WAYS: Final = {True: "native calls", False: "calls as text", None: "no calls seen"}
 
 
-def _tell(
+def _print_result(
     result: DiscoveryResult,
     departed: Sequence[Departure],
     against: tuple[str, Overrides | None] | None,
@@ -319,36 +319,36 @@ def _tell(
 ) -> None:
     page, provider, tooling = terminal.out, result.provider, result.tooling
     if not result.complete:
-        page.wrapped(f"not complete: {clean(result.stopped)}", indent="  ")
+        page.paragraph(f"incomplete: {clean(result.stopped)}", indent="  ")
     if not result.sdk.protocol:
         return
     also = f" (also {', '.join(provider.protocols[1:])})" if provider.protocols[1:] else ""
     page.line(page.paint(f"{clean(provider.url)} speaks {result.sdk.protocol}{also}", "bold"))
     page.line(f"  model     {clean(provider.model)}")
-    read_by = f", read as {tooling.dialect}" if tooling.dialect else ""
+    read_by = f", dialect {tooling.dialect}" if tooling.dialect else ""
     page.line(f"  tools     {_WAYS[tooling.native]}{read_by}")
     several = {True: "yes", False: "no", None: "not seen"}
     page.line(f"  parallel  {several[tooling.parallel]}; streams: {several[result.sdk.streaming]}")
     spent = result.spent
     counted = "" if spent.counted else " (estimated)"
     tokens = f"{spent.input_tokens + spent.output_tokens:,} tokens{counted}"
-    page.line(f"  asked     {spent.requests} requests, {tokens}, {spent.seconds:.1f} s")
+    page.line(f"  sent      {spent.requests} requests, {tokens}, {spent.seconds:.1f} s")
     entries = entries_of(result)
-    page.line(f"  found     {len(entries)} entries of a profile")
+    page.line(f"  found     {len(entries)} profile entries")
     if tooling.quirks:
         page.line()
-        page.line(page.paint("to look out for", "bold"))
+        page.line(page.paint("quirks", "bold"))
         for quirk in tooling.quirks:
             todo = next((remedy(one) for one in result.findings if one.quirk == quirk and remedy(one)), "")
-            page.wrapped(clean(quirk) + (f" → {todo}" if todo else ""), indent="    ", first="  - ")
-    _tell_departures(departed, against, terminal)
-    _tell_opinion(result, terminal)
+            page.paragraph(clean(quirk) + (f" → {todo}" if todo else ""), indent="    ", first="  - ")
+    _print_differences(departed, against, terminal)
+    _print_opinion(result, terminal)
     for path, what in ((arguments.output, "the profile"), (arguments.report, "the report")):
         if path:
-            page.line(f"{what} is in {clean(path)}")
+            page.line(f"wrote {what} to {clean(path)}")
 
 
-def _tell_departures(
+def _print_differences(
     departed: Sequence[Departure], against: tuple[str, Overrides | None] | None, terminal: Terminal
 ) -> None:
     page = terminal.out
@@ -356,29 +356,29 @@ def _tell_departures(
         return
     page.line()
     if not departed:
-        page.line(page.paint(f"it is as the profile {clean(against[0])} says", "green"))
+        page.line(page.paint(f"matches the profile {clean(against[0])}", "green"))
         return
-    page.line(page.paint(f"it departs from the profile {clean(against[0])} in {len(departed)} entries", "bold", "red"))
+    page.line(page.paint(f"differs from the profile {clean(against[0])} in {len(departed)} entries", "bold", "red"))
     rows = [(one.key, clean(worded(one.expected))[:60], clean(f"{worded(one.found)}{_why(one)}")) for one in departed]
-    page.table(rows, heading=("entry", "its profile says", "found"))
+    page.table(rows, heading=("ENTRY", "PROFILE", "FOUND"))
 
 
 def _why(one: Departure) -> str:
     return f" ({one.note})" if one.note else ""
 
 
-def _tell_opinion(result: DiscoveryResult, terminal: Terminal) -> None:
+def _print_opinion(result: DiscoveryResult, terminal: Terminal) -> None:
     opinion, page = result.opinion, terminal.out
     if opinion is None:
         return
     page.line()
-    page.line(page.paint(f"opinion of {clean(opinion.by)} (nothing depends on it)", "bold"))
+    page.line(page.paint(f"opinion of {clean(opinion.by)} (informative only)", "bold"))
     if opinion.problem:
-        page.wrapped(f"none: {clean(opinion.problem)}", indent="    ", first="  ")
+        page.paragraph(f"none: {clean(opinion.problem)}", indent="    ", first="  ")
         return
-    told: list[tuple[str, Any]] = [("format", opinion.format), ("example", opinion.example)]
-    told += [("schema", line) for line in opinion.schema_requirements]
-    told += [("quirk", line) for line in opinion.quirks]
-    told += [("against the evidence", line) for line in opinion.disagrees]
-    for name, value in told:
-        page.wrapped(f"{name}: {clean(str(value))}", indent="    ", first="  - ")
+    lines: list[tuple[str, Any]] = [("format", opinion.format), ("example", opinion.example)]
+    lines += [("schema", line) for line in opinion.schema_requirements]
+    lines += [("quirk", line) for line in opinion.quirks]
+    lines += [("contradicts the evidence", line) for line in opinion.disagrees]
+    for name, value in lines:
+        page.paragraph(f"{name}: {clean(str(value))}", indent="    ", first="  - ")

@@ -1,4 +1,4 @@
-"""`toolglot repair`: a request as its own provider accepts it; the changes as a diff, each with its reason."""
+"""`toolglot repair`: fix a request so that its provider accepts it; show the changes as a diff, with reasons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from toolglot.cli import targets
-from toolglot.cli.files.conversion import FAULTS, ConversionOutcome, Converter, outcomes, show_failure
+from toolglot.cli.files.conversion import FAULTS, ConversionOutcome, Converter, convert_files, show_failure
 from toolglot.cli.files.documents import STDIN
 from toolglot.cli.files.output import STDOUT, Write, back_up, open_output, refuse_existing, replacing
 from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
@@ -18,8 +18,8 @@ from toolglot.conversation.report import Entry, order_by_gravity, summarise
 from toolglot.errors import InputError
 from toolglot.policy import DEFAULT_POLICY
 
-MOST_DIFFS: Final = 20
-"""Requests of one file whose diff is shown."""
+MAX_DIFFS: Final = 20
+"""Requests of one file whose diff is printed."""
 
 _COLOURS: Final = {"loss": ("bold", "red"), "change": ("yellow",), "housekeeping": ("dim",)}
 
@@ -30,8 +30,8 @@ valid order, and schemas contain only what the provider supports. A valid reques
 The repaired request goes to stdout or OUT; the changes and their reasons go to stderr."""
 
 _EPILOG: Final = """\
-Only what is repaired is rewritten: everything else keeps its layout, so that a diff shows the repair alone.
-JSONL: each line is repaired; a line that needs no repair, or that cannot be repaired, is written as it was.
+Only repaired parts are rewritten. Everything else keeps its layout, so that a diff shows the repair alone.
+JSONL: each line is repaired. A line that needs no repair, or cannot be repaired, is copied unchanged.
 
 examples:
   toolglot repair request.json --for anthropic -o repaired.json
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _refuse_contradictions(arguments)
     overrides = targets.read_overrides(arguments)
-    target = targets.one_target(arguments.target, "--for", overrides) if arguments.target else None
+    target = targets.parse_target(arguments.target, "--for", overrides) if arguments.target else None
     converter = Converter(
         source=Target(target.name) if target else None,
         target=target,
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         option="--for",
         refuses_foreign_models=True,
     )
-    work = _Work(arguments, terminal)
+    work = _RepairRun(arguments, terminal)
     if arguments.check:
         work.do(converter, lambda _: None)
         return int(bool(work.changed or work.failed))
@@ -90,13 +90,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     if arguments.in_place and arguments.output != STDOUT:
-        raise InputError("cannot be used with --output", path="--in-place", hint="leave one out")
+        raise InputError("cannot be used with --output", path="--in-place", hint="remove one of them")
     if arguments.in_place and arguments.file == STDIN:
-        raise InputError("stdin cannot be replaced", path="--in-place", hint="name a file, or leave --in-place out")
+        raise InputError("stdin cannot be replaced", path="--in-place", hint="use a file, or remove --in-place")
 
 
-def _in_place(arguments: argparse.Namespace, converter: Converter, work: _Work, terminal: Terminal) -> int:
-    """The file is replaced only if something changed, and only after its backup is there."""
+def _in_place(arguments: argparse.Namespace, converter: Converter, work: _RepairRun, terminal: Terminal) -> int:
+    """Replace the file if something changed, after its backup is written."""
     with replacing(arguments.file) as output:
         work.do(converter, output.write)
         if not work.changed:
@@ -104,12 +104,12 @@ def _in_place(arguments: argparse.Namespace, converter: Converter, work: _Work, 
             return int(bool(work.failed))
         backup = back_up(arguments.file, force=arguments.force)
     if not arguments.quiet:
-        terminal.err.line(f"{clean(arguments.file)} is replaced; what it was is in {clean(backup)}")
+        terminal.err.line(f"replaced {clean(arguments.file)}; the original is {clean(backup)}")
     return int(bool(work.failed))
 
 
-class _Work:
-    """Goes through the requests, writes them and tells what was done."""
+class _RepairRun:
+    """Repairs the requests of a file, writes them, and prints the changes."""
 
     def __init__(self, arguments: argparse.Namespace, terminal: Terminal) -> None:
         self.file: str = arguments.file
@@ -117,14 +117,14 @@ class _Work:
         self.is_check: bool = arguments.check
         self.is_all: bool = arguments.all
         self.backup = f"{arguments.file}.bak" if arguments.in_place and not arguments.force else ""
-        """A file that must not be there once something is changed."""
+        """The backup file, which must not exist yet if something changes."""
         self.terminal = terminal
         self.requests = self.changed = self.failed = self.shown = 0
         self.has_nothing = False
-        """The one request could not be repaired: there is nothing to write."""
+        """The only request could not be repaired, so there is nothing to write."""
 
     def do(self, converter: Converter, write: Write) -> None:
-        for outcome in outcomes([self.file], converter, self.terminal, "repair", write):
+        for outcome in convert_files([self.file], converter, self.terminal, "repair", write):
             self.requests += 1
             if outcome.error is not None:
                 self.failed += 1
@@ -135,7 +135,7 @@ class _Work:
                 continue
             if outcome.is_changed and self.backup and not self.is_check:
                 refuse_existing(self.backup, force=False)
-            write(outcome.repaired)
+            write(outcome.repaired_data)
             self.changed += outcome.is_changed
             if outcome.is_changed and not self.is_quiet:
                 self._show(outcome)
@@ -145,11 +145,11 @@ class _Work:
     def _show(self, outcome: ConversionOutcome) -> None:
         page = self.terminal.err
         self.shown += 1
-        if self.shown > MOST_DIFFS:
+        if self.shown > MAX_DIFFS:
             return
         assert outcome.out is not None  # noqa: S101 - it changed
         # What is written, whose fields are in the order of the file's.
-        written = json.loads(outcome.repaired.decode("utf-8-sig"))
+        written = json.loads(outcome.repaired_data.decode("utf-8-sig"))
         show_diff(outcome.before, written, outcome.record.where, page)
         page.line()
         folded = 0
@@ -159,13 +159,13 @@ class _Work:
             else:
                 show_entry(entry, page)
         if folded:
-            page.line(page.paint(f"{folded} housekeeping (--all shows them)", "dim"))
+            page.line(page.paint(f"{folded} housekeeping (use --all to show)", "dim"))
         page.line(summarise(outcome.entries))
 
     def _summarise(self) -> None:
         page = self.terminal.err
-        if self.shown > MOST_DIFFS:
-            page.line(f"… and {plural(self.shown - MOST_DIFFS, 'more request')}")
+        if self.shown > MAX_DIFFS:
+            page.line(f"… and {plural(self.shown - MAX_DIFFS, 'more request')}")
         would = "would be " if self.is_check else ""
         text = f"{would}repaired: {self.changed} of {plural(self.requests, 'request')}"
         if not self.changed:
@@ -177,9 +177,9 @@ class _Work:
 
 
 def show_entry(entry: Entry, page: TerminalPage) -> None:
-    """One change: what, where, why, and whose fault it answers."""
+    """Print one change: what, where, why, and its fault class."""
     where = f" {page.paint(clean(entry.path), 'cyan')}" if entry.path else ""
     gravity = page.paint(f"{entry.gravity}:", *_COLOURS[entry.gravity])
     page.line(f"{gravity} {page.paint(entry.action, 'bold')}{where}")
-    page.wrapped(clean(entry.reason), indent="  ")
+    page.paragraph(clean(entry.reason), indent="  ")
     page.line(page.paint(f"  {entry.fault}: {FAULTS[entry.fault]}", "dim"))

@@ -1,4 +1,4 @@
-"""`toolglot run`: a prompt, answered with tools, for scripts."""
+"""`toolglot run`: answer one prompt with tools, for scripts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal
-from toolglot.cli.session.session_options import add_session_options, settings_of
+from toolglot.cli.session.session_options import add_session_options, session_settings
 from toolglot.errors import InputError
 
-MOST_PROMPT: Final = 16 * 1024 * 1024
+MAX_PROMPT_BYTES: Final = 16 * 1024 * 1024
 STDIN: Final = "-"
 
 _DESCRIPTION: Final = """\
@@ -40,33 +40,33 @@ exit codes: 0 answered; 1 failed, refused, truncated, or stopped by a limit; 2 w
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("prompt", metavar="PROMPT", help="what to say; '-' is stdin")
+    parser.add_argument("prompt", metavar="PROMPT", help="the prompt; '-' reads it from stdin")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON document: the answer, calls, usage, the session")
+    form.add_argument("--json", action="store_true", help="print a JSON document: the answer, calls, usage, session")
     form.add_argument("--stream-json", action="store_true", help="print each event as a line of JSON, as it happens")
     add_quiet(parser)
     add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from toolglot.cli.session.run_once import run_once  # noqa: PLC0415 - what it needs is an extra
+    from toolglot.cli.session.run_once import run_once  # noqa: PLC0415 - it needs an extra
 
     prompt = _prompt(arguments.prompt)
     form = "json" if arguments.json else "stream-json" if arguments.stream_json else "text"
-    return run_once(settings_of(arguments), prompt, terminal, form=form, quiet=arguments.quiet)
+    return run_once(session_settings(arguments), prompt, terminal, form=form, quiet=arguments.quiet)
 
 
-def _prompt(given: str) -> str:
-    if given != STDIN:
-        prompt = given
+def _prompt(argument: str) -> str:
+    if argument != STDIN:
+        prompt = argument
     else:
-        data = sys.stdin.buffer.read(MOST_PROMPT + 1)
-        if len(data) > MOST_PROMPT:
-            raise InputError(f"longer than {MOST_PROMPT} bytes", path="stdin", hint="say less")
+        data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+        if len(data) > MAX_PROMPT_BYTES:
+            raise InputError(f"longer than {MAX_PROMPT_BYTES} bytes", path="stdin", hint="send a shorter prompt")
         try:
             prompt = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 at byte {error.start}", path="stdin", hint="send text") from None
+            raise InputError(f"not UTF-8 at byte {error.start}", path="stdin", hint="send UTF-8 text") from None
     if not prompt.strip():
-        raise InputError("nothing is said", path="PROMPT" if given != STDIN else "stdin", hint="write a prompt")
+        raise InputError("the prompt is empty", path="PROMPT" if argument != STDIN else "stdin", hint="write a prompt")
     return prompt

@@ -1,4 +1,4 @@
-"""`toolglot serve`: the gateway, between any client and any provider."""
+"""`toolglot serve`: start the gateway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.store_access import is_there, with_store
+from toolglot.cli.store_access import store_exists, with_store
 from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.accounting.client_keys import saved_keys
 from toolglot.gateway.config.checks import is_loopback
@@ -26,7 +26,7 @@ from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
 
 WHY_NOT: InputError | None = None
-"""Why nothing can be served: an extra that a gateway needs is not installed. Help needs none."""
+"""The error if an extra that the gateway needs is not installed. `--help` works without it."""
 try:
     from toolglot.gateway.app import Gateway
     from toolglot.gateway.http.serving import run as run_gateway
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="the port (default: 8400); 0 picks a free one")
     parser.add_argument(
         "--store",
-        metavar="PLACE",
+        metavar="FILE|URL",
         help="where to store signed thinking and responses: a file, postgres://… or redis://…, ':memory:' or 'off'",
     )
     parser.add_argument("--log", choices=("text", "json", "off"), help="the format of the request log (default: text)")
@@ -86,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _workers(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) <= MAX_WORKERS:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MAX_WORKERS}, not {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MAX_WORKERS}, got {text[:40]!r}")
     return int(text)
 
 
@@ -94,20 +94,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if WHY_NOT is not None:
         raise WHY_NOT
     config = _config(arguments)
-    place = place_in(os.environ)
-    if place is not None:
-        return _work(arguments, config, place)
+    worker = place_in(os.environ)
+    if worker is not None:
+        return _run_worker(arguments, config, worker)
     if arguments.workers > 1:
-        _check_shared(config)
+        _check_store_is_shared(config)
     if config.gateway.store not in (MEMORY, OFF):
-        for warning in with_store(config.gateway.store, _warnings):  # one that cannot be opened is told before all else
+        for warning in with_store(config.gateway.store, _warnings):  # fail first if it cannot be opened
             terminal.note(warning)
-    _check_server()  # before an address is told that would never answer
+    _check_server()  # before printing an address that would never respond
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
     with listening(config.gateway.port, config.gateway.host) as sock:
-        root = f"http://{_shown(config.gateway.host)}:{sock.getsockname()[1]}"
+        root = f"http://{_url_host(config.gateway.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet and config.gateway.log != "json":
-            _tell(root, config, terminal)
+            _print_banner(root, config, terminal)
         terminal.out.line(root)
         terminal.out.stream.flush()
         if gateway is None:
@@ -123,24 +123,24 @@ def _check_server() -> None:
 
 
 async def _warnings(store: Store) -> tuple[str, ...]:
-    """What a store does less well than others, which it knows once it has been used."""
+    """The warnings of a store, which it has after its first use."""
     await saved_keys(store)
     return store.warnings
 
 
-def _work(arguments: argparse.Namespace, config: Config, place: WorkerSettings) -> int:
-    """Be one of several workers."""
+def _run_worker(arguments: argparse.Namespace, config: Config, worker: WorkerSettings) -> int:
+    """Run as one of several workers."""
     gateway = Gateway(config, reread=lambda: _config(arguments))
-    gateway.request_log.worker = place.number
-    gateway.worker_links = WorkerLinks(place.folder, place.number) if place.folder else None
-    place.end_with_supervisor()
-    with place.socket() as sock:
+    gateway.request_log.worker = worker.number
+    gateway.worker_links = WorkerLinks(worker.folder, worker.number) if worker.folder else None
+    worker.end_with_supervisor()
+    with worker.socket() as sock:
         run_gateway(gateway, sock)
     return 0
 
 
 def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socket) -> int:
-    """Look after several workers."""
+    """Run several workers."""
     words = ["serve"]
     for name in ("config", "host", "port", "store", "log"):
         if (value := getattr(arguments, name)) is not None:
@@ -157,13 +157,13 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
     ).run()
 
 
-def _check_shared(config: Config) -> None:
-    """What one worker keeps, the others must find."""
+def _check_store_is_shared(config: Config) -> None:
+    """Several workers need a store that all of them can read."""
     if config.gateway.store in (MEMORY, OFF):
         raise InputError(
-            f"several workers share what they keep, and the store is {config.gateway.store!r}",
+            f"several workers need a shared store, and the store is {config.gateway.store!r}",
             path="--workers",
-            hint="set store in [gateway] to a file, or serve with one worker",
+            hint="set store in [gateway] to a file or a database, or use one worker",
         )
 
 
@@ -177,42 +177,44 @@ def _config(arguments: argparse.Namespace) -> Config:
     return msgspec.structs.replace(config, gateway=msgspec.structs.replace(config.gateway, **changed))
 
 
-def _shown(host: str) -> str:
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - where it can be reached from here
+def _url_host(host: str) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - the address to reach it from this machine
     return f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
 
 
-def _told_keys(config: Config) -> str:
-    """The keys that clients may have, of the configuration and of the store; empty: none is demanded."""
-    place, now = config.gateway.store, time.time()
-    kept = with_store(place, saved_keys) if place not in (MEMORY, OFF) and is_there(place) else []
+def _client_key_status(config: Config) -> str:
+    """The number of client keys in the configuration and the store; empty if no key is required."""
+    location, now = config.gateway.store, time.time()
+    stored = with_store(location, saved_keys) if location not in (MEMORY, OFF) and store_exists(location) else []
     count = sum(key != STORED_KEYS for key in config.gateway.client_keys)
-    count += sum(key.state(now) == "active" for key in kept)
-    if not kept and not config.gateway.client_keys:
+    count += sum(key.state(now) == "active" for key in stored)
+    if not stored and not config.gateway.client_keys:
         return ""
-    return str(count) if count else "none yet, and one is demanded: toolglot keys add NAME"
+    return str(count) if count else "required, but there is none yet: toolglot keys add NAME"
 
 
 def _simulated(config: Config) -> str:
     """Which models are simulated."""
     if config.simulates_known:
-        return "all known models, since nothing is configured: no real model answers"
+        return "all known models, because nothing is configured: no real model answers"
     return "only names that begin with simulated/" if config.allows_simulated else "none"
 
 
-def _tell(root: str, config: Config, terminal: Terminal) -> None:
-    """Where it listens, who answers, and how a client is pointed at it."""
+def _print_banner(root: str, config: Config, terminal: Terminal) -> None:
+    """Print the address, the upstreams, and how to point clients at the gateway."""
     page = terminal.err
-    page.line(page.paint(f"toolglot serves on {root}", "bold"))
-    page.line(f"  configuration  {clean(config.origin) or 'none: keys in the environment (toolglot init writes one)'}")
+    page.line(page.paint(f"toolglot gateway on {root}", "bold"))
+    page.line(
+        f"  configuration  {clean(config.origin) or 'none; keys from the environment (toolglot init writes a file)'}"
+    )
     real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
     page.line(f"  upstreams      {clean(real) or 'none'}")
     page.line(f"  simulated      {_simulated(config)}")
-    page.line(f"  kept in        {clean(shown(config.gateway.store))}")
-    keys = _told_keys(config)
-    page.line(f"  client keys    {keys or 'none: any key will do'}")
+    page.line(f"  store          {clean(shown(config.gateway.store))}")
+    keys = _client_key_status(config)
+    page.line(f"  client keys    {keys or 'none; any key is accepted'}")
     if not is_loopback(config.gateway.host):
-        page.line("  other machines can reach it")
+        page.line("  reachable from other machines")
     key = "…" if keys else "any"
     page.line("")
     page.line(f"  Claude Code    ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY={key} claude")

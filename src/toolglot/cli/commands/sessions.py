@@ -1,4 +1,4 @@
-"""`toolglot sessions`: what was said with `chat` and `run`, and what can be done with it without asking a model."""
+"""`toolglot sessions`: list, search, show and change the sessions of `chat` and `run`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 
 from toolglot.cli.files.output import STDOUT, open_output
 from toolglot.cli.options import Formatter, Parser, add_output, add_quiet
-from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.session.session_options import add_session_store, session_place
+from toolglot.cli.screen.terminal import Terminal, clean, clean_lines, local_time, plural
+from toolglot.cli.session.session_options import add_session_store, session_store
 from toolglot.cli.store_access import with_store
 from toolglot.errors import InputError, ToolglotError
 from toolglot.store import Store, is_address
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Act = Callable[[argparse.Namespace, Terminal], int]
 
 NOTHING_FOUND: Final = 1
-LARGEST: Final = 256 * 1024 * 1024
+MAX_IMPORT_BYTES: Final = 256 * 1024 * 1024
 MAX_LISTED: Final = 1_000_000
 
 _DESCRIPTION: Final = """\
@@ -45,9 +45,9 @@ examples:
   toolglot sessions rewind 20261115-1204 --to KEY
   toolglot sessions remove 20261115-1204
 
-ID is the id of a session, or its first or last letters; KEY is that of a turn, as 'show --keys' tells it.
+ID is the id of a session, or its first or last characters. KEY is the key of a turn, as shown by 'show --keys'.
 
-exit codes: 0 done; 1 nothing was found; 2 there is no such session, another process has it, or the store cannot be used
+exit codes: 0 success; 1 nothing found; 2 no such session, it is in use, or the store is unavailable
 """
 
 
@@ -56,30 +56,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
     )
-    made = {
-        name: actions.add_parser(name, help=told, formatter_class=Formatter) for name, (told, _) in _ACTIONS.items()
+    parsers = {
+        name: actions.add_parser(name, help=help_text, formatter_class=Formatter)
+        for name, (help_text, _) in _ACTIONS.items()
     }
-    for name, each in made.items():
+    for name, each in parsers.items():
         each.description = f"{_ACTIONS[name][0][0].upper()}{_ACTIONS[name][0][1:]}."
         if name not in ("list", "search", "import"):
-            each.add_argument("id", metavar="ID", help="which session")
+            each.add_argument("id", metavar="ID", help="the id of the session")
         add_session_store(each)
     for name in ("list", "search"):
-        made[name].add_argument(
+        parsers[name].add_argument(
             "--limit", type=int, default=20, metavar="N", help="the maximum number to show (default: 20)"
         )
-        made[name].add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    made["search"].add_argument("text", metavar="TEXT", help="the string to look for; case-insensitive")
-    made["show"].add_argument("--keys", action="store_true", help="with the key of each turn")
-    made["show"].add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    made["import"].add_argument("file", metavar="FILE", help="what 'export' wrote; '-' is stdin")
-    made["fork"].add_argument("--at", metavar="KEY", help="the last turn to copy (default: all)")
-    made["rewind"].add_argument(
-        "--to", metavar="KEY", required=True, help="the last turn that stays; 'start' forgets all of them"
+        parsers[name].add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    parsers["search"].add_argument("text", metavar="TEXT", help="the string to look for; case-insensitive")
+    parsers["show"].add_argument("--keys", action="store_true", help="show the key of each turn")
+    parsers["show"].add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parsers["import"].add_argument("file", metavar="FILE", help="an exported session; '-' is stdin")
+    parsers["fork"].add_argument("--at", metavar="KEY", help="the last turn to copy (default: all)")
+    parsers["rewind"].add_argument(
+        "--to", metavar="KEY", required=True, help="the last turn to keep; 'start' removes all turns"
     )
-    add_output(made["export"])
+    add_output(parsers["export"])
     for name in ("import", "fork", "rewind", "remove"):
-        add_quiet(made[name])
+        add_quiet(parsers[name])
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -87,15 +88,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _in_store(arguments: argparse.Namespace, act: Callable[[Store], Awaitable[T]], *, makes: bool = False) -> T:
-    """Do something with the store of sessions. To look into one makes none."""
+    """Run `act` with the store of sessions. Reading must not create one."""
     from toolglot.cli.session.session_host import as_input_error  # noqa: PLC0415
 
-    place = session_place(arguments.store)
-    if not makes and not is_address(place) and not Path(place).expanduser().exists():
-        hint = "`toolglot chat` and `toolglot run` make one; --store names another"
-        raise InputError("there are no sessions yet", path=place, hint=hint)
+    location = session_store(arguments.store)
+    if not makes and not is_address(location) and not Path(location).expanduser().exists():
+        hint = "`toolglot chat` and `toolglot run` create one; --store selects another store"
+        raise InputError("no sessions yet", path=location, hint=hint)
     try:
-        return with_store(place, act)
+        return with_store(location, act)
     except ToolglotError as error:
         raise as_input_error(error) from None
 
@@ -109,7 +110,7 @@ def _with_session(arguments: argparse.Namespace, act: Callable[[Store, str], Awa
     return _in_store(arguments, found)
 
 
-# --- looking ----------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------
 
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -117,16 +118,16 @@ def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     page = _in_store(arguments, lambda store: list_sessions(store, limit=_limit(arguments)))
     if arguments.format == "json":
-        terminal.out.line(_json([_told(info) for info in page.sessions]))
+        terminal.write_json([_session_json(info) for info in page.sessions])
     elif page.sessions:
         rows = [_row(info) for info in page.sessions]
         terminal.out.table(rows, heading=("ID", "LAST USED", "TURNS", "MODEL", "TITLE"))
     if page.next:
-        terminal.note("there are more: --limit N shows them")
+        terminal.note("there are more; use --limit N to show them")
     for id in page.damaged:
-        terminal.note(f"{id} is damaged and cannot be listed")
+        terminal.note(f"{id} is corrupt and cannot be listed")
     if not page.sessions:
-        terminal.note("there are no sessions yet")
+        terminal.note("no sessions yet")
     return 0
 
 
@@ -135,44 +136,46 @@ def _search(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     found = _in_store(arguments, lambda store: search_sessions(store, arguments.text, limit=_limit(arguments)))
     if arguments.format == "json":
-        told = [{**_told(hit.session), "snippet": hit.snippet, "turn": hit.turn_key, "role": hit.role} for hit in found]
-        terminal.out.line(_json(told))
+        entries = [
+            {**_session_json(hit.session), "snippet": hit.snippet, "turn": hit.turn_key, "role": hit.role}
+            for hit in found
+        ]
+        terminal.write_json(entries)
     elif found:
         rows = [
             (
                 hit.session.id,
-                _when(hit.session.updated),
+                local_time(hit.session.updated),
                 hit.role or ("-" if hit.problem else "title"),
                 clean(hit.snippet),
             )
             for hit in found
         ]
-        terminal.out.table(rows, heading=("ID", "LAST USED", "WHO", "WHERE"))
+        terminal.out.table(rows, heading=("ID", "LAST USED", "ROLE", "MATCH"))
     for hit in found:
         if hit.problem:
             terminal.note(f"{hit.session.id} could not be searched to its end: {hit.problem}")
     if not found:
-        terminal.note("nothing was found")
+        terminal.note("nothing found")
     return 0 if found else NOTHING_FOUND
 
 
 def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.cli.screen.transcript_text import markdown_of  # noqa: PLC0415
-    from toolglot.cli.screen.transcript_view import safe_text  # noqa: PLC0415
     from toolglot.runtime.log.sessions import read_session  # noqa: PLC0415
 
     info, standing = _with_session(arguments, read_session)
     turns: list[Turn] = standing.turns
     if arguments.format == "json":
-        told = [{"key": turn.key, "role": turn.role, "blocks": msgspec.to_builtins(turn.blocks)} for turn in turns]
-        terminal.out.line(_json({**_told(info), "conversation": told}))
+        entries = [{"key": turn.key, "role": turn.role, "blocks": msgspec.to_builtins(turn.blocks)} for turn in turns]
+        terminal.write_json({**_session_json(info), "conversation": entries})
         return 0
     page = terminal.out
     page.line(page.paint(f"# {clean(info.title) or info.id}", "bold"))
-    about = (info.id, clean(info.model), _turns(info), _when(info.updated))
+    about = (info.id, clean(info.model), plural(info.turns, "turn"), local_time(info.updated))
     page.line(page.paint(" · ".join(part for part in about if part), "dim"))
     page.line()
-    for line in safe_text(markdown_of(turns, keys=arguments.keys)).rstrip("\n").split("\n"):
+    for line in clean_lines(markdown_of(turns, keys=arguments.keys)).rstrip("\n").split("\n"):
         page.line(page.paint(line, "bold") if line.startswith("## ") else line)
     return 0
 
@@ -185,19 +188,11 @@ def _limit(arguments: argparse.Namespace) -> int:
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
-    return info.id, _when(info.updated), str(info.turns), clean(info.model), clean(info.title)
+    return info.id, local_time(info.updated), str(info.turns), clean(info.model), clean(info.title)
 
 
-def _turns(info: SessionInfo) -> str:
-    return f"{info.turns} turn{'s' if info.turns != 1 else ''}"
-
-
-def _when(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%Y-%m-%d %H:%M}"
-
-
-def _told(info: SessionInfo) -> dict[str, Any]:
-    """A session for other programs."""
+def _session_json(info: SessionInfo) -> dict[str, Any]:
+    """A session as JSON."""
     times = {
         name: f"{datetime.fromtimestamp(getattr(info, name), UTC):%Y-%m-%dT%H:%M:%SZ}"
         for name in ("created", "updated")
@@ -205,10 +200,6 @@ def _told(info: SessionInfo) -> dict[str, Any]:
     cost = float(info.cost) if info.cost is not None else None
     about = {name: getattr(info, name) for name in ("id", "title", "model", "turns", "forked_from", "tokens")}
     return {**about, **times, "cost_usd": cost}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 # --- changing ---------------------------------------------------------------------------------------
@@ -228,14 +219,18 @@ def _import(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     data = _read(arguments.file)
     info = _in_store(arguments, lambda store: import_session(store, data), makes=True)
-    return _done(arguments, terminal, info.id, f"{_turns(info)}; toolglot chat --session {info.id} goes on with it")
+    return _print_done(
+        arguments, terminal, info.id, f"{plural(info.turns, 'turn')}; toolglot chat --session {info.id} continues it"
+    )
 
 
 def _fork(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.runtime.log.sessions import fork_session  # noqa: PLC0415
 
     info = _with_session(arguments, lambda store, id: fork_session(store, id, at=arguments.at))
-    return _done(arguments, terminal, info.id, f"a copy with {_turns(info)}; the other one stays as it is")
+    return _print_done(
+        arguments, terminal, info.id, f"a copy with {plural(info.turns, 'turn')}; the original is unchanged"
+    )
 
 
 def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -243,7 +238,9 @@ def _rewind(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     to = None if arguments.to == "start" else arguments.to
     info = _with_session(arguments, lambda store, id: rewind_session(store, id, to))
-    return _done(arguments, terminal, info.id, f"what is left: {_turns(info)}; what tools did is done")
+    return _print_done(
+        arguments, terminal, info.id, f"{plural(info.turns, 'turn')} left; effects of tools are not undone"
+    )
 
 
 def _remove(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -253,28 +250,28 @@ def _remove(arguments: argparse.Namespace, terminal: Terminal) -> int:
         await remove_session(store, id)
         return id
 
-    return _done(arguments, terminal, _with_session(arguments, act), "removed, for good")
+    return _print_done(arguments, terminal, _with_session(arguments, act), "removed permanently")
 
 
-def _done(arguments: argparse.Namespace, terminal: Terminal, id: str, told: str) -> int:
+def _print_done(arguments: argparse.Namespace, terminal: Terminal, id: str, summary: str) -> int:
     terminal.out.line(id)
     if not arguments.quiet:
-        terminal.note(told)
+        terminal.note(summary)
     return 0
 
 
 def _read(name: str) -> bytes:
     try:
         if name == STDOUT:
-            data = sys.stdin.buffer.read(LARGEST + 1)
+            data = sys.stdin.buffer.read(MAX_IMPORT_BYTES + 1)
         else:
             with Path(name).open("rb") as file:
-                data = file.read(LARGEST + 1)
+                data = file.read(MAX_IMPORT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read: {reason}", path=name, hint="check the name") from None
-    if len(data) > LARGEST:
-        raise InputError(f"larger than {LARGEST} bytes", path=name, hint="this is no exported session")
+    if len(data) > MAX_IMPORT_BYTES:
+        raise InputError(f"larger than {MAX_IMPORT_BYTES} bytes", path=name, hint="this is not an exported session")
     return data
 
 
@@ -283,7 +280,7 @@ _ACTIONS: Final[dict[str, tuple[str, Act]]] = {
     "search": ("find sessions that contain a string", _search),
     "show": ("show the messages of a session", _show),
     "export": ("write a session as one JSON document", _export),
-    "import": ("read what 'export' wrote", _import),
+    "import": ("import an exported session", _import),
     "fork": ("copy a session, up to a turn", _fork),
     "rewind": ("remove everything after a turn", _rewind),
     "remove": ("remove a session permanently", _remove),

@@ -20,26 +20,26 @@ from toolglot.simulator.responder import FAULT_HEADER
 from toolglot.simulator.serving import LOOPBACK, listening, server_of
 
 _MAIN: Final = ("anthropic", "openai", "gemini", "mistral", "deepseek", "kimi", "bedrock", "cohere", "ollama")
-"""Those whose addresses are shown; the others are named."""
+"""Providers whose addresses are printed; the others are listed by name."""
 
 _OPTIONS: Final = {"keys": "key"}
-"""Options that are not called as the field of a script that they set."""
-_LONGEST_REASON: Final = 140
-"""Characters of a refusal in a line of the log."""
+"""Options that have another name than the script field that they set."""
+_MAX_REASON: Final = 140
+"""Characters of a refusal in a log line."""
 
 _DESCRIPTION: Final = """\
 Start simulated providers that are as strict as the real ones: Anthropic, OpenAI (Chat Completions and Responses),
 Gemini, Mistral, DeepSeek, Kimi, Bedrock, Cohere, Ollama and others. Each request is checked as the provider would,
-and refused with the provider's error. Replies come from a script, or from the default one: it calls the first
+and refused with the provider's error. Replies come from a script, or from the default script, which calls the first
 suitable tool and then quotes its result. Each request is logged as a line on stderr: its path, the status, and which
 reply it got.
 
-Any API key is accepted that is not empty. The server needs uvicorn: pip install '.[simulator]' in a clone. The
+Any API key that is not empty is accepted. The server needs uvicorn: pip install '.[simulator]' in a clone. The
 simulator has its own port: 8400 is the port of 'toolglot serve', the gateway."""
 
 
 def _epilog() -> str:
-    faults = "\n".join(f"  {name:<20} {told}" for name, told in FAULTS.items() if not name.isdigit())
+    faults = "\n".join(f"  {name:<20} {description}" for name, description in FAULTS.items() if not name.isdigit())
     return f"""\
 examples:
   toolglot simulate --port 8080
@@ -47,13 +47,13 @@ examples:
   toolglot simulate --fault 429,retry_after=2 --fault reset,after=3
   ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic ANTHROPIC_API_KEY=any claude
 
-faults, each for one request, in their order:
+faults, each for one request, in the given order:
   {", ".join(name for name in FAULTS if name.isdigit())}
 {faults}
 
-A request can order its own with a header: 'x-simulate: fault=reset, after=2', also chunk=, pace=, bytes=, calls=.
+A request can set its own with a header: 'x-simulate: fault=reset, after=2', also chunk=, pace=, bytes=, calls=.
 
-exit codes: 0 ended, as with Ctrl-C; 2 the script or an option is wrong, or the port is taken
+exit codes: 0 stopped, as with Ctrl-C; 2 the script or an option is invalid, or the port is in use
 """
 
 
@@ -82,15 +82,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     simulator = Simulator(_script(arguments), log=None if arguments.quiet else _log(terminal))
     for order in arguments.fault:
-        with _option("--fault"):
+        with _naming_option("--fault"):
             simulator.fault(order)
     server = server_of(simulator)
-    with _option("--"):
+    with _naming_option("--"):
         opened = listening(arguments.port, arguments.host)
     with opened as sock:
-        root = f"http://{_shown(arguments.host)}:{sock.getsockname()[1]}"
+        root = f"http://{_url_host(arguments.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet:
-            _tell(root, terminal)
+            _print_addresses(root, terminal)
             for note in simulator.notes:
                 terminal.note(note)
             terminal.err.stream.flush()
@@ -102,8 +102,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 @contextlib.contextmanager
-def _option(name: str) -> Iterator[None]:
-    """What is wrong with an option is told by its name; `--`: by that of the field."""
+def _naming_option(name: str) -> Iterator[None]:
+    """Errors name the option. `--`: the option that sets the field of the script."""
     try:
         yield
     except InputError as error:
@@ -113,21 +113,21 @@ def _option(name: str) -> Iterator[None]:
 
 
 def _log(terminal: Terminal) -> Log:
-    """A line for each request."""
+    """Writes a line for each request."""
 
     def write(recorded: Recorded, seconds: float) -> None:
-        words = clean(f"{recorded.method} {recorded.path} {recorded.status} {_how(recorded)}")
+        words = clean(f"{recorded.method} {recorded.path} {recorded.status} {_describe_reply(recorded)}")
         terminal.err.line(f"{words} {seconds * 1000:.0f} ms")
         terminal.err.stream.flush()
 
     return write
 
 
-def _how(recorded: Recorded) -> str:
-    """How a request was answered."""
+def _describe_reply(recorded: Recorded) -> str:
+    """The reply that a request got, for the log."""
     if recorded.answered_by == "refused":
         why = ": ".join(filter(None, (recorded.rule, recorded.error)))
-        return textwrap.shorten(f"refused: {why}", _LONGEST_REASON, placeholder=" …")
+        return textwrap.shorten(f"refused: {why}", _MAX_REASON, placeholder=" …")
     if not recorded.fault:
         return recorded.answered_by
     is_all = recorded.answered_by in ("order", FAULT_HEADER)
@@ -138,22 +138,22 @@ def _how(recorded: Recorded) -> str:
     )
 
 
-def _shown(host: str) -> str:
+def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
 def _script(arguments: argparse.Namespace) -> Script:
     script = read_script(arguments.script) if arguments.script else Script()
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in ("seed", "chunk", "pace", "bytes")}
-    given["keys"] = tuple(arguments.key) if arguments.key else None
-    changed = msgspec.structs.replace(script, **{name: value for name, value in given.items() if value is not None})
-    with _option("--"):
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("seed", "chunk", "pace", "bytes")}
+    options["keys"] = tuple(arguments.key) if arguments.key else None
+    changed = msgspec.structs.replace(script, **{name: value for name, value in options.items() if value is not None})
+    with _naming_option("--"):
         return script_of(changed)
 
 
-def _tell(root: str, terminal: Terminal) -> None:
-    """The base address of each SDK."""
-    terminal.err.line("base addresses, one for each SDK:")
+def _print_addresses(root: str, terminal: Terminal) -> None:
+    """Print the base address for each SDK."""
+    terminal.err.line("base URLs:")
     for name in _MAIN:
         terminal.err.line(f"  {name:<10} {url_of(root, name)}")
     others = itertools.filterfalse(_MAIN.__contains__, PROVIDERS)

@@ -1,4 +1,4 @@
-"""`toolglot switch-report`: what moving to another provider would change or lose, before anybody moves."""
+"""`toolglot switch-report`: what a switch to another provider would change or lose."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from toolglot.cli.files.conversion import (
     ConversionOutcome,
     Converter,
     add_policy,
+    convert_files,
     model_target,
-    outcomes,
     policy_of,
 )
 from toolglot.cli.files.documents import pretty
@@ -24,12 +24,12 @@ from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.conversation.report import GRAVITIES, Gravity, describe_counts
 from toolglot.masking import mask
 
-MOST_REASONS: Final = 200
-"""Different reasons of a kind that are kept; more are only counted."""
+MAX_REASONS: Final = 200
+"""Different reasons that are stored for each group; the rest are only counted."""
 SHOWN_REASONS: Final = 3
 
 FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
-"""Fault classes, what matters most first."""
+"""Fault classes, the most important first."""
 
 _DESCRIPTION: Final = """\
 Show what would change if these requests went to another provider: what is lost, what a policy decides, what was
@@ -37,16 +37,16 @@ broken before, and what is only written differently. Only the report is written.
 
 _EPILOG: Final = """\
 gravity:
-  loss          the model will not see something that was said, or a demand is not honoured
-  change        it is said in another form
-  housekeeping  nothing that changes a meaning; listed with --all
+  loss          the model will not see part of the conversation, or a setting is ignored
+  change        the same content in another form
+  housekeeping  changes that do not affect the meaning; listed with --all
 
 fault classes:
-  loss        the target has no place for it: it is gone, or only there as text
-  policy      a choice of toolglot.Policy decided
-  canonical   the conversation was broken already
-  renderer    the target writes it otherwise; nothing is lost
-  projection  the target takes other ids and names
+  loss        the target cannot represent it: it is dropped, or kept as text
+  policy      a setting of toolglot.Policy decided
+  canonical   the conversation was already broken
+  renderer    the target has another form for it; nothing is lost
+  projection  the target requires other ids or names
 
 examples:
   toolglot switch-report request.json --to mistral
@@ -69,7 +69,7 @@ class ChangeGroup(Struct, kw_only=True):
 
 
 class Summary(Struct, kw_only=True):
-    """All that the requests would meet."""
+    """The changes of all requests, grouped."""
 
     requests: int = 0
     unchanged: int = 0
@@ -90,7 +90,7 @@ class Summary(Struct, kw_only=True):
             group.count += 1
             group.requests += key not in seen
             seen.add(key)
-            if entry.reason in group.reasons or len(group.reasons) < MOST_REASONS:
+            if entry.reason in group.reasons or len(group.reasons) < MAX_REASONS:
                 group.reasons[entry.reason] += 1
 
     @property
@@ -99,7 +99,7 @@ class Summary(Struct, kw_only=True):
 
     @property
     def gravities(self) -> dict[str, int]:
-        """How many changes of each gravity."""
+        """The number of changes of each gravity."""
         counts: dict[str, int] = dict.fromkeys(GRAVITIES, 0)
         for group in self.groups.values():
             counts[group.gravity] += group.count
@@ -116,10 +116,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
     )
-    parser.add_argument(
-        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that they would go to"
-    )
-    parser.add_argument("--model", default="", help="the model to ask for; without it, the request's own")
+    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target of the switch")
+    parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     add_policy(parser)
     add_profiles(parser)
@@ -131,7 +129,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     overrides = targets.read_overrides(arguments)
     target = model_target(arguments.target, arguments.model, "--to", overrides)
     converter = Converter(
-        source=targets.one_target(arguments.source, "--from", overrides) if arguments.source else None,
+        source=targets.parse_target(arguments.source, "--from", overrides) if arguments.source else None,
         target=target,
         overrides=overrides,
         policy=policy_of(arguments),
@@ -139,7 +137,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         is_quiet=arguments.quiet,
     )
     summary = Summary(groups={}, refused=[])
-    for outcome in outcomes([arguments.file], converter, terminal, "switch-report"):
+    for outcome in convert_files([arguments.file], converter, terminal, "switch-report"):
         summary.add(outcome)
     if arguments.format == "json":
         terminal.write_data(pretty(_as_json(summary, str(target))))
@@ -174,7 +172,7 @@ def _show(summary: Summary, target: str, page: TerminalPage, *, is_all: bool) ->
     page.line()
     for where, message in summary.refused:
         page.line(page.paint(f"refused: {clean(where)}", "bold", "red"))
-        page.wrapped(clean(message), indent="  ")
+        page.paragraph(clean(message), indent="  ")
         page.line()
     shown = [group for group in summary.ordered if is_all or group.gravity != "housekeeping"]
     if shown:

@@ -1,4 +1,4 @@
-"""`toolglot usage`: what the clients of a gateway used, and what it cost."""
+"""`toolglot usage`: show what the clients of a gateway used, and what it cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import io
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
-from toolglot.cli.options import add_quiet, moment
+from toolglot.cli.options import add_quiet, parse_time
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.store_access import add_store, configured, is_there, place_of, with_store
+from toolglot.cli.store_access import add_store, configured, store_exists, store_location, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
 from toolglot.gateway.accounting.metering import ANYONE
@@ -30,10 +28,10 @@ examples:
   toolglot usage --since 2026-11 --by day --format csv > november.csv
   toolglot usage --key ci --by model --format json
 
-Days are those of UTC. What has no known price is counted apart, and is not in the cost: prices of your own go into
-[prices] of toolglot.toml, and count from then on.
+Days are in UTC. Requests without a known price are counted separately and not included in the cost. Set your own
+prices in [prices] of toolglot.toml; they apply from then on.
 
-exit codes: 0 shown; 2 the store cannot be used, or an argument is invalid
+exit codes: 0 success; 2 the store is unavailable, or an argument is invalid
 """
 
 _COLUMNS: Final = ("requests", "failed", "input", "output", "cache_read", "cache_write")
@@ -54,14 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
-    since = f"{moment(arguments.since, now=now, option='--since'):%Y-%m-%d}"
-    until = f"{moment(arguments.until or 'today', now=now, option='--until'):%Y-%m-%d}"
+    since = f"{parse_time(arguments.since, now=now, option='--since'):%Y-%m-%d}"
+    until = f"{parse_time(arguments.until or 'today', now=now, option='--until'):%Y-%m-%d}"
     config = configured(arguments)
-    place = place_of(arguments, config)
+    location = store_location(arguments, config)
     rows: list[UsageRow] = []
     keys: list[ClientKey] = []
-    if is_there(place):
-        rows, keys = with_store(place, lambda store: _read(store, since, until))
+    if store_exists(location):
+        rows, keys = with_store(location, lambda store: _read(store, since, until))
     keys += configured_keys(config.keys) if config is not None else []
     if arguments.key:
         clients = _clients(arguments.key, keys, rows)
@@ -72,7 +70,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     total = sum(found.values(), Amounts())
     {"table": _table, "json": _json, "csv": _csv}[arguments.format](terminal, arguments.by, found, total, since, until)
     if not arguments.quiet:
-        _tell(terminal, total, since, until)
+        _print_notes(terminal, total, since, until)
     return 0
 
 
@@ -81,16 +79,16 @@ async def _read(store: Store, since: str, until: str) -> tuple[list[UsageRow], l
 
 
 def _clients(name: str, keys: list[ClientKey], rows: list[UsageRow]) -> set[str]:
-    """The clients that a name or an id means."""
+    """The clients that have this name or id."""
     found = {key.hashed for key in keys if name in (key.name, key.id)}
     found |= {row.client for row in rows if name in (row.client[:ID_LENGTH], row.client)}
     if not found and not named(keys, name):
-        raise InputError(f"no key {quote(name)} has used anything", path="--key", hint="see `toolglot keys list --all`")
+        raise InputError(f"no usage by a key {quote(name)}", path="--key", hint="see `toolglot keys list --all`")
     return found
 
 
 def _name(client: str, keys: list[ClientKey]) -> str:
-    """A client for people. Two keys of one name are told apart by their ids."""
+    """The display name of a client. Keys with the same name are shown with their ids."""
     if client == ANYONE:
         return "(no key)"
     key = next((key for key in keys if key.hashed == client), None)
@@ -124,45 +122,45 @@ def _cells(amounts: Amounts) -> tuple[str, ...]:
     return (*(f"{count:,}" for count in counts), f"≥ {cost}" if amounts.unpriced else cost)
 
 
-def _told(amounts: Amounts) -> dict[str, Any]:
-    said: dict[str, Any] = {name: getattr(amounts, name) for name in (*_COLUMNS, "unpriced", "uncounted")}
-    return {**said, "cost_usd": float(amounts.dollars)}
+def _amounts_json(amounts: Amounts) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(amounts, name) for name in (*_COLUMNS, "unpriced", "uncounted")}
+    return {**fields, "cost_usd": float(amounts.dollars)}
 
 
 def _json(terminal: Terminal, by: By, found: dict[str, Amounts], total: Amounts, since: str, until: str) -> None:
-    said = {
+    body = {
         "since": since,
         "until": until,
         "by": by,
-        "rows": [{by: name, **_told(amounts)} for name, amounts in found.items()],
-        "total": _told(total),
+        "rows": [{by: name, **_amounts_json(amounts)} for name, amounts in found.items()],
+        "total": _amounts_json(total),
     }
-    terminal.out.line(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
+    terminal.write_json(body)
 
 
 def _csv(terminal: Terminal, by: By, found: dict[str, Amounts], _total: Amounts, _since: str, _until: str) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((by, *_told(Amounts())))
+    writer.writerow((by, *_amounts_json(Amounts())))
     for name, amounts in found.items():
-        # A spreadsheet takes some beginnings for a formula, and clients choose names of models.
+        # Clients choose model names, and a spreadsheet runs a cell that starts with one of these as a formula.
         safe = f"'{name}" if name.startswith(("=", "+", "-", "@", "\t")) else name
-        writer.writerow((clean(safe), *_told(amounts).values()))
+        writer.writerow((clean(safe), *_amounts_json(amounts).values()))
     terminal.out.stream.write(text.getvalue())
 
 
-def _tell(terminal: Terminal, total: Amounts, since: str, until: str) -> None:
+def _print_notes(terminal: Terminal, total: Amounts, since: str, until: str) -> None:
     if not total.requests:
-        terminal.note(f"nothing was used from {since} to {until}")
+        terminal.note(f"no usage from {since} to {until}")
     if total.unpriced:
         terminal.note(
-            f"the price of {total.unpriced:,} {_requests(total.unpriced)} is not known, and not in the cost: "
-            "write it into [prices] of toolglot.toml"
+            f"{total.unpriced:,} {_requests(total.unpriced)} without a known price, not included in the cost; "
+            "set prices in [prices] of toolglot.toml"
         )
     if total.uncounted:
         terminal.note(
-            f"the provider did not tell the tokens of {total.uncounted:,} {_requests(total.uncounted)}: "
-            "they are estimated where the key has limits, and not counted elsewhere"
+            f"{total.uncounted:,} {_requests(total.uncounted)} without token counts from the provider; "
+            "estimated for keys with limits, otherwise not counted"
         )
 
 

@@ -1,6 +1,6 @@
-"""Requests of the input, one by one, through `toolglot.convert`: what convert, repair and switch-report share.
+"""Runs the requests of input files through `toolglot.convert`, for `convert`, `repair` and `switch-report`.
 
-Law: a request that cannot be converted is an outcome with its error and never ends the run, unless it is the only one.
+Law: a request that cannot be converted becomes an outcome with its error. It ends the run only if it is the only one.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from toolglot.protocols.request_detection import examine
 from toolglot.translate.requests import is_foreign_model
 
 FAULTS: Final = {
-    "canonical": "the conversation was broken",
-    "renderer": "the target writes it otherwise",
-    "projection": "the target takes other ids and names",
-    "policy": "a policy decided",
-    "loss": "the target has no place for it",
+    "canonical": "the conversation was already broken",
+    "renderer": "the target has another form for it",
+    "projection": "the target requires other ids or names",
+    "policy": "a policy setting decided",
+    "loss": "the target cannot represent it",
 }
-"""What a fault class means."""
+"""The meaning of each fault class."""
 
 
 class ConversionOutcome(Struct, frozen=True, kw_only=True):
-    """What became of one request."""
+    """The result of one request."""
 
     record: Record
     source: str = ""
@@ -52,24 +52,24 @@ class ConversionOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def data(self) -> bytes:
-        """What is written: the bytes that came, where nothing was changed."""
-        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+        """The output: the original bytes if nothing changed."""
+        assert self.out is not None  # noqa: S101 - only for outcomes without an error
         if self.is_changed:
-            return self.record.written(self.out.body)
+            return self.record.encode_body(self.out.body)
         return self.line if self.record.is_line else self.record.data
 
     @property
-    def repaired(self) -> bytes:
-        """What takes the place of the record in its file: all that was not changed stays as it was, to the byte."""
-        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+    def repaired_data(self) -> bytes:
+        """The output that replaces the record in its file. Unchanged parts keep their bytes."""
+        assert self.out is not None  # noqa: S101 - only for outcomes without an error
         assert self.before is not None  # noqa: S101
-        data = self.record.rewritten(self.before, self.out.body) if self.is_changed else self.record.data
+        data = self.record.rewrite_body(self.before, self.out.body) if self.is_changed else self.record.data
         return self.record.blank + data
 
     @property
     def line(self) -> bytes:
-        """The same as a line of JSONL."""
-        assert self.out is not None  # noqa: S101 - asked of outcomes without an error only
+        """The output as a line of JSONL."""
+        assert self.out is not None  # noqa: S101 - only for outcomes without an error
         if self.is_changed or not self.record.is_compact:
             return compact(self.out.body)
         return self.record.data.removeprefix(b"\xef\xbb\xbf").strip() + b"\n"
@@ -79,7 +79,7 @@ class ConversionOutcome(Struct, frozen=True, kw_only=True):
         return self.out.report.entries if self.out is not None else ()
 
     def as_json(self) -> dict[str, Any]:
-        """Its report, for programs."""
+        """The report, for programs."""
         about: dict[str, Any] = {
             "file": self.record.file,
             "line": self.record.line if self.record.is_line else None,
@@ -87,14 +87,14 @@ class ConversionOutcome(Struct, frozen=True, kw_only=True):
             "target": self.target,
         }
         if self.error is not None:
-            said = {"message": self.error.message, "path": self.error.path, "hint": self.error.hint}
-            return {**about, "error": {name: mask(text) for name, text in said.items()}}
-        assert self.out is not None  # noqa: S101 - an outcome has the one or the other
+            fields = {"message": self.error.message, "path": self.error.path, "hint": self.error.hint}
+            return {**about, "error": {name: mask(text) for name, text in fields.items()}}
+        assert self.out is not None  # noqa: S101 - an outcome has either a result or an error
         return {**about, "model": self.out.model, **msgspec.json.decode(self.out.report.to_json())}
 
 
 class Converter:
-    """Takes records from a source, given or found, to a target."""
+    """Converts records to a target. The source protocol is detected unless it is set."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Converter:
     ) -> None:
         self.source = source
         self.target = target
-        """None: repaired for the provider that its protocol is named after."""
+        """None: the provider that the protocol of the request is named after."""
         self.overrides = overrides
         self.policy = policy
         self.terminal = terminal
@@ -120,9 +120,10 @@ class Converter:
         self._noted: set[str] = set()
 
     def outcome(self, record: Record) -> ConversionOutcome:
-        """What becomes of a record.
+        """Convert one record.
 
-        A single document raises that cannot be read, whose protocol is unclear, or whose model is another provider's.
+        Raises for a single document that cannot be parsed, whose protocol is ambiguous, or whose model belongs to
+        another provider. For a line of JSONL, these are outcomes with an error.
         """
         source = ""
         try:
@@ -152,11 +153,11 @@ class Converter:
         return ConversionOutcome(record=record, source=source, target=str(target), before=body, out=out)
 
     def _with_protocol(self, error: InputError, body: dict[str, Any], source: str) -> InputError:
-        """The error with a hint, where the body is plainly of another protocol than what it was said to be."""
+        """Add a hint to the error if the body is clearly of another protocol than `source`."""
         found = examine(body)
         if found.by != "structure" or found.protocol in (None, profiles.get(source, overrides=self.overrides).protocol):
             return error
-        hint = f"this looks like a request of {found.protocol}: {self.option} {get(found.protocol).provider}"
+        hint = f"this looks like {found.protocol}: use {self.option} {get(found.protocol).provider}"
         if self.option == "--for":
             hint += f", or toolglot convert --to {source}"
         return InputError(error.message, path=error.path, hint=hint)
@@ -165,30 +166,31 @@ class Converter:
         if is_foreign_model(out.target):
             ways = "--model NAME, or --to" if self.option == "--from" else self.option
             raise ForeignModelError(
-                f"{quote(out.model)} is a model of another provider, which {out.target.name} does not have",
+                f"{out.target.name} does not have the model {quote(out.model)}, which belongs to another provider",
                 path="--model" if self.option == "--from" else self.option,
-                hint=f"name one of its own: {ways} {out.target.name}@NAME",
+                hint=f"choose one of its models: {ways} {out.target.name}@NAME",
             )
 
     def _source(self, body: dict[str, Any], record: Record) -> str:
         if self.source is not None:
             return self.source.name
-        found = targets.protocol_of(body, record.where, self.option)
+        found = targets.detect_protocol(body, record.where, self.option)
         assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
         if found.by == "model" and found.protocol not in self._noted and not self.is_quiet:
             self._noted.add(found.protocol)
-            self.terminal.note(f"{targets.told(found, record.where)}; {self.option} decides")
+            self.terminal.note(f"{targets.detection_note(found, record.where)}; {self.option} decides")
         return get(found.protocol).provider
 
 
 class ForeignModelError(InputError):
-    """A request that would ask its new provider for a model of another one."""
+    """The model of the request belongs to another provider than the target."""
 
 
-def outcomes(
+def convert_files(
     files: list[str], converter: Converter, terminal: Terminal, label: str, trailing: Write = len
 ) -> Iterator[ConversionOutcome]:
-    """Every request of every file; `trailing` gets the blank lines at its end. A file that cannot be read raises."""
+    """Convert every request of every file. `trailing` gets the blank lines at the end of a file. Raises for a file that
+    cannot be read."""
     for file in files:
         with (
             open_document(file) as document,
@@ -201,24 +203,24 @@ def outcomes(
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Choices of `toolglot.Policy` that matter here."""
+    """Add options for the settings of `toolglot.Policy` that matter here."""
     parser.add_argument(
         "--server-tools",
         choices=("refuse", "spare", "drop"),
         default="refuse",
-        help="tools that only their own provider runs: refuse the request (the default), or leave them out and say so",
+        help="tools that only their own provider can run: refuse the request (default), or drop them and report it",
     )
     parser.add_argument(
         "--required",
         choices=("auto", "keep", "filter", "aggressive"),
         default="auto",
-        help="required parameters that their own description calls optional (default: auto)",
+        help="parameters that are marked as required but described as optional (default: auto)",
     )
     parser.add_argument(
         "--ids",
         choices=("reversible", "canonical"),
         default="reversible",
-        help="call ids: swap known prefixes, or make them anew from the canonical id (default: reversible)",
+        help="call ids: swap known prefixes, or derive them from the canonical id (default: reversible)",
     )
 
 
@@ -227,18 +229,18 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
 
 
 def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:
-    """An outcome's error, with what to do about a refusal."""
+    """Print the error of an outcome."""
     error = outcome.error
-    assert error is not None  # noqa: S101 - asked of failures only
+    assert error is not None  # noqa: S101 - only for failures
     if isinstance(error, RefusedError) and not error.hint:
-        error = InputError(error.message, path=error.path, hint=f"{outcome.target} has no way to take it")
+        error = InputError(error.message, path=error.path, hint=f"{outcome.target} cannot represent it")
     where = outcome.record.where
     terminal.error(error, where=error.path if error.path.startswith(where) else where)
 
 
 def model_target(text: str, model: str, option: str, overrides: Overrides | None) -> Target:
-    """A target, with the model of `--model` or after the `@`."""
-    target = targets.one_target(text, option, overrides)
+    """A target with its model, from `--model` or after the `@`."""
+    target = targets.parse_target(text, option, overrides)
     if model and target.model and model != target.model:
-        raise InputError(f"names two models: {target.model!r} and {model!r}", path=option, hint="leave one out")
+        raise InputError(f"two models given: {target.model!r} and {model!r}", path=option, hint="remove one of them")
     return Target(target.name, model or target.model)

@@ -1,8 +1,8 @@
-"""Input: files and stdin, JSON or JSONL, as one record a request.
+"""Input files and stdin, JSON or JSONL, as records: one for each request.
 
-A file is JSONL if its name says so (`.jsonl`, `.ndjson`) or if its first line is a whole object and another follows.
-Laws: JSONL is read line by line, so that its size does not matter; everything else is bounded by `Limits.max_bytes`;
-an error says file, line and column.
+A file is JSONL if its name ends in `.jsonl` or `.ndjson`, or if its first line is a complete object and more lines
+follow. Laws: JSONL is read line by line, so its size does not matter. Everything else is limited to
+`Limits.max_bytes`. Errors have file, line and column.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _MAX: Final = DEFAULT_LIMITS.max_bytes
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """One request as it stands in its file."""
+    """One request in its file."""
 
     file: str
     data: bytes
     line: int = 1
-    """The line of the file on which it starts."""
+    """The line on which it starts."""
     is_line: bool = False
     """It is a line of a JSONL file."""
     blank: bytes = b""
-    """The blank lines of a JSONL file that stand before it."""
+    """The blank lines before it, in a JSONL file."""
 
     @property
     def where(self) -> str:
@@ -53,38 +53,38 @@ class Record(Struct, frozen=True, kw_only=True):
 
     @property
     def is_compact(self) -> bool:
-        """It was written on one line, and so is what becomes of it."""
+        """Whether it is on one line. The output is too, then."""
         return self.is_line or b"\n" not in self.data.strip()
 
     def parse(self) -> dict[str, Any]:
-        """The body; an error has the place in the file as its path."""
+        """Parse the body. The path of an error is the position in the file."""
         try:
             value = jsontext.parse(self.data).value
         except JSONError as error:
-            line, column = place_of(self.text, error.position)
+            line, column = line_and_column(self.text, error.position)
             where = f"{self.file}:{line + self.line - 1}:{column}"
             reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
-            raise InputError(reason, path=where, hint="a request is one JSON object; JSONL has one a line") from None
+            raise InputError(reason, path=where, hint="a request is one JSON object; JSONL has one per line") from None
         except InputError as error:
             raise InputError(error.message, path=self.where, hint=error.hint) from None
         if not isinstance(value, dict):
             kind = "a list" if isinstance(value, list) else quote(value)
-            hint = "put each of its requests on a line of its own (JSONL)" if isinstance(value, list) else ""
-            raise InputError(f"expected a request, which is a JSON object, got {kind}", path=self.where, hint=hint)
+            hint = "write one request per line (JSONL)" if isinstance(value, list) else ""
+            raise InputError(f"expected a JSON object, got {kind}", path=self.where, hint=hint)
         return value
 
-    def written(self, body: dict[str, Any]) -> bytes:
-        """A body, on one line or over several, as this record is."""
+    def encode_body(self, body: dict[str, Any]) -> bytes:
+        """Encode a body: on one line if this record is, else indented."""
         return compact(body) if self.is_compact else pretty(body)
 
-    def rewritten(self, before: dict[str, Any], body: dict[str, Any]) -> bytes:
-        """This record with another body: what is equal in both keeps its layout."""
+    def rewrite_body(self, before: dict[str, Any], body: dict[str, Any]) -> bytes:
+        """Encode a changed body. Parts that are equal in both keep their layout."""
         head = _BOM if self.data.startswith(_BOM) else b""
         try:
             text = json_layout.rewrite(self.data.removeprefix(_BOM).decode(), before, body)
-            return self.written(body) if text is None else head + text.encode()
-        except UnicodeError:  # bytes or escapes that are no characters, and were replaced when they were read
-            return self.written(body)
+            return self.encode_body(body) if text is None else head + text.encode()
+        except UnicodeError:  # invalid bytes or escapes, which were replaced when they were parsed
+            return self.encode_body(body)
 
 
 class InputDocument(Struct, frozen=True, kw_only=True):
@@ -92,15 +92,15 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
     file: str
     size: int
-    """Bytes, as far as known; 0 for a pipe."""
+    """In bytes; 0 if unknown, as for a pipe."""
     is_lines: bool
     records: Iterator[Record]
     trailing: bytearray
-    """The blank lines at the end of a JSONL file, once all its records are read."""
+    """The blank lines at the end of a JSONL file, after all records are read."""
 
 
-def place_of(text: str, position: int) -> tuple[int, int]:
-    """Line and column of a character, both from 1."""
+def line_and_column(text: str, position: int) -> tuple[int, int]:
+    """The line and column of a character, both from 1."""
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
@@ -114,15 +114,15 @@ def pretty(body: Any) -> bytes:
 
 @contextlib.contextmanager
 def open_document(name: str) -> Iterator[InputDocument]:
-    """An input by its name; `-` is stdin."""
+    """Open a file; `-` is stdin."""
     if name == STDIN:
         if sys.stdin is None:
-            raise InputError("is closed", path="<stdin>", hint="name a file")
+            raise InputError("stdin is closed", path="<stdin>", hint="pass a file")
         yield _document("<stdin>", sys.stdin.buffer, 0)
         return
     try:
         size = os.stat(name).st_size  # noqa: PTH116 - a name with a null byte is a ValueError here as in open
-        stream = open(name, "rb")  # noqa: PTH123, SIM115 - closed below; a mistake is told below
+        stream = open(name, "rb")  # noqa: PTH123, SIM115 - closed below
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from None
     with stream:
@@ -130,7 +130,7 @@ def open_document(name: str) -> Iterator[InputDocument]:
 
 
 def check_name(name: str) -> None:
-    """Raise if a file is not there, without reading: what a pipe gives can be read only once."""
+    """Raise if a file does not exist, without reading it: a pipe can be read only once."""
     if name == STDIN:
         return
     try:
@@ -142,24 +142,24 @@ def check_name(name: str) -> None:
 
 def _unreadable(name: str, error: OSError | ValueError) -> InputError:
     if isinstance(error, FileNotFoundError):
-        return InputError("there is no such file", path=name, hint="check the name; '-' reads stdin")
+        return InputError("no such file", path=name, hint="check the path; '-' reads stdin")
     if isinstance(error, IsADirectoryError):
-        return InputError("is a directory", path=name, hint="name the files in it")
+        return InputError("is a directory", path=name, hint="pass the files in it")
     reason = getattr(error, "strerror", None) or str(error)
-    return InputError(f"cannot be read: {reason}", path=name, hint="check the name and its permissions")
+    return InputError(f"cannot read file: {reason}", path=name, hint="check the path and its permissions")
 
 
 def _document(name: str, stream: BinaryIO, size: int) -> InputDocument:
     try:
-        return _opened(name, stream, size)
+        return _read_document(name, stream, size)
     except OSError as error:
         raise _unreadable(name, error) from None
 
 
-def _opened(name: str, stream: BinaryIO, size: int) -> InputDocument:
+def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
     blank, head = _first_line(stream)
     if not head.strip():
-        raise InputError("is empty", path=name, hint="a request is one JSON object; JSONL has one a line")
+        raise InputError("file is empty", path=name, hint="a request is one JSON object; JSONL has one per line")
     line = blank.count(b"\n") + 1
     trailing = bytearray()
     if Path(name).suffix.lower() in _LINES:
@@ -168,17 +168,17 @@ def _opened(name: str, stream: BinaryIO, size: int) -> InputDocument:
     if _is_object(head):
         more, following = _first_line(stream)
         if not following.strip():
-            return _whole(name, size, blank + head + more)
+            return _single_record(name, size, blank + head + more)
         skipped = line + more.count(b"\n") + 1
         first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
         records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
         return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
     data = blank + head + stream.read(_MAX + 1)
     jsontext.refuse_large(data, DEFAULT_LIMITS, name)
-    return _whole(name, size, data)
+    return _single_record(name, size, data)
 
 
-def _whole(name: str, size: int, data: bytes) -> InputDocument:
+def _single_record(name: str, size: int, data: bytes) -> InputDocument:
     records = iter([Record(file=name, data=data)])
     return InputDocument(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
 
@@ -189,7 +189,7 @@ def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
 
 
 def _first_line(stream: BinaryIO) -> tuple[bytes, bytes]:
-    """Blank lines, and the first that is not."""
+    """The blank lines at the start, and the first line that is not blank."""
     blank = bytearray()
     while True:
         line = stream.readline(_MAX + 1)

@@ -1,10 +1,10 @@
-"""A changed JSON value in the layout of the text that it was read from.
+"""Writes a changed JSON value in the layout of the text that it was parsed from.
 
-`rewrite(text, before, after)` writes `after` and copies from `text` all that is equal in `before`: the indentation,
-spacing, number formats, escapes and key order of what did not change stay, so that a diff shows the change alone.
+`rewrite(text, before, after)` encodes `after` and copies from `text` everything that is equal in `before`. Unchanged
+parts keep their indentation, spacing, number formats, escapes and key order, so that a diff shows the change alone.
 
-Laws: the answer reads as `after`. Time is linear in the texts, but for the bounded alignment of changed lists. Text
-that is not plain JSON gives None: then there is no layout to keep.
+Laws: the result parses as `after`. Time is linear, except for the bounded alignment of changed lists. The result is
+None for text that is not plain JSON.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 from toolglot.cli.files.locations import TOKEN
 
 MAX_ALIGNED: Final = 100
-"""Items of a changed stretch of a list that are aligned by content; longer stretches are paired by position."""
+"""Changed items of a list that are aligned by content. More than that are paired by position."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
 class _Node:
-    """A value of the text: where it stands, its identity, and its items in order."""
+    """A value in the text: its position, its identity, and its items in order."""
 
     __slots__ = ("end", "identity", "items", "start", "value")
 
@@ -56,7 +56,7 @@ class _Identities:
         self._containers: dict[int, int] = {}
 
     def of(self, value: Any) -> int:
-        """The number of a value. Containers are remembered by the object that they are, which must stay alive."""
+        """The number of a value. Containers are cached by `id()`, so they must stay alive."""
         if isinstance(value, dict):
             found = self._containers.get(id(value))
             if found is None:
@@ -82,10 +82,10 @@ class _Identities:
 
 
 def rewrite(text: str, before: Any, after: Any) -> str | None:
-    """`after` as JSON, in the layout of `text`, from which `before` was read; None where that cannot be told."""
+    """Encode `after` in the layout of `text`, from which `before` was parsed; None if that is not possible."""
     identities = _Identities()
     try:
-        json.loads(text)  # raises for text that is not JSON, which the walk below would not notice
+        json.loads(text)  # raises for text that is not JSON, which the code below would not notice
         root = _parse(text, identities)
         if root is None or root.identity != identities.of(before):
             return None
@@ -96,7 +96,7 @@ def rewrite(text: str, before: Any, after: Any) -> str | None:
 
 
 def _parse(text: str, identities: _Identities) -> _Node | None:
-    """The value that the text holds, with the places of all its parts; None if it is not one JSON value."""
+    """The value in the text, with the positions of all its parts; None if it is not one JSON value."""
     root: _Node | None = None
     open_nodes: list[_Node] = []
     key: tuple[int, str] | None = None
@@ -141,7 +141,7 @@ def _close(node: _Node, end: int, identities: _Identities) -> None:
 
 
 class _Writer:
-    """Writes values; what it has to invent, it writes in the manner of the rest of the text."""
+    """Encodes values. New ones get the style of the rest of the text."""
 
     def __init__(self, text: str, root: _Node, identities: _Identities) -> None:
         self.text = text
@@ -152,7 +152,7 @@ class _Writer:
         self.indent = self._indent(root)
 
     def _indent(self, root: _Node) -> str:
-        """What one level is indented by; empty: everything is on one line."""
+        """The indentation of one level; empty if everything is on one line."""
         if not root.items:
             return ""
         first = self.text[root.start + 1 : root.items[0].start]
@@ -166,10 +166,10 @@ class _Writer:
                 return self._object(node, after)
             if isinstance(after, list) and isinstance(node.value, list):
                 return self._list(node, after)
-        return self._fresh(after, self._margin(node.start))
+        return self._new_value(after, self._margin(node.start))
 
     def _object(self, node: _Node, after: dict[str, Any]) -> str:
-        """Members that were there before stay in their order; new ones follow what they follow in `after`."""
+        """Existing members keep their order. New ones come after the member that they follow in `after`."""
         names = [item.key or "" for item in node.items]
         old = {key: index for index, key in enumerate(names)}
         kept = [key for index, key in enumerate(names) if key in after and old[key] == index]
@@ -179,39 +179,41 @@ class _Writer:
         for key in keys:
             index = old.get(key)
             if index is None:
-                parts.append((None, self._dumped(key) + self.colon + self._fresh(after[key], self._inside(node))))
+                parts.append(
+                    (None, self._dump(key) + self.colon + self._new_value(after[key], self._item_margin(node)))
+                )
             else:
                 item = node.items[index]
                 parts.append((index, self.text[item.start : item.node.start] + self.write(item.node, after[key])))
-        return self._joined(node, parts, "{}")
+        return self._join(node, parts, "{}")
 
     def _list(self, node: _Node, after: list[Any]) -> str:
         parts: list[tuple[int | None, str]] = []
-        for index, position in self._paired(node, after):
+        for index, position in self._pair_items(node, after):
             if position is None:
                 continue
             if index is None:
-                parts.append((None, self._fresh(after[position], self._inside(node))))
+                parts.append((None, self._new_value(after[position], self._item_margin(node))))
             else:
                 parts.append((index, self.write(node.items[index].node, after[position])))
-        return self._joined(node, parts, "[]")
+        return self._join(node, parts, "[]")
 
-    def _paired(self, node: _Node, after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
-        """Which old item becomes which new one."""
+    def _pair_items(self, node: _Node, after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
+        """Pairs of old and new items, by index."""
         old = [item.node.identity for item in node.items]
         new = [self.identities.of(value) for value in after]
-        head = _equal(old, new)
-        tail = _equal(old[head:][::-1], new[head:][::-1])
+        head = _equal_prefix(old, new)
+        tail = _equal_prefix(old[head:][::-1], new[head:][::-1])
         yield from ((index, index) for index in range(head))
         middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-        for first, last, start, stop in _stretches(middle_old, middle_new):
+        for first, last, start, stop in _matching_ranges(middle_old, middle_new):
             for offset in range(max(last - first, stop - start)):
                 index = head + first + offset if first + offset < last else None
                 yield index, head + start + offset if start + offset < stop else None
         yield from ((len(old) - tail + offset, len(new) - tail + offset) for offset in range(tail))
 
-    def _joined(self, node: _Node, parts: list[tuple[int | None, str]], empty: str) -> str:
-        """The container around its new parts, with the white space that stood between the old ones."""
+    def _join(self, node: _Node, parts: list[tuple[int | None, str]], empty: str) -> str:
+        """The container with its new parts, and the white space between the old ones."""
         if not parts:
             return empty
         text, items = self.text, node.items
@@ -225,36 +227,36 @@ class _Writer:
         return "".join((*written, text[items[-1].node.end : node.end]))
 
     def _margin(self, position: int) -> str:
-        """The white space at the beginning of a line, if what stands at the position may go over several lines."""
+        """The indentation of the line at a position; empty if the text is on one line."""
         line = self.text[self.text.rfind("\n", 0, position) + 1 : position]
         return line[: len(line) - len(line.lstrip())] if self.indent else ""
 
-    def _inside(self, node: _Node) -> str | None:
-        """The margin of new items of a container; None: it is all on one line."""
+    def _item_margin(self, node: _Node) -> str | None:
+        """The indentation of new items of a container; None if it is on one line."""
         opening = self.text[node.start + 1 : node.items[0].start]
         return opening.rpartition("\n")[2] if "\n" in opening else None
 
-    def _fresh(self, value: Any, margin: str | None) -> str:
-        """A value that was not there before."""
+    def _new_value(self, value: Any, margin: str | None) -> str:
+        """Encode a new value."""
         if not self.indent or margin is None:
-            return self._dumped(value)
-        return self._dumped(value, self.indent).replace("\n", "\n" + margin)
+            return self._dump(value)
+        return self._dump(value, self.indent).replace("\n", "\n" + margin)
 
-    def _dumped(self, value: Any, indent: str | None = None) -> str:
+    def _dump(self, value: Any, indent: str | None = None) -> str:
         separators = (self.comma if indent is None else ",", self.colon)
         return json.dumps(value, ensure_ascii=self.is_ascii, indent=indent, separators=separators, allow_nan=False)
 
 
-def _equal(old: list[int], new: list[int]) -> int:
-    """How many are equal from the start."""
+def _equal_prefix(old: list[int], new: list[int]) -> int:
+    """The number of equal items at the start."""
     for count, (one, other) in enumerate(zip(old, new, strict=False)):
         if one != other:
             return count
     return min(len(old), len(new))
 
 
-def _stretches(old: list[int], new: list[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches of both lists that belong together."""
+def _matching_ranges(old: list[int], new: list[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Ranges of both lists that correspond."""
     if max(len(old), len(new)) > MAX_ALIGNED:
         yield 0, len(old), 0, len(new)
         return

@@ -1,7 +1,7 @@
-"""Where in a JSON text the values of given paths stand.
+"""Finds the values at JSON paths in a JSON document.
 
-One walk over the tokens of the text finds all paths. Law: time is linear in the text and the paths, memory in the
-paths and the depth; text that is no JSON gives places that may be wrong, never an error.
+One pass over the tokens finds all paths. Law: time is linear in the text and the paths, memory in the paths and the
+depth. For text that is not JSON, positions may be wrong, but there is no error.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from msgspec import Struct
 from toolglot.errors import quote
 
 TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]++', re.DOTALL)
-"""The tokens of a JSON text, white space aside."""
+"""The tokens of JSON, without white space."""
 _STEP: Final = re.compile(r"\.[^.\[\]]+|\[\d+\]|\['(?:[^'\\]|\\.)*'\]|\[\"(?:[^\"\\]|\\.)*\"\]")
 
 
 class TextSpan(Struct, frozen=True):
-    """A stretch of text: lines and columns from 1, the end exclusive."""
+    """A range of text: lines and columns from 1, the end exclusive."""
 
     line: int
     column: int
@@ -31,7 +31,7 @@ class TextSpan(Struct, frozen=True):
 
 
 class _Node:
-    """A step of the wanted paths; `start` is -1 until the walk meets it."""
+    """A step of the wanted paths; `start` is -1 until it is found."""
 
     __slots__ = ("children", "end", "start")
 
@@ -60,7 +60,7 @@ class LineIndex:
         self.text = text
         self.starts: list[int] = [0, *(found.end() for found in re.finditer("\n", text))]
 
-    def place(self, start: int, end: int) -> TextSpan:
+    def span(self, start: int, end: int) -> TextSpan:
         return TextSpan(*self._position(start), *self._position(end))
 
     def _position(self, offset: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ class LineIndex:
 
 
 def locate(text: str, paths: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Where each path's value starts and ends; of a path that the text does not have, its nearest ancestor."""
+    """The start and end of the value at each path. For a path that does not exist: of its nearest ancestor."""
     root = _Node()
     wanted = list(dict.fromkeys(paths))
     chains = [_chain(root, path) for path in wanted]
@@ -88,7 +88,7 @@ def locate(text: str, paths: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 
 def _chain(root: _Node, path: str) -> list[_Node]:
-    """The nodes of a path, made where they are missing."""
+    """The nodes of a path. Missing ones are created."""
     chain, position = [root], 1
     while step := _STEP.match(path, position):
         chain.append(chain[-1].children.setdefault(step[0], _Node()))
@@ -132,7 +132,7 @@ def _next(stack: list[_Frame]) -> None:
 
 
 def _child(frame: _Frame) -> _Node | None:
-    """The wanted node that the next value of a container is."""
+    """The wanted node for the next value of a container."""
     if frame.node is None or not frame.node.children:
         return None
     children = frame.node.children

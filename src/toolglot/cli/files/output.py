@@ -1,7 +1,7 @@
-"""Output files: written whole or not at all, and never over something that is there.
+"""Output files.
 
-Law: a file gets its name only when it is complete (it is written beside it first). An existing file is replaced only
-when that was asked for.
+Law: files are written atomically: to a temporary file first, which is renamed when it is complete. An existing file is
+overwritten only on request.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ Write = Callable[[bytes], object]
 
 
 def refuse_existing(path: str, *, force: bool) -> None:
-    """Raise where a file would be lost."""
+    """Raise if a file would be overwritten."""
     if Path(path).is_dir():
-        raise InputError("is a directory", path=path, hint="name a file")
+        raise InputError("is a directory", path=path, hint="pass a file")
     if not force and os.path.lexists(path):
-        raise InputError("exists already", path=path, hint="choose another name, or replace it with --force")
+        raise InputError("file already exists", path=path, hint="choose another name, or overwrite it with --force")
 
 
 class OutputFile:
-    """Where to write, while it is open."""
+    """An open output file."""
 
     def __init__(self, write: Write) -> None:
         self.write = write
         self.is_abandoned: bool = False
 
     def abandon(self) -> None:
-        """Let the file be as it was."""
+        """Leave the file as it was."""
         self.is_abandoned = True
 
 
 @contextlib.contextmanager
 def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[OutputFile]:
-    """Stdout, or a file that appears at the end."""
+    """Open stdout, or a file that appears when the block ends."""
     if path == STDOUT:
         yield OutputFile(terminal.write_data)
         return
@@ -54,25 +54,25 @@ def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Outpu
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[OutputFile]:
-    """Write a file beside the named one, which it replaces at the end; its permissions stay."""
-    place = Path(os.path.realpath(path))  # a link stays a link
+    """Write to a temporary file that replaces `path` when the block ends. Permissions are kept."""
+    target = Path(os.path.realpath(path))  # a link stays a link
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{place.name[:60]}.", suffix=".part", dir=place.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", suffix=".part", dir=target.parent)
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
         with os.fdopen(handle, "wb") as stream:
-            output = OutputFile(lambda data: _written(path, stream, data))
+            output = OutputFile(lambda data: _write_data(path, stream, data))
             yield output
-            _written(path, stream, b"")
+            _write_data(path, stream, b"")
         if not output.is_abandoned:
-            _finish(name, place)
+            _finish(name, target)
     finally:
         Path(name).unlink(missing_ok=True)
 
 
-def _written(path: str, stream: BinaryIO, data: bytes) -> None:
-    """What goes wrong with this file, and only with this one, is told as such."""
+def _write_data(path: str, stream: BinaryIO, data: bytes) -> None:
+    """Write, and report an error with the name of this file."""
     try:
         stream.write(data)
         if not data:
@@ -81,18 +81,18 @@ def _written(path: str, stream: BinaryIO, data: bytes) -> None:
         raise _unwritable(path, error) from None
 
 
-def _finish(name: str, place: Path) -> None:
+def _finish(name: str, target: Path) -> None:
     try:
-        _take_permissions(name, place)
-        Path(name).replace(place)
+        _copy_permissions(name, target)
+        Path(name).replace(target)
     except OSError as error:
-        raise _unwritable(str(place), error) from None
+        raise _unwritable(str(target), error) from None
 
 
-def _take_permissions(name: str, place: Path) -> None:
-    """Those of the file that is replaced, else what the user's mask gives to a new one."""
-    if place.exists():
-        shutil.copymode(place, name)
+def _copy_permissions(name: str, target: Path) -> None:
+    """Copy the permissions of the replaced file; for a new file, follow the umask."""
+    if target.exists():
+        shutil.copymode(target, name)
         return
     mask = os.umask(0)
     os.umask(mask)
@@ -112,4 +112,4 @@ def back_up(path: str, *, force: bool) -> str:
 
 def _unwritable(path: str, error: OSError | ValueError) -> InputError:
     reason = getattr(error, "strerror", None) or str(error)
-    return InputError(f"cannot be written: {reason}", path=path, hint="check the directory and its permissions")
+    return InputError(f"cannot write file: {reason}", path=path, hint="check the directory and its permissions")

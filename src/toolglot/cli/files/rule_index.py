@@ -1,4 +1,4 @@
-"""Every rule and fact of the profiles by its id, for `explain` and for help texts."""
+"""All rules and facts of the profiles, for `explain` and SARIF."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from toolglot.profiles.rules import Rules
 
 
 class NamedRule(Struct, frozen=True, kw_only=True):
-    """A rule or a fact, and where it is written."""
+    """A rule or a fact, and the profile that defines it."""
 
     target: str
-    """The profile whose file has it."""
-    said: Rule | Fact
+    """The profile that defines it."""
+    entry: Rule | Fact
     match: str = ""
-    """The models that it is for; empty: all."""
+    """The pattern of the models that it applies to; empty: all models."""
 
 
 def description_of(key: str) -> str:
-    """What a key of a profile means."""
+    """The description of a profile key."""
     return next((str(meta.description) for meta in KEYS[key].__metadata__ if meta.description), key)
 
 
 def default_of(key: str) -> Any:
-    """The conservative default of a key."""
+    """The conservative default of a profile key."""
     group, field = key.split(".")
     return getattr(getattr(Rules(), group), field)
 
 
 def all_named(overrides: Overrides | None = None) -> list[NamedRule]:
-    """Rules and facts of all profiles, in the order of their files."""
+    """The rules and facts of all profiles, in file order."""
     files = [read_builtin(name) for name in profiles.names()]
     if overrides is not None:
         files += [file for file in map(overrides.get, overrides.names) if file is not None]
@@ -42,7 +42,7 @@ def all_named(overrides: Overrides | None = None) -> list[NamedRule]:
 
 
 def _of_file(file: ProfileFile) -> list[NamedRule]:
-    found = [NamedRule(target=file.name, said=rule) for rule in file.rules.values()]
+    found = [NamedRule(target=file.name, entry=rule) for rule in file.rules.values()]
     for layer in file.models:
-        found += [NamedRule(target=file.name, said=rule, match=layer.match.pattern) for rule in layer.rules.values()]
-    return found + [NamedRule(target=file.name, said=fact) for fact in file.facts]
+        found += [NamedRule(target=file.name, entry=rule, match=layer.match.pattern) for rule in layer.rules.values()]
+    return found + [NamedRule(target=file.name, entry=fact) for fact in file.facts]

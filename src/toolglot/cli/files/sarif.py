@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, for code hosts and editors.
 
-A rule of the profile is a reporting descriptor with its demand, source and confidence; a violation is a result with its
-region in the file and its JSON path as a logical location.
+A rule becomes a reporting descriptor with its description, source and confidence. A violation becomes a result with its
+region in the file, and its JSON path as a logical location.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from toolglot.cli.commands.lint import FoundViolation
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_SHAPE: Final = "The body has not the form of the protocol."
+_SHAPE: Final = "The body does not follow the protocol."
 _CONSERVATIVE: Final = "the conservative default"
 _LEVELS: Final = {"guess": "warning", "default": "warning"}
 
 
 def as_sarif(findings: Sequence[FoundViolation], *, overrides: Overrides | None = None) -> dict[str, Any]:
     """The findings as a SARIF log with one run."""
-    known = {named.said.id: named.said for named in all_named(overrides)}
+    known = {named.entry.id: named.entry for named in all_named(overrides)}
     indexes: dict[str, int] = {}
     rules: list[dict[str, Any]] = []
     for found in findings:
@@ -43,39 +43,42 @@ def as_sarif(findings: Sequence[FoundViolation], *, overrides: Overrides | None 
 
 
 def _descriptor(found: FoundViolation, known: dict[str, Rule | Fact]) -> dict[str, Any]:
-    said = found.violation
-    rule = known.get(said.rule)
-    what = rule.text if isinstance(rule, Fact) else description_of(said.key) if said.key else _SHAPE
-    source = rule.source if rule is not None else _CONSERVATIVE if said.key else f"the {said.target} protocol"
-    text = f"{what} Demanded by {said.target}. Source: {source} ({said.confidence}). More: toolglot explain {said.rule}"
+    violation = found.violation
+    rule = known.get(violation.rule)
+    what = rule.text if isinstance(rule, Fact) else description_of(violation.key) if violation.key else _SHAPE
+    source = rule.source if rule is not None else _CONSERVATIVE if violation.key else f"the {violation.target} protocol"
+    text = (
+        f"{what} Demanded by {violation.target}. Source: {source} ({violation.confidence}). "
+        f"More: toolglot explain {violation.rule}"
+    )
     return {
-        "id": said.rule,
+        "id": violation.rule,
         "shortDescription": {"text": what},
         "fullDescription": {"text": what},
         "help": {"text": text},
-        "defaultConfiguration": {"level": _LEVELS.get(said.confidence, "error")},
-        "properties": {"key": said.key, "source": source, "confidence": said.confidence},
+        "defaultConfiguration": {"level": _LEVELS.get(violation.confidence, "error")},
+        "properties": {"key": violation.key, "source": source, "confidence": violation.confidence},
     }
 
 
 def _result(found: FoundViolation, index: int) -> dict[str, Any]:
-    said, place = found.violation, found.place
-    hint = f" ({said.hint})" if said.hint else ""
+    violation, span = found.violation, found.span
+    hint = f" ({violation.hint})" if violation.hint else ""
     region = {
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.end_line,
-        "endColumn": place.end_column,
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.end_line,
+        "endColumn": span.end_column,
     }
     location = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(found.record.file)}, "region": region},
-        "logicalLocations": [{"fullyQualifiedName": mask(said.path)}],
+        "logicalLocations": [{"fullyQualifiedName": mask(violation.path)}],
     }
     return {
-        "ruleId": said.rule,
+        "ruleId": violation.rule,
         "ruleIndex": index,
-        "level": _LEVELS.get(said.confidence, "error"),
-        "message": {"text": mask(f"{said.target} refuses: {said.message}{hint}")},
+        "level": _LEVELS.get(violation.confidence, "error"),
+        "message": {"text": mask(f"{violation.target} refuses: {violation.message}{hint}")},
         "locations": [location],
     }
 

@@ -1,7 +1,7 @@
-"""Two bodies side by side, as a unified diff of their pretty JSON.
+"""A unified diff of two bodies, as indented JSON.
 
-Law: bounded. What is equal at both ends is taken off first; a middle that is still too large is not compared line by
-line, and long lines are cut.
+Law: the work is bounded. Equal lines at both ends are skipped; a remainder that is still too large is not compared,
+and long lines are truncated.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Any, Final
 
 from toolglot.cli.screen.terminal import TerminalPage, clean
 
-MOST_LINES: Final = 3_000
-"""Lines of either side that are compared."""
-MOST_SHOWN: Final = 400
-LONGEST: Final = 160
+MAX_LINES: Final = 3_000
+"""Lines of each side that are compared."""
+MAX_SHOWN: Final = 400
+MAX_WIDTH: Final = 160
 CONTEXT: Final = 3
 
 _STYLES: Final = {"+": ("green",), "-": ("red",), "@": ("cyan",)}
 
 
 def diff_lines(before: Any, after: Any, name: str) -> list[str]:
-    """The lines of a unified diff; empty where nothing differs."""
+    """The lines of a unified diff; empty if nothing differs."""
     old, new = _lines(before), _lines(after)
     if old == new:
         return []
-    head = _equal(old, new)
-    tail = _equal(old[head:][::-1], new[head:][::-1])
+    head = _equal_prefix(old, new)
+    tail = _equal_prefix(old[head:][::-1], new[head:][::-1])
     skipped = max(head - CONTEXT, 0)
     old_middle = old[skipped : len(old) - max(tail - CONTEXT, 0)]
     new_middle = new[skipped : len(new) - max(tail - CONTEXT, 0)]
-    if max(len(old_middle), len(new_middle)) > MOST_LINES:
+    if max(len(old_middle), len(new_middle)) > MAX_LINES:
         return [f"(the bodies differ in {len(old_middle)} and {len(new_middle)} lines: too many to compare here)"]
-    lines = list(_unified(old_middle, new_middle, name, skipped))
-    if len(lines) > MOST_SHOWN:
-        lines = [*lines[:MOST_SHOWN], f"(… {len(lines) - MOST_SHOWN} more lines)"]
+    lines = list(_unified_diff(old_middle, new_middle, name, skipped))
+    if len(lines) > MAX_SHOWN:
+        lines = [*lines[:MAX_SHOWN], f"(… {len(lines) - MAX_SHOWN} more lines)"]
     return lines
 
 
 def show_diff(before: Any, after: Any, name: str, page: TerminalPage) -> None:
     for line in diff_lines(before, after, name):
-        short = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+        short = line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…"
         styles = ("bold",) if line.startswith(("---", "+++")) else _STYLES.get(line[:1], ())
         page.line(page.paint(clean(short), *styles) if styles else clean(short))
 
@@ -51,8 +51,8 @@ def _lines(body: Any) -> list[str]:
     return json.dumps(body, ensure_ascii=False, indent=2).split("\n")
 
 
-def _equal(old: list[str], new: list[str]) -> int:
-    """How many lines are equal from the start."""
+def _equal_prefix(old: list[str], new: list[str]) -> int:
+    """The number of equal lines at the start."""
     count = 0
     for one, other in zip(old, new, strict=False):
         if one != other:
@@ -61,13 +61,13 @@ def _equal(old: list[str], new: list[str]) -> int:
     return count
 
 
-def _unified(old: list[str], new: list[str], name: str, skipped: int) -> Iterator[str]:
+def _unified_diff(old: list[str], new: list[str], name: str, skipped: int) -> Iterator[str]:
     for line in difflib.unified_diff(old, new, name, f"{name} (repaired)", n=CONTEXT, lineterm=""):
-        yield _shifted(line, skipped) if line.startswith("@@") else line
+        yield _shift_hunk(line, skipped) if line.startswith("@@") else line
 
 
-def _shifted(line: str, skipped: int) -> str:
-    """A hunk's head with the line numbers of the whole."""
+def _shift_hunk(line: str, skipped: int) -> str:
+    """A hunk header with the line numbers of the whole document."""
     words = line.split(" ")
     for index in (1, 2):
         start, comma, length = words[index][1:].partition(",")

@@ -1,9 +1,9 @@
-"""Lines from a person at a terminal, or from a pipe.
+"""Lines of input, from a terminal or a pipe.
 
-At a terminal the `readline` of Python edits lines, completes words, takes pasted text with several lines as one, and
-remembers what was typed: in a file of the user's own, where there is one.
+On a terminal, Python's `readline` edits lines, completes words, takes pasted lines as one message, and keeps a history,
+in a file if there is one.
 
-Law: answers to questions are not remembered, only what was said. A line is bounded.
+Law: the history has messages only, not answers to questions. The length of a line is limited.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ from typing import Any, Final, TextIO
 from toolglot.cli.screen.terminal import clean
 from toolglot.errors import LimitError
 
-MOST_LINE: Final = 4 * 1024 * 1024
-"""Characters of one line."""
-REMEMBERED: Final = 1000
+MAX_LINE: Final = 4 * 1024 * 1024
+"""Characters of a line."""
+MAX_REMEMBERED: Final = 1000
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _HIDDEN: Final = re.compile("[\x01\x02]")
-"""How readline is told that characters take no room."""
+"""Tell readline that the characters between them have no width."""
 
 Complete = Callable[[str], Sequence[str]]
-"""The words that may stand in the place of the last one of a line."""
+"""Completions for the last word of a line."""
 
 
 class PipedLines:
     """Lines of a stream."""
 
-    is_person = False
+    is_interactive = False
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
 
-    def read(self, prompt: str, prefill: str = "") -> str:  # noqa: ARG002 - nobody would see them
-        line = self._stream.readline(MOST_LINE + 1) if self._stream is not None else ""
+    def read(self, prompt: str, prefill: str = "") -> str:  # noqa: ARG002 - there is no one to show them to
+        line = self._stream.readline(MAX_LINE + 1) if self._stream is not None else ""
         if not line:
             raise EOFError
-        return _bounded(line.removesuffix("\n").removesuffix("\r"))
+        return _check_length(line.removesuffix("\n").removesuffix("\r"))
 
 
-class AnsweredLines:
-    """Answers to questions on stderr, where stdout is for the next program."""
+class StderrLines:
+    """Prompts on stderr, because stdout has the result."""
 
     def __init__(self, stream: TextIO | None, page: TextIO) -> None:
         self._stream = stream
         self._page = page
 
     @property
-    def is_person(self) -> bool:
+    def is_interactive(self) -> bool:
         return self._stream is not None and self._stream.isatty() and self._page.isatty()
 
     def read(self, prompt: str, prefill: str = "") -> str:
         self._page.write(f"  now: {clean(prefill)}\n" if prefill else "")
         self._page.write(_HIDDEN.sub("", prompt))
         self._page.flush()
-        line = self._stream.readline(MOST_LINE + 1) if self._stream is not None else ""
+        line = self._stream.readline(MAX_LINE + 1) if self._stream is not None else ""
         if not line:
             raise EOFError
-        return _bounded(line.removesuffix("\n"))
+        return _check_length(line.removesuffix("\n"))
 
 
 class TypedLines:
-    """Lines that a person types."""
+    """Lines that are typed at a terminal."""
 
-    is_person = True
+    is_interactive = True
 
-    def __init__(self, *, memory: Path | None = None, complete: Complete | None = None) -> None:
-        self._memory = memory
+    def __init__(self, *, history_file: Path | None = None, complete: Complete | None = None) -> None:
+        self._history_file = history_file
         self._readline = _readline()
         self._complete = complete
         if self._readline is not None:
@@ -84,30 +84,30 @@ class TypedLines:
         if readline is not None and prefill:
             readline.set_startup_hook(lambda: readline.insert_text(prefill))
         try:
-            return _bounded(input(prompt))
+            return _check_length(input(prompt))
         finally:
             if readline is not None:
                 readline.set_startup_hook(None)
 
-    def remember(self, said: str) -> None:
-        """Have it at hand with the arrow keys, now and the next time."""
-        if self._readline is None or not said.strip():
+    def remember(self, text: str) -> None:
+        """Add a message to the history, for the arrow keys."""
+        if self._readline is None or not text.strip():
             return
-        self._readline.add_history(said)
-        if self._memory is not None:
+        self._readline.add_history(text)
+        if self._history_file is not None:
             with contextlib.suppress(OSError):
-                self._memory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                handle = os.open(self._memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+                self._history_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = os.open(self._history_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
                 with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                    file.write(json.dumps(said) + "\n")
+                    file.write(json.dumps(text) + "\n")
 
     # --- readline -----------------------------------------------------------------------------------
 
     def _set_up(self, readline: Any) -> None:
         readline.set_auto_history(False)
         readline.clear_history()
-        for said in remembered(self._memory):
-            readline.add_history(said)
+        for text in read_typed(self._history_file):
+            readline.add_history(text)
         readline.set_completer_delims(" ")
         readline.set_completer(self._completion)
         # A paste of several lines is one message, not several.
@@ -123,36 +123,36 @@ class TypedLines:
         return fitting[state] if state < len(fitting) else None
 
 
-def remembered(memory: Path | None) -> list[str]:
-    """What was typed before, the oldest first; what cannot be read is left out."""
-    if memory is None:
+def read_typed(history_file: Path | None) -> list[str]:
+    """The history of typed messages, the oldest first. Unreadable lines are skipped."""
+    if history_file is None:
         return []
     try:
-        lines = memory.read_text("utf-8", errors="replace").splitlines()
+        lines = history_file.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return []
     found: list[str] = []
-    for line in lines[-REMEMBERED:]:
+    for line in lines[-MAX_REMEMBERED:]:
         with contextlib.suppress(ValueError):
-            said = json.loads(line)
-            if isinstance(said, str):
-                found.append(said)
-    if len(lines) > 2 * REMEMBERED:
+            text = json.loads(line)
+            if isinstance(text, str):
+                found.append(text)
+    if len(lines) > 2 * MAX_REMEMBERED:
         with contextlib.suppress(OSError):
-            memory.write_text("".join(f"{json.dumps(said)}\n" for said in found), "utf-8")
+            history_file.write_text("".join(f"{json.dumps(text)}\n" for text in found), "utf-8")
     return found
 
 
-def reader_of(*, memory: Path | None = None, complete: Complete | None = None) -> PipedLines | TypedLines:
-    """The reader for how this process was started."""
+def line_reader(*, history_file: Path | None = None, complete: Complete | None = None) -> PipedLines | TypedLines:
+    """The reader for stdin: typed lines on a terminal, else piped ones."""
     if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
-        return TypedLines(memory=memory, complete=complete)
+        return TypedLines(history_file=history_file, complete=complete)
     return PipedLines(sys.stdin)
 
 
 @contextlib.contextmanager
-def quiet_controls() -> Iterator[None]:
-    """As long as it lasts, the terminal does not write `^C` into what is shown."""
+def hide_control_echo() -> Iterator[None]:
+    """Keep the terminal from echoing `^C` while the block runs."""
     try:
         import termios  # noqa: PLC0415 - not on every system
     except ImportError:
@@ -161,7 +161,7 @@ def quiet_controls() -> Iterator[None]:
     try:
         handle = sys.stdin.fileno()
         before = termios.tcgetattr(handle)
-    except (OSError, ValueError, AttributeError, termios.error):  # no terminal
+    except (OSError, ValueError, AttributeError, termios.error):  # not a terminal
         yield
         return
     changed = [*before]
@@ -173,14 +173,14 @@ def quiet_controls() -> Iterator[None]:
         termios.tcsetattr(handle, termios.TCSANOW, before)
 
 
-def visible(prompt: str) -> str:
-    """A prompt whose colours readline does not count as characters."""
+def readline_prompt(prompt: str) -> str:
+    """The prompt, with colours marked so that readline does not count them as characters."""
     return _PAINT.sub("\x01\\g<0>\x02", prompt)
 
 
-def _bounded(line: str) -> str:
-    if len(line) > MOST_LINE:
-        raise LimitError(f"a line has more than {MOST_LINE} characters", path="stdin", hint="say it in parts")
+def _check_length(line: str) -> str:
+    if len(line) > MAX_LINE:
+        raise LimitError(f"line longer than {MAX_LINE} characters", path="stdin", hint="split the message")
     return line
 
 

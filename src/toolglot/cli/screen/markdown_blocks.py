@@ -1,14 +1,14 @@
-"""Markdown that comes in pieces, cut into blocks that can be rendered as soon as they are complete.
+"""Splits streamed Markdown into blocks that can be rendered as soon as they are complete.
 
     blocks = MarkdownBlocks()
     blocks.feed("# Title\\n\\nSome *te")      # [Piece("block", "# Title\\n")]
     blocks.feed("xt*.\\n\\n")                 # [Piece("block", "Some *text*.\\n")]
 
-A block is a heading, a paragraph or table, a quote, or one item of a list with everything in it. Lines of a fenced code
-block are pieces of their own, so that long code appears line by line.
+A block is a heading, a paragraph, a table, a quote, or one list item with its content. Each line of a fenced code block
+is a piece of its own, so that long code appears line by line.
 
-Laws: the pieces are the same however the text is cut, nothing is lost but blank lines between blocks, and the work is
-linear. A block that is too long to be rendered is passed on as it is.
+Laws: the pieces are the same however the text is split, only blank lines between blocks are lost, and the work is
+linear. A block that is too long to render is passed on as raw text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import re
 from typing import Final, Literal, NamedTuple
 
 MAX_BLOCK: Final = 8_000
-"""Characters of a block that is rendered; what is longer is shown as it was written."""
+"""Characters of a block that is rendered. Longer ones are shown as raw text."""
 TAIL: Final = 400
-"""Characters of what is not complete yet that can be previewed."""
+"""Characters of incomplete text that can be previewed."""
 
 Kind = Literal["block", "item", "raw", "code_start", "code", "code_end"]
 
@@ -32,15 +32,15 @@ _ITEM: Final = re.compile(r"^( {0,3})([-*+]|\d{1,9}[.)])( +)\S")
 
 
 class MarkdownPiece(NamedTuple):
-    """Something that can be shown."""
+    """A piece that can be shown."""
 
     kind: Kind
     text: str = ""
-    """With its line breaks; of `code_start`, the language."""
+    """With line breaks. For `code_start`: the language."""
 
 
 class MarkdownBlocks:
-    """Cuts text into pieces.
+    """Splits text into pieces.
 
     between blocks ──▶ paragraph, quote, item ──blank line, another block──▶ between blocks
                    ──▶ code ──closing fence──▶ between blocks
@@ -48,23 +48,23 @@ class MarkdownBlocks:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        """Of the line that is not over yet."""
+        """Parts of the incomplete line."""
         self._tail = ""
         self._block: list[str] = []
         self._size = 0
         self._kind: Literal["", "text", "quote", "item"] = ""
         self._fence = ""
-        """What opened the code block that is not over yet."""
+        """The opening fence of the current code block."""
         self._inner_fence = ""
-        """The same, inside an item."""
+        """The same, inside a list item."""
         self._indent = 0
-        """Where the text of the item begins."""
+        """The column of the item's text."""
         self._is_raw = False
-        """Whether the beginning of the block was passed on already, because it is too long."""
+        """Whether the start of the block was passed on already, because it is too long."""
 
     @property
     def pending(self) -> str:
-        """The end of what was fed and is not in a piece yet."""
+        """The end of the text that is not in a piece yet."""
         return self._tail
 
     def feed(self, text: str) -> list[MarkdownPiece]:
@@ -109,11 +109,11 @@ class MarkdownBlocks:
             self._follow_inner_fence(line)
         elif not line.strip():
             if self._kind == "item":
-                self._add(line, out)  # whether the item goes on is seen by the next line
+                self._add(line, out)  # the next line shows whether the item continues
             else:
                 self._end(out)
         else:
-            self._begin_or_go_on(line, out)
+            self._begin_or_continue(line, out)
 
     def _is_inside_item(self, line: str) -> bool:
         if self._inner_fence:
@@ -133,8 +133,8 @@ class MarkdownBlocks:
         elif found := _INNER_FENCE.match(line):
             self._inner_fence = found[1]
 
-    def _begin_or_go_on(self, line: str, out: list[MarkdownPiece]) -> None:
-        """A line that is not blank and not inside of an item or of code."""
+    def _begin_or_continue(self, line: str, out: list[MarkdownPiece]) -> None:
+        """Handle a line that is not blank, and not inside an item or code."""
         if fence := _FENCE.match(line):
             self._end(out)
             self._fence = fence[2]
@@ -143,7 +143,7 @@ class MarkdownBlocks:
             self._end(out)
             out.append(MarkdownPiece("block" if len(line) <= MAX_BLOCK else "raw", f"{line}\n"))
         elif self._kind == "text" and _UNDERLINE.match(line):
-            self._add(line, out)  # it makes a heading of the paragraph
+            self._add(line, out)  # it makes the paragraph a heading
             self._end(out)
         elif _RULE.match(line):
             self._end(out)

@@ -1,12 +1,12 @@
-"""Answers as a terminal shows them: Markdown rendered by `rich`, block by block while it comes.
+"""Renders streamed Markdown on a terminal, block by block, with `rich`.
 
-    shown = MarkdownView.of(page)         # None: the page is not a terminal, or rich is not installed
+    shown = MarkdownView.of(page)         # None: not a terminal, or rich is not installed
     page.stream.write(shown.feed("Some *te"))
     page.stream.write(shown.feed("xt*.\\n\\n"))
     page.stream.write(shown.flush())
 
-Laws: what was written is final. Whatever a model writes, also as an entity such as `&#27;`, no control character of it
-reaches the terminal, and no link hides its address. What cannot be rendered is shown as it was written.
+Laws: what was written is final. No control character from a model reaches the terminal, not even as an entity such as
+`&#27;`, and no link hides its address. What cannot be rendered is shown as raw text.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot.cli.screen.markdown_blocks import MarkdownBlocks, MarkdownPiece
-from toolglot.cli.screen.terminal import TerminalPage, clean
+from toolglot.cli.screen.terminal import TerminalPage, clean, clean_lines
 from toolglot.cli.screen.word_wrap import WordWrap
 
 MIN_WIDTH: Final = 20
 CODE_INDENT: Final = "  "
 MIN_COLUMN: Final = 8
-"""Characters of a column below which a table is shown as it was written."""
+"""The minimum width of a table column. Tables with narrower columns are shown as raw text."""
 _CUT: Final = "…"
-"""What rich writes in the place of text that it leaves out."""
+"""What rich writes for text that it truncates."""
 MAX_CODE_LINE: Final = 2_000
 """Characters of a line of code that is highlighted."""
 _STYLES: Final = {
@@ -44,18 +44,18 @@ _STYLES: Final = {
 
 
 class MarkdownView:
-    """Renders one answer after the other."""
+    """Renders one reply after the other."""
 
     def __init__(self, page: TerminalPage, renderer: Renderer) -> None:
         self._page = page
         self._renderer = renderer
         self._blocks = MarkdownBlocks()
         self._before = ""
-        """The kind of the piece that was shown last; empty: nothing was, of this answer."""
+        """The kind of the last piece; empty at the start of a reply."""
 
     @classmethod
     def of(cls, page: TerminalPage) -> MarkdownView | None:
-        """One for a page, where there is a terminal that can show it, and `rich`."""
+        """A view for a page; None without a terminal or without `rich`."""
         if not page.is_live:
             return None
         try:
@@ -66,20 +66,20 @@ class MarkdownView:
 
     @property
     def pending(self) -> str:
-        """The end of what came and is not shown yet."""
+        """The end of the text that is not shown yet."""
         return self._blocks.pending
 
     def feed(self, text: str) -> str:
-        """What can be shown now: whole lines."""
-        return "".join(map(self._shown, self._blocks.feed(text)))
+        """The output for the text so far: whole lines."""
+        return "".join(map(self._render, self._blocks.feed(text)))
 
     def flush(self) -> str:
-        """The rest; what is fed next is another answer."""
-        out = "".join(map(self._shown, self._blocks.flush()))
+        """The rest of the output. The next text begins another reply."""
+        out = "".join(map(self._render, self._blocks.flush()))
         self._before = ""
         return out
 
-    def _shown(self, piece: MarkdownPiece) -> str:
+    def _render(self, piece: MarkdownPiece) -> str:
         before, self._before = self._before, piece.kind
         if piece.kind == "code":
             return f"{self._renderer.code_line(piece.text)}\n"
@@ -91,20 +91,20 @@ class MarkdownView:
             self._renderer.begin_code(piece.text)
             return gap
         if piece.kind == "raw":
-            return gap + _wrapped(piece.text, self._page.width)
-        return gap + (self._renderer.block(piece.text) or _wrapped(piece.text, self._page.width))
+            return gap + _wrap(piece.text, self._page.width)
+        return gap + (self._renderer.block(piece.text) or _wrap(piece.text, self._page.width))
 
 
 class Renderer:
-    """`rich`, told to write nothing that was not meant."""
+    """Renders with `rich`, and cleans its output."""
 
     def __init__(self, page: TerminalPage) -> None:
-        """Raises `ImportError` where rich is not installed."""
+        """Raises `ImportError` if rich is not installed."""
         self._page = page
         console = importlib.import_module("rich.console")
         theme = importlib.import_module("rich.theme")
         self._markdown: Any = _markdown_class()
-        # With its HTML, a text loses what looks like a tag: Vec<String>.
+        # With HTML enabled, text such as Vec<String> would be dropped as a tag.
         parser = importlib.import_module("markdown_it").MarkdownIt("commonmark", {"html": False})
         self._parser: Any = parser.enable("table").enable("strikethrough")
         system: Any = "standard" if page.has_color else None
@@ -122,14 +122,14 @@ class Renderer:
         self._code: CodeLines | None = None
 
     def block(self, text: str) -> str:
-        """A block as it is shown; empty: nothing would be seen of it."""
+        """A rendered block; empty if it cannot be rendered."""
         try:
-            lines = list(self._lines(safe_lines(text)))
-        except Exception:  # noqa: BLE001 - whatever rich stumbles over is shown as it was written
+            lines = list(self._lines(clean_lines(text)))
+        except Exception:  # noqa: BLE001 - shown as raw text then
             return ""
         columns = max((line.count("|") for line in text.split("\n") if line.lstrip().startswith("|")), default=0)
         if columns * MIN_COLUMN > self._page.width or sum(line.count(_CUT) for line in lines) > text.count(_CUT):
-            return ""  # a table that has more columns than there is room for
+            return ""  # a table that is too wide
         while lines and not lines[0]:
             del lines[0]
         while lines and not lines[-1]:
@@ -159,23 +159,23 @@ class Renderer:
         self._code = CodeLines(language) if self._system is not None else None
 
     def code_line(self, line: str) -> str:
-        """A line of the code block that was begun last."""
-        shown = safe_lines(line)
+        """A line of the current code block."""
+        shown = clean_lines(line)
         if self._code is None or len(shown) > MAX_CODE_LINE:
             return f"{CODE_INDENT}{shown}".rstrip()
         try:
             parts = [
                 style.update_link(None).render(clean(text), color_system=self._system) if text else ""
-                for style, text in self._code.styled(shown)
+                for style, text in self._code.style_line(shown)
             ]
-        except Exception:  # noqa: BLE001 - whatever the lexer stumbles over is shown as it was written
+        except Exception:  # noqa: BLE001 - shown without highlighting then
             self._code = None
             return f"{CODE_INDENT}{shown}".rstrip()
         return CODE_INDENT + "".join(parts)
 
 
 class CodeLines:
-    """Highlights code line by line; what one line opens, such as a long string, the next one is in."""
+    """Highlights code line by line, and keeps the state of the lexer between lines."""
 
     def __init__(self, language: str) -> None:
         lexer = importlib.import_module("pygments.lexer")
@@ -188,14 +188,14 @@ class CodeLines:
         self._context: Any = lexer.LexerContext
         self._stack = ["root"]
 
-    def styled(self, line: str) -> list[tuple[Any, str]]:
+    def style_line(self, line: str) -> list[tuple[Any, str]]:
         if self._lexer is None:
             return [(self._style.null(), line)]
-        found = self._stateful(line) if self._is_stateful else self._lexer.get_tokens(line, True)
+        found = self._tokenize_with_state(line) if self._is_stateful else self._lexer.get_tokens(line, True)
         pairs = ((kind, text.rstrip("\n")) for kind, text in found)
         return [(self._theme.get_style_for_token(kind), text) for kind, text in pairs if text]
 
-    def _stateful(self, line: str) -> list[tuple[Any, str]]:
+    def _tokenize_with_state(self, line: str) -> list[tuple[Any, str]]:
         context = self._context(f"{line}\n", 0, list(self._stack))
         found = [(kind, text) for _, kind, text in self._tokens(self._lexer, context=context)]
         self._stack = context.stack
@@ -203,7 +203,7 @@ class CodeLines:
 
 
 def _lexer_of(language: str) -> Any:
-    """The lexer of a language; None: there is none."""
+    """The lexer of a language; None if unknown."""
     lexers = importlib.import_module("pygments.lexers")
     name = language.replace(",", " ").strip().partition(" ")[0].strip("{}.").lower()[:40]
     if not name:
@@ -215,7 +215,7 @@ def _lexer_of(language: str) -> Any:
 
 
 def _markdown_class() -> Any:
-    """`rich.markdown.Markdown` with headings at the left."""
+    """`rich.markdown.Markdown` with left-aligned headings."""
     markdown: Any = importlib.import_module("rich.markdown")
 
     class LeftHeading(markdown.Heading):  # type: ignore[misc]
@@ -229,13 +229,7 @@ def _markdown_class() -> Any:
     return LeftMarkdown
 
 
-def safe_lines(text: str) -> str:
-    """Text of several lines that is safe on a terminal."""
-    lines = text.replace("\r", "").replace("\t", "    ").split("\n")
-    return "\n".join(clean(line) if line else line for line in lines)
-
-
-def _wrapped(text: str, width: int) -> str:
+def _wrap(text: str, width: int) -> str:
     wrap = WordWrap(lambda: width)
-    shown = wrap.feed(safe_lines(text)) + wrap.flush()
+    shown = wrap.feed(clean_lines(text)) + wrap.flush()
     return shown if shown.endswith("\n") else f"{shown}\n"

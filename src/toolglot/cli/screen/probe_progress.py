@@ -1,6 +1,6 @@
-"""How far a discovery is: a table on a terminal, a line for each probe elsewhere, nothing if that was asked for.
+"""The progress of a discovery: a table on a terminal, a line for each probe elsewhere, nothing with `--quiet`.
 
-Law: what an endpoint says is shown without control characters and never as markup.
+Law: text from the endpoint is shown without control characters, and never as markup.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from toolglot.discovery.reporting import shown
 
 
 class Silent:
-    """Says nothing."""
+    """Shows nothing."""
 
-    def begun(self, probe: Probe) -> None:
-        """A probe is being asked."""
+    def on_start(self, probe: Probe) -> None:
+        """A probe starts."""
 
-    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
-        """A probe is over."""
+    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
+        """A probe has ended."""
 
 
 class ProgressLines(Silent):
-    """A line for each probe that is over."""
+    """A line for each probe that has ended."""
 
     def __init__(self, page: TerminalPage) -> None:
         self._page = page
 
-    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
+    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
         if probed.reason.startswith("not a question of"):
             return
-        self._page.line(f"{probed.probe:<24} {told(probed, found)}")
+        self._page.line(f"{probed.probe:<24} {describe_outcome(probed, found)}")
         self._page.stream.flush()
 
 
-def told(probed: Probed, found: Sequence[Finding]) -> str:
-    """What came of a probe, in a few words."""
+def describe_outcome(probed: Probed, found: Sequence[Finding]) -> str:
+    """The outcome of a probe, in a few words."""
     if probed.outcome != "found":
         return clean(f"{probed.outcome}: {probed.reason}")[:160]
     words = [f"{one.key or one.probe} {shown(one)}" for one in found if one.probe != "replies.example"]
@@ -49,7 +49,7 @@ def told(probed: Probed, found: Sequence[Finding]) -> str:
 
 
 class Table(Silent):
-    """A table with a row for each group, drawn anew as it goes on."""
+    """A live table with a row for each group."""
 
     def __init__(self, probes: Sequence[Probe], live: Any) -> None:
         self._live = live
@@ -58,21 +58,21 @@ class Table(Silent):
         self._requests = dict.fromkeys(GROUPS, 0)
         self._last = dict.fromkeys(GROUPS, "")
         self._odd: set[str] = set()
-        """Groups of which something is shown that is to be looked out for; it stays."""
-        self._now = "looking for the way in"
+        """Groups whose row shows a quirk, which stays."""
+        self._now = "looking for the endpoint"
         self._draw()
 
-    def begun(self, probe: Probe) -> None:
+    def on_start(self, probe: Probe) -> None:
         self._now = probe.question
         self._draw()
 
-    def ended(self, probed: Probed, found: Sequence[Finding]) -> None:
+    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
         group = probed.group
         self._done[group] += 1
         self._requests[group] += probed.requests
         quirk = next((one.quirk for one in found if one.quirk), "")
         if quirk or (probed.outcome == "found" and group not in self._odd):
-            self._last[group] = clean(quirk or told(probed, found))
+            self._last[group] = clean(quirk or describe_outcome(probed, found))
         if quirk:
             self._odd.add(group)
         self._draw()
@@ -92,7 +92,7 @@ class Table(Silent):
 
 @contextlib.contextmanager
 def progress_on(page: TerminalPage, probes: Sequence[Probe], *, quiet: bool) -> Iterator[Silent]:
-    """Who is told of the progress."""
+    """The progress display for a page."""
     if quiet:
         yield Silent()
     elif not page.is_terminal or os.environ.get("TERM") == "dumb":

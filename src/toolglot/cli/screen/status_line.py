@@ -1,12 +1,12 @@
-"""The line that says what is waited for and how long it takes already, while nothing else is written.
+"""The status line: what the program is waiting for, and for how long.
 
     ⠹ anthropic/claude-opus-5 · 3 s
     ⠹ fetch: page 2 of 9 · 12 s
 
-It stands where the next line begins and is erased before anything else is written, so nothing of it stays.
+It is drawn where the next line begins, and erased before anything else is written.
 
-Laws: it is drawn only where it can be erased again (a terminal that is not dumb), and never while somebody is asked
-something. What other threads print, such as a tool, does not mix with it.
+Laws: it is drawn only where it can be erased (a terminal that is not dumb), and never while a question is open. Output
+of other threads, such as tools, does not mix with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toolglot.cli.screen.word_wrap import cells
 
 TICK_SECONDS: Final = 0.1
 MIN_DETAIL: Final = 8
-"""Columns below which a detail says nothing."""
+"""The minimum width of a detail."""
 _FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES: Final = "|/-\\"
 """For terminals whose encoding lacks the others."""
@@ -31,7 +31,7 @@ _ERASE: Final = "\r\x1b[K"
 
 
 class Status:
-    """What is waited for."""
+    """What the program is waiting for."""
 
     __slots__ = ("began", "detail", "label")
 
@@ -39,13 +39,13 @@ class Status:
         self.label = label
         self.began = began
         self.detail = detail
-        """What gives way where there is too little room."""
+        """Truncated first if there is too little room."""
 
 
 class StatusLine:
     """Draws the line on a page and erases it.
 
-    `status` says what is waited for, whenever the line is drawn; None: nothing is.
+    `status` is called whenever the line is drawn; None: the program is not waiting.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class StatusLine:
         self._frame = 0
         self._is_drawn = False
         self._is_at_start = True
-        """Whether the last that was printed by others ended its line."""
+        """Whether the last output of others ended its line."""
         self._is_held = False
         self._timer: asyncio.TimerHandle | None = None
         self.lock = threading.RLock()
 
     def draw(self) -> None:
-        """Show what is waited for now, and go on showing it."""
+        """Draw the line, and keep it up to date."""
         if not self._is_on or self._is_held:
             return
         status = self._status()
@@ -87,12 +87,12 @@ class StatusLine:
         self._start()
 
     def refresh(self) -> None:
-        """The same, no more often than the line is drawn by itself."""
+        """Draw the line, unless a timer redraws it anyway."""
         if not self._is_drawn or self._timer is None:
             self.draw()
 
     def erase(self) -> None:
-        """Make room for something that is written by whoever calls."""
+        """Erase the line before the caller writes something."""
         with self.lock:
             self._erase()
             if not self._is_at_start:
@@ -105,8 +105,8 @@ class StatusLine:
             self._is_drawn = False
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """As long as it lasts, nothing is drawn."""
+    def hold(self) -> Iterator[None]:
+        """Draw nothing while the block runs."""
         self.erase()
         before, self._is_held = self._is_held, True
         try:
@@ -114,8 +114,8 @@ class StatusLine:
         finally:
             self._is_held = before
 
-    def printed(self, stream: TextIO, text: str) -> None:
-        """Write what somebody else prints, from any thread."""
+    def print_from(self, stream: TextIO, text: str) -> None:
+        """Write the output of others, from any thread."""
         with self.lock:
             self._erase()
             self._page.stream.flush()
@@ -130,10 +130,10 @@ class StatusLine:
         width = max(self._page.width - 1, 10)
         frame = self._frames[self._frame % len(self._frames)]
         took = self._clock() - status.began
-        ending = f"{self._dot}{elapsed(took)}" if took >= 1 else ""
-        label = fitted(status.label, width - 2 - cells(ending), self._cut)
+        ending = f"{self._dot}{elapsed_text(took)}" if took >= 1 else ""
+        label = fit_start(status.label, width - 2 - cells(ending), self._cut)
         room = width - 4 - cells(label) - cells(ending)
-        detail = f": {fitted(status.detail, room, self._cut)}" if status.detail and room >= MIN_DETAIL else ""
+        detail = f": {fit_start(status.detail, room, self._cut)}" if status.detail and room >= MIN_DETAIL else ""
         line = f"{frame} {label}{detail}{ending}"
         if self._page.can_write(line):
             return line
@@ -158,14 +158,14 @@ class StatusLine:
 
 
 class SharedStream:
-    """A stream of this process, for whoever prints while the line is shown: tools, libraries."""
+    """Wraps stdout or stderr, so that tools and libraries can print while the line is shown."""
 
     def __init__(self, stream: TextIO, line: StatusLine) -> None:
         self._stream = stream
         self._line = line
 
     def write(self, text: str) -> int:
-        self._line.printed(self._stream, text)
+        self._line.print_from(self._stream, text)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -176,8 +176,8 @@ class SharedStream:
         return getattr(self._stream, name)
 
 
-def fitted(text: str, width: int, cut: str = "…") -> str:
-    """Text in so many columns; of one that is longer, the beginning."""
+def fit_start(text: str, width: int, cut: str = "…") -> str:
+    """The start of a text, in at most `width` columns."""
     if cells(text) <= width:
         return text
     text = text[: max(width, 0)]
@@ -186,14 +186,14 @@ def fitted(text: str, width: int, cut: str = "…") -> str:
     return f"{text.rstrip()}{cut}"
 
 
-def fitted_end(text: str, width: int) -> str:
-    """The end of a text, in so many columns."""
+def fit_end(text: str, width: int) -> str:
+    """The end of a text, in at most `width` columns."""
     text = text[-max(width, 1) :]
     while text and cells(text) > width:
         text = text[1:]
     return text
 
 
-def elapsed(took: float) -> str:
+def elapsed_text(took: float) -> str:
     """Whole seconds."""
     return f"{int(took) // 60} min {int(took) % 60} s" if took >= 60 else f"{int(took)} s"

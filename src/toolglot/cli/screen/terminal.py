@@ -1,8 +1,8 @@
-"""What people see: colours, errors, tables, a progress bar.
+"""Output for people: colours, errors, tables, a progress bar.
 
-Laws: no colour where nobody looks (a pipe, NO_COLOR, TERM=dumb) unless it was asked for; text of unknown origin never
-reaches a terminal with its control characters, nor with what looks like a key. Works without `rich`, which only draws
-a better progress bar.
+Laws: no colours in a pipe, or with NO_COLOR or TERM=dumb, unless requested. Untrusted text never reaches a terminal
+with control characters, or with anything that looks like a key. `rich` is optional: it only draws a better progress
+bar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, TextIO
+
+import msgspec
 
 from toolglot.errors import InputError
 from toolglot.masking import mask
@@ -24,14 +27,25 @@ COLOR_CHOICES: Final = ("auto", "always", "never")
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _LARGE: Final = 8 * 1024 * 1024
-"""Input from this size on gets a progress bar."""
+"""Input of this size or more gets a progress bar."""
 _BAR: Final = 30
-_WIDEST: Final = 120
+_MAX_WIDTH: Final = 120
 
 
 def clean(text: str) -> str:
     """Text that is safe on a terminal: one line, no control characters, no secrets."""
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), mask(text))
+
+
+def clean_lines(text: str) -> str:
+    """Text of several lines that is safe on a terminal."""
+    lines = text.replace("\r", "").replace("\t", "    ").split("\n")
+    return "\n".join(clean(line) if line else line for line in lines)
+
+
+def local_time(seconds: float) -> str:
+    """A time, as lists show it."""
+    return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
 def plural(count: int, noun: str) -> str:
@@ -40,7 +54,7 @@ def plural(count: int, noun: str) -> str:
 
 
 class TerminalPage:
-    """A stream that is written for people."""
+    """A text stream for people."""
 
     def __init__(self, stream: TextIO, color: str) -> None:
         self.stream = stream
@@ -48,7 +62,7 @@ class TerminalPage:
         self.has_color: bool = color == "always" or (color == "auto" and self.is_terminal and _wants_color())
 
     def can_write(self, text: str) -> bool:
-        """Whether the encoding of the stream has all of its characters."""
+        """Whether the encoding of the stream has all characters."""
         try:
             text.encode(getattr(self.stream, "encoding", None) or "utf-8")
         except (UnicodeEncodeError, LookupError):
@@ -57,12 +71,12 @@ class TerminalPage:
 
     @property
     def is_live(self) -> bool:
-        """Whether a line can be drawn and erased again."""
+        """Whether a line can be drawn and erased."""
         return self.is_terminal and os.environ.get("TERM") != "dumb"
 
     @property
     def width(self) -> int:
-        return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST) if self.is_terminal else _WIDEST
+        return min(shutil.get_terminal_size((_MAX_WIDTH, 24)).columns, _MAX_WIDTH) if self.is_terminal else _MAX_WIDTH
 
     def paint(self, text: str, *styles: str) -> str:
         if not self.has_color or not text:
@@ -72,8 +86,8 @@ class TerminalPage:
     def line(self, text: str = "") -> None:
         self.stream.write(f"{text}\n")
 
-    def wrapped(self, text: str, *, indent: str = "", first: str | None = None) -> None:
-        """A paragraph of plain text within the width of the page."""
+    def paragraph(self, text: str, *, indent: str = "", first: str | None = None) -> None:
+        """Write a paragraph, wrapped at the width of the page."""
         start = indent if first is None else first
         for line in textwrap.wrap(
             text,
@@ -86,14 +100,14 @@ class TerminalPage:
             self.line(line)
 
     def hint(self, text: str, *, indent: str = "        ", first: str = "  hint: ") -> None:
-        """What to do about an error. Its first line is a paragraph; those that follow are shown as they are."""
+        """Write a hint. Its first line is wrapped; the others are written unchanged."""
         head, *rest = text.split("\n")
-        self.wrapped(clean(head), indent=indent, first=first)
+        self.paragraph(clean(head), indent=indent, first=first)
         for line in rest:
             self.line(f"{indent}{clean(line)}".rstrip())
 
     def table(self, rows: Sequence[Sequence[str]], *, heading: Sequence[str]) -> None:
-        """Columns as wide as their widest cell; the last one is wrapped."""
+        """Write a table. The last column is wrapped."""
         widths = [max(len(row[column]) for row in (*rows, heading)) for column in range(len(heading) - 1)]
         gap = "  "
         indent = " " * (sum(widths) + len(gap) * len(widths))
@@ -111,25 +125,29 @@ class TerminalPage:
 
 
 class Terminal:
-    """Where a command writes: results to `out`, everything about them to `err`."""
+    """Where a command writes: results to `out`, everything else to `err`."""
 
     def __init__(self, out: TextIO, err: TextIO, *, color: str = "auto") -> None:
         self.out: TerminalPage = TerminalPage(out, color)
         self.err: TerminalPage = TerminalPage(err, color)
 
     def write_data(self, data: bytes) -> None:
-        """Bytes for the next program, whatever the encoding of the terminal."""
+        """Write bytes to stdout, whatever its encoding."""
         self.out.stream.flush()
         self.out.stream.buffer.write(data)
         self.out.stream.buffer.flush()
 
+    def write_json(self, value: Any) -> None:
+        """Indented JSON."""
+        self.out.line(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
     def error(self, error: InputError, *, where: str = "") -> None:
-        """What was wrong, where, and what to do."""
-        place = where or (error.path if error.path != "$" else "")
+        """Print an error: where, what was wrong, and a hint."""
+        location = where or (error.path if error.path != "$" else "")
         inner = f" at {error.path}" if where and error.path not in ("", "$", where) else ""
         self.err.line(
             self.err.paint("error: ", "bold", "red")
-            + (self.err.paint(f"{clean(place)}: ", "bold") if place else "")
+            + (self.err.paint(f"{clean(location)}: ", "bold") if location else "")
             + clean(error.message)
             + clean(inner)
         )
@@ -137,11 +155,11 @@ class Terminal:
             self.err.hint(error.hint)
 
     def note(self, text: str) -> None:
-        self.err.wrapped(clean(text), indent="      ", first="note: ")
+        self.err.paragraph(clean(text), indent="      ", first="note: ")
 
     @contextlib.contextmanager
     def progress(self, total: int, label: str, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-        """Yields a function to call with the number of bytes done. Shown for large input on a terminal only."""
+        """Yield a function to call with the number of bytes done. Shown only on a terminal, for large input."""
         if quiet or not self.err.is_terminal or total < _LARGE:
             yield lambda _done: None
             return

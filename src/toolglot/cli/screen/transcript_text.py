@@ -1,4 +1,4 @@
-"""A conversation as text to read: who said what, what was called, what came of it."""
+"""A conversation as Markdown: messages, calls and results."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from toolglot.cli.screen.transcript_view import arguments_of, text_of
 from toolglot.conversation import Block, Media, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.conversation.completion import status_of
 
-MOST_RESULT: Final = 20_000
-"""Characters that are shown of one result."""
+MAX_RESULT: Final = 20_000
+"""Characters of a result that are shown."""
 _TITLES: Final = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System", "tool": "Tools"}
 
 
 def markdown_of(turns: Iterable[Turn], *, keys: bool = False) -> str:
-    """The turns as Markdown. `keys`: with the key of each, by which it can be named."""
+    """The turns as Markdown. `keys`: with the key of each turn."""
     return "\n".join(_lines(turns, keys=keys)).strip() + "\n"
 
 
@@ -43,15 +43,15 @@ def _block(block: Block) -> Iterator[str]:
         case ToolResult():
             text = text_of(block)
             yield f"← `{block.name}` {status_of(block)}"
-            yield from _fenced(text[:MOST_RESULT] + ("\n…" if len(text) > MOST_RESULT else ""))
+            yield from _fence_text(text[:MAX_RESULT] + ("\n…" if len(text) > MAX_RESULT else ""))
         case Media():
             yield f"[{block.kind}]"
         case _:
             yield f"[{type(block).__name__}]"
 
 
-def _fenced(text: str) -> Iterator[str]:
-    """Between fences that are longer than any in the text."""
+def _fence_text(text: str) -> Iterator[str]:
+    """The text as a code block. The fence is longer than any in the text."""
     if text:
         fence = "```"
         while fence in text:

@@ -1,13 +1,12 @@
-"""A session as it happens, for people: text as it comes, thinking dimmed, calls with their state, time and result.
+"""Shows a session live: streamed text, dimmed thinking, calls with their state, time and result.
 
     → weather {"city": "Bonn"}
     ✓ weather 0.2 s: 7 degrees
 
-Markdown is rendered block by block where the page can show it. While nothing comes, a line that is erased again says
-what is waited for.
+Markdown is rendered block by block if the page supports it. A status line shows what the session is waiting for.
 
-Laws: nothing that a model or a tool wrote reaches a terminal with its control characters. What was written is final;
-what a try showed that failed is said to be taken back. While somebody is asked something, everything else waits.
+Laws: no control character of a model or a tool reaches a terminal. What was written is final; if an attempt fails, a
+note says which text is discarded. While a question is open, everything else waits.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.cli.screen.markdown_view import MarkdownView
-from toolglot.cli.screen.status_line import Status, StatusLine, fitted_end
-from toolglot.cli.screen.terminal import TerminalPage, clean
+from toolglot.cli.screen.status_line import Status, StatusLine, fit_end
+from toolglot.cli.screen.terminal import TerminalPage, clean, clean_lines, plural
 from toolglot.cli.screen.word_wrap import WordWrap
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.completion import status_of
@@ -46,49 +45,39 @@ from toolglot.runtime.session.events import (
 from toolglot.runtime.session.model_call import LEFT
 
 RESULT_LINES: Final = 4
-AGAIN: Final = "Ctrl-C again goes on without it"
+AGAIN: Final = "press Ctrl-C again to continue without it"
 PREVIEW_MARGIN: Final = 16
-"""Columns that the preview of a block leaves to the elapsed time."""
+"""Columns that the preview of a block leaves for the elapsed time."""
 
-_TAKING: Final = frozenset(("dropped", "filtered", "compressed", "ignored", "superseded"))
-"""What is done to things that are gone afterwards. Other losses, such as a narrower schema, are changes."""
+_REMOVING_ACTIONS: Final = frozenset(("dropped", "filtered", "compressed", "ignored", "superseded"))
+"""Actions that remove something. Other losses, such as a narrower schema, are shown as changes."""
 _MARKS: Final = {"start": "→", "success": "✓", "error": "✗", "cancelled": "⊘", "more": "…", "back": "⌫"}
 _PLAIN: Final = {"start": "->", "success": "ok", "error": "!!", "cancelled": "--", "more": "...", "back": "<<"}
 _COLORS: Final = {"success": "green", "error": "red", "cancelled": "yellow"}
 
 
-def safe_text(text: str) -> str:
-    """Text of several lines that is safe on a terminal."""
-    lines = text.replace("\r", "").replace("\t", "    ").split("\n")
-    return "\n".join(clean(line) if line else line for line in lines)
-
-
-def safe_line(text: str, most: int = 0) -> str:
-    """The same in one line, cut to so many characters."""
-    line = clean(" ".join(text[: 4 * most if most else None].split()))
-    return line if not most or len(line) <= most else f"{line[: most - 1].rstrip()}…"
+def safe_line(text: str, max_characters: int = 0) -> str:
+    """Text that is safe on a terminal, in one line of at most `max_characters`; 0: no limit."""
+    line = clean(" ".join(text[: 4 * max_characters if max_characters else None].split()))
+    return line if not max_characters or len(line) <= max_characters else f"{line[: max_characters - 1].rstrip()}…"
 
 
 def arguments_of(call: ToolCall) -> str:
-    """What a call was given, in one line."""
+    """The arguments of a call, in one line."""
     if call.arguments is None:
         return call.raw_input or ""
     return msgspec.json.encode(call.arguments).decode() if call.arguments else ""
 
 
 def text_of(result: ToolResult) -> str:
-    """The text of a result; each of its blocks begins a line."""
+    """The text of a result, one line or more for each block."""
     if isinstance(result.content, str):
         return result.content
     return "\n".join(block.text for block in result.content or () if isinstance(block, Text))
 
 
-def turns(count: int) -> str:
-    return f"{count} turn{'s' if count != 1 else ''}"
-
-
 class RunningTool:
-    """A call whose tool runs."""
+    """A running tool call."""
 
     __slots__ = ("began", "name", "progress")
 
@@ -99,37 +88,37 @@ class RunningTool:
 
 
 class TranscriptView:
-    """Shows events on a page."""
+    """Shows the events of a session on a page."""
 
     def __init__(
         self,
         page: TerminalPage,
         answers: TerminalPage | None = None,
         *,
-        says: bool = True,
+        shows_words: bool = True,
         plain: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`answers`: where the answers go, whole, if they are to be apart from everything else. `says`: whether the
-        model's own words are shown, too. `plain`: nothing is rendered, and nothing is shown that is erased again."""
+        """`answers`: where to write complete replies, separate from everything else. `shows_words`: whether to show the
+        model's text. `plain`: no Markdown rendering, and no status line."""
         self.page = page
         self._answers = answers
         self._held: list[str] = []
-        """What is said, until it is known whether it is the answer or goes before calls."""
-        self._says = says
+        """Text of the current turn, until it is known whether it is the reply or precedes calls."""
+        self._shows_words = shows_words
         self._is_plain = plain
         self._clock = clock
         self._marks = _MARKS if page.can_write("".join(_MARKS.values())) else _PLAIN
-        self._markdown = None if plain or not says or answers is not None else MarkdownView.of(page)
+        self._markdown = None if plain or not shows_words or answers is not None else MarkdownView.of(page)
         self._kind = ""
-        """What is being written: text, thinking, markdown, which writes whole lines only; empty: nothing."""
+        """What is being written: text, thinking, or markdown, which writes whole lines only. Empty: nothing."""
         self._is_ended = True
-        """Whether what a model said last ended its line."""
+        """Whether the last text of the model ended its line."""
         self._running: dict[str, RunningTool] = {}
         self._awaited: Status | None = None
-        """The model that is asked, or the call that it writes."""
+        """The model that is called, or the tool call that it is writing."""
         self._stopping: float | None = None
-        """When what runs was told to stop."""
+        """When stopping began; None: it has not."""
         self.status = StatusLine(page, self._status_now, clock, is_on=not plain)
         self._waiting: list[Callable[[], None]] | None = None
         self._wrap = WordWrap(lambda: self.page.width)
@@ -143,12 +132,12 @@ class TranscriptView:
             self._show(event)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """While somebody is asked something."""
+    def hold(self) -> Iterator[None]:
+        """Hold back all output while a question is open."""
         self.end_line()
         self._waiting = []
         try:
-            with self.status.held():
+            with self.status.hold():
                 yield
         finally:
             waiting, self._waiting = self._waiting, None
@@ -158,40 +147,40 @@ class TranscriptView:
     def _show(self, event: Event) -> None:
         match event:
             case Said():
-                self._say(event.text)
+                self._show_words(event.text)
             case Thought():
                 self._write(event.text, "thinking")
             case Asking():
-                self._asking(event)
+                self._show_model_call(event)
             case CallSeen():
                 self.end_line()
                 self._await(f"calling {safe_line(event.call.name, 60)}")
             case CallChanged():
-                self._changed(event.change)
+                self._show_call_change(event.change)
             case Dropped():
-                self._dropped(event)
+                self._show_dropped(event)
             case Switched():
                 self.note(f"{event.before} {self._marks['start']} {event.after}: {event.reason}")
             case Compressed():
-                self.note(f"a summary took the place of {turns(event.turns)}")
+                self.note(f"replaced {plural(event.turns, 'turn')} by a summary")
             case Told() if event.entry.fault == "loss":
-                self.note(f"{'lost' if event.entry.action in _TAKING else 'changed'}: {event.entry.reason}")
+                self.note(f"{'lost' if event.entry.action in _REMOVING_ACTIONS else 'changed'}: {event.entry.reason}")
             case TurnKept():
-                self._kept(event.turn)
+                self._show_turn(event.turn)
             case Ended():
                 self.rest()
-                self._answer(event.answer)
+                self._write_answer(event.answer)
             case _:
                 pass
         self.status.refresh()
         self.page.stream.flush()
 
-    def _asking(self, event: Asking) -> None:
+    def _show_model_call(self, event: Asking) -> None:
         self.end_line()
-        again = f" once more ({event.attempt})" if event.attempt > 1 else ""
+        again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
         self._await(f"{safe_line(event.model, 80)}{again}")
 
-    # --- what is waited for -------------------------------------------------------------------------
+    # --- waiting -------------------------------------------------------------------------
 
     def _await(self, label: str) -> None:
         if self.page.is_live:
@@ -208,12 +197,12 @@ class TranscriptView:
             others = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
             return Status(f"{tool.name}{others}", tool.began, tool.progress)
         if self._markdown is not None and self._awaited is not None and (coming := self._markdown.pending):
-            coming = fitted_end(safe_line(coming), self.page.width - PREVIEW_MARGIN)
+            coming = fit_end(safe_line(coming), self.page.width - PREVIEW_MARGIN)
             return Status(coming, self._awaited.began)
         return self._awaited
 
     def stopping(self) -> None:
-        """What runs was told to stop: say so at once, and what can be done where it does not."""
+        """Show that the session is stopping, and how to stop waiting for a tool."""
         if self._stopping is not None:
             return
         self._stopping = self._clock()
@@ -227,7 +216,7 @@ class TranscriptView:
 
     @contextmanager
     def busy(self, label: str) -> Iterator[None]:
-        """Something that tells nothing while it is under way."""
+        """Show a status line while the block runs."""
         self._await(label)
         self.status.draw()
         try:
@@ -236,79 +225,79 @@ class TranscriptView:
             self.rest()
 
     def rest(self) -> None:
-        """Nothing is waited for any more."""
+        """Clear the status line: nothing is running."""
         self.end_line()
         self._running.clear()
         self._awaited = self._stopping = None
 
-    def _say(self, text: str) -> None:
+    def _show_words(self, text: str) -> None:
         if self._answers is None:
             self._write(text, "text")
         else:
             self._held.append(text)
 
-    def _kept(self, turn: Turn) -> None:
-        said, self._held = "".join(self._held), []
+    def _show_turn(self, turn: Turn) -> None:
+        text, self._held = "".join(self._held), []
         if turn.calls or turn.metadata.interrupted:
-            self._write(said, "text")
+            self._write(text, "text")
 
-    def _answer(self, answer: Answer) -> None:
-        """The answer, apart from how it came about."""
+    def _write_answer(self, answer: Answer) -> None:
+        """Write the reply to the page for replies."""
         page, self._held = self._answers, []
         if page is None or not answer.text.strip() or answer.stop == "cancelled":
             return
         if answer.turn is not None and answer.turn.calls:
             return
-        page.stream.write(safe_text(answer.text).strip("\n") + "\n")
+        page.stream.write(clean_lines(answer.text).strip("\n") + "\n")
         page.stream.flush()
 
-    def _dropped(self, event: Dropped) -> None:
+    def _show_dropped(self, event: Dropped) -> None:
         self.end_line()
         self._held = []
-        is_above = self._says and self._answers is None
+        is_above = self._shows_words and self._answers is None
         if not is_above and not event.shown.calls:
             return
-        what = "what stands above" if is_above else "a call"
+        what = "the text above" if is_above else "a call"
         words = safe_line(event.shown.text, 40)
         since = f" from “{words}” on" if words and is_above else ""
         reason = f" ({safe_line(event.reason, 160)})" if event.reason not in ("", LEFT) else ""
-        self._line(f"{self._marks['back']} taken back: {what}{since} is not kept{reason}", "yellow")
+        self._line(f"{self._marks['back']} discarded: {what}{since}{reason}", "yellow")
 
     # --- calls --------------------------------------------------------------------------------------
 
-    def _changed(self, change: CallChange) -> None:
+    def _show_call_change(self, change: CallChange) -> None:
         call = change.call
         if change.state == "executing":
             if change.progress:
                 if call.id in self._running:
                     self._running[call.id].progress = safe_line(change.progress, 200)
             elif change.attempt > 1:
-                self._line(f"{self._marks['start']} {safe_line(call.name, 60)} once more ({change.attempt})", "cyan")
+                self._line(f"{self._marks['start']} {safe_line(call.name, 60)} (attempt {change.attempt})", "cyan")
             else:
                 self._awaited = None
                 self._running[call.id] = RunningTool(safe_line(call.name, 60), self._clock())
-                self._line(self._called(call), "cyan")
+                self._line(self._call_line(call), "cyan")
         elif change.state in FINAL:
-            self._ended(change)
+            self._show_call_end(change)
 
-    def _called(self, call: ToolCall) -> str:
+    def _call_line(self, call: ToolCall) -> str:
         name = safe_line(call.name, 60)
         room = max(self.page.width - len(name) - 4, 20)
-        given = safe_line(arguments_of(call), room)
-        return f"{self._marks['start']} {name} {given}".rstrip()
+        arguments = safe_line(arguments_of(call), room)
+        return f"{self._marks['start']} {name} {arguments}".rstrip()
 
-    def _ended(self, change: CallChange) -> None:
+    def _show_call_end(self, change: CallChange) -> None:
         call, result = change.call, change.result
         ran = self._running.pop(call.id, None)
         took = f" {seconds(self._clock() - ran.began)}" if ran is not None else ""
         name = safe_line(call.name, 60)
-        if ran is None:  # it never ran: what was to run is not shown yet
-            self._line(self._called(call), "dim")
+        if ran is None:  # it never ran, so the call is not shown yet
+            self._line(self._call_line(call), "dim")
         self._result(name, change.state, text_of(result) if result is not None else "", took)
 
     def _result(self, name: str, state: str, text: str, took: str = "") -> None:
         mark = self.page.paint(self._marks[state], _COLORS[state])
-        lines = [line for line in safe_text(text[:20_000]).split("\n") if line.strip()]
+        lines = [line for line in clean_lines(text[:20_000]).split("\n") if line.strip()]
         head = f"{mark} {name}{took}"
         room = max(self.page.width - len(name) - len(took) - 4, 20)
         if len(lines) == 1 and len(lines[0]) <= room:
@@ -322,37 +311,37 @@ class TranscriptView:
             self._line(f"    {self._marks['more']} {len(lines) - RESULT_LINES} more lines", "dim")
 
     def show_text(self, text: str) -> None:
-        """Something that a model said earlier, whole."""
+        """Show an earlier text of the model."""
         self.end_line()
         self._write(text, "text")
         self.end_line()
 
     def show_call(self, call: ToolCall) -> None:
-        """A call that was made earlier."""
-        self._line(self._called(call), "cyan")
+        """Show an earlier call."""
+        self._line(self._call_line(call), "cyan")
 
     def show_result(self, result: ToolResult) -> None:
-        """What came of it."""
+        """Show an earlier result."""
         state = {"complete": "success", "cancelled": "cancelled"}.get(status_of(result), "error")
         self._result(safe_line(result.name, 60), state, text_of(result))
 
     def question(self, name: str, arguments: dict[str, Any]) -> None:
-        """What somebody is asked about: the whole of it."""
+        """Show the call that needs approval, with all its arguments."""
         self.end_line()
         self._line(f"? {safe_line(name, 60)} wants to run", "bold", "yellow")
         shown = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode() if arguments else "{}"
-        for line in safe_text(shown).split("\n"):
+        for line in clean_lines(shown).split("\n"):
             self._line(f"    {line}")
         self.page.stream.flush()
 
     # --- lines --------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Something about the session, in a line of its own."""
+        """Show a note about the session, on a line of its own."""
         self.end_line()
         line = safe_line(text)
         parts = [line]
-        if self.page.is_terminal:  # what stands between dots stays together
+        if self.page.is_terminal:  # do not wrap inside the parts between dots
             kept = " ·\xa0".join(part.replace(" ", "\xa0") for part in line.split(" · ")) if " · " in line else line
             parts = textwrap.wrap(kept, max(self.page.width - 2, 20))
         for part in parts:
@@ -364,17 +353,17 @@ class TranscriptView:
         self.page.line(self.page.paint(text, *styles) if styles else text)
 
     def end_line(self) -> None:
-        """Begin a new line, unless one is begun."""
+        """End the current line, if there is one."""
         self.status.erase()
         if self._kind == "markdown" and self._markdown is not None:
             self.page.stream.write(self._markdown.flush())
         elif self._kind:
-            rest = self._painted(self._wrap.flush(), self._kind)
+            rest = self._paint(self._wrap.flush(), self._kind)
             self.page.stream.write(rest if self._is_ended and not rest else f"{rest}\n")
         self._kind = ""
 
     def _write(self, text: str, kind: str) -> None:
-        if not self._says or not text:
+        if not self._shows_words or not text:
             return
         if kind == "text" and self._markdown is not None:
             self._write_markdown(text, self._markdown)
@@ -385,9 +374,9 @@ class TranscriptView:
         if not text:
             return
         self._kind = kind
-        shown = safe_text(text)
+        shown = clean_lines(text)
         self._is_ended = shown.endswith("\n")
-        self.page.stream.write(self._painted(self._wrap.feed(shown) if self.page.is_terminal else shown, kind))
+        self.page.stream.write(self._paint(self._wrap.feed(shown) if self.page.is_terminal else shown, kind))
 
     def _write_markdown(self, text: str, markdown: MarkdownView) -> None:
         if self._kind != "markdown":
@@ -398,14 +387,14 @@ class TranscriptView:
             self.status.erase()
             self.page.stream.write(shown)
 
-    def _painted(self, text: str, kind: str) -> str:
+    def _paint(self, text: str, kind: str) -> str:
         if kind != "thinking":
             return text
         return "\n".join(self.page.paint(line, "dim") for line in text.split("\n"))
 
 
 def footer(answer: Answer, took: float, *, simulated: bool) -> str:
-    """What an answer took, in one line."""
+    """Tokens, cost and time of a reply, in one line."""
     parts = [answer.model, *tokens(answer.usage)]
     parts.append("simulated" if simulated else money(answer.cost))
     return " · ".join(part for part in (*parts, seconds(took)) if part)
@@ -417,7 +406,7 @@ def tokens(usage: Usage) -> list[str]:
 
 
 def money(cost: Decimal | None) -> str:
-    """US dollars, as few digits as tell something; empty: not known."""
+    """US dollars, with two or four decimals; empty if unknown."""
     if cost is None:
         return ""
     return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"

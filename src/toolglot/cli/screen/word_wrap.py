@@ -1,6 +1,6 @@
-"""Text that comes in pieces, broken between words at the width of a terminal.
+"""Wraps streamed text between words, at the width of a terminal.
 
-Law: nothing is lost or added but line breaks in the place of blanks. Only the word that is not over yet is held back.
+Law: the only change is that spaces become line breaks. Only an incomplete word is held back.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 _TOKEN: Final = re.compile(r"\n| +|[^ \n]+")
 _WIDE: Final = ("W", "F")
-LONGEST_HELD: Final = 200
-"""Characters of a word that is held back until it is over; a longer one is no word."""
+MAX_HELD: Final = 200
+"""Characters of an incomplete word that are held back. Longer ones are written as they come."""
 
 
 class WordWrap:
-    """Breaks lines."""
+    """Wraps lines."""
 
     def __init__(self, width: Callable[[], int]) -> None:
         self._width = width
@@ -26,29 +26,29 @@ class WordWrap:
         self._word = ""
 
     def feed(self, text: str) -> str:
-        """What can be written now."""
+        """The output for the text so far."""
         out: list[str] = []
         for found in _TOKEN.finditer(text):
             piece = found[0]
             if piece == "\n":
-                out += (self._word_out(), self._blanks, piece)
+                out += (self._take_word(), self._blanks, piece)
                 self._column, self._blanks = 0, ""
             elif piece[0] == " ":
-                out.append(self._word_out())
+                out.append(self._take_word())
                 self._blanks += piece
             else:
                 self._word += piece
-                if len(self._word) > LONGEST_HELD:
-                    out.append(self._word_out())
+                if len(self._word) > MAX_HELD:
+                    out.append(self._take_word())
         return "".join(out)
 
     def flush(self) -> str:
-        """The rest; the next text begins a line."""
-        rest = self._word_out() + self._blanks
+        """The rest of the output. The next text begins a line."""
+        rest = self._take_word() + self._blanks
         self._column, self._blanks = 0, ""
         return rest
 
-    def _word_out(self) -> str:
+    def _take_word(self) -> str:
         if not self._word:
             return ""
         blanks, word = self._blanks, self._word
@@ -62,7 +62,7 @@ class WordWrap:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes on a terminal."""
+    """The number of columns of a text on a terminal."""
     if text.isascii():
         return len(text)
     return sum(

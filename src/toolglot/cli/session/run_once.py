@@ -1,6 +1,6 @@
-"""One prompt, one answer: what `toolglot run` does when its words are read.
+"""Runs `toolglot run`: one prompt, one reply.
 
-Law: stdout has the answer, or the JSON that was asked for, and nothing else, whatever tools print.
+Law: stdout has only the reply, or the requested JSON, whatever tools print.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 
 from toolglot.cli.screen.answer_problem import problem_of
 from toolglot.cli.screen.foreground import Foreground
-from toolglot.cli.screen.line_input import AnsweredLines, quiet_controls
-from toolglot.cli.screen.terminal import Terminal
-from toolglot.cli.screen.transcript_view import TranscriptView, footer, safe_text
-from toolglot.cli.session.approval import Approvals, AskedApproval, tell_denied
-from toolglot.cli.session.run_record import RunRecord, encoded, event_line
+from toolglot.cli.screen.line_input import StderrLines, hide_control_echo
+from toolglot.cli.screen.terminal import Terminal, clean_lines
+from toolglot.cli.screen.transcript_view import TranscriptView, footer
+from toolglot.cli.session.approval import Approvals, PromptedApproval, note_denied
+from toolglot.cli.session.run_record import RunRecord, encode_json, event_line
 from toolglot.cli.session.session_host import SessionHost, as_input_error
 from toolglot.cli.session.session_options import SessionSettings
-from toolglot.cli.session.session_turn import TurnResult, say
+from toolglot.cli.session.session_turn import TurnResult, send_message
 from toolglot.errors import ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
 from toolglot.runtime.session.events import Event
@@ -33,23 +33,26 @@ INTERRUPTED: Final = 130
 def run_once(
     settings: SessionSettings, prompt: str, terminal: Terminal, *, form: str = "text", quiet: bool = False
 ) -> int:
-    """Say it, and print what came of it; the exit code."""
-    foreground = Foreground(AnsweredLines(sys.stdin, sys.stderr))
+    """Send the prompt, print the reply, and return the exit code."""
+    foreground = Foreground(StderrLines(sys.stdin, sys.stderr))
     once = RunOnce(settings, terminal, foreground, form=form, quiet=quiet)
     try:
-        with quiet_controls(), contextlib.redirect_stdout(sys.stderr):  # what a tool prints is not the answer
+        with (
+            hide_control_echo(),
+            contextlib.redirect_stdout(sys.stderr),
+        ):  # the output of tools is not the reply
             return foreground.run(lambda: once.run(prompt))
     except ToolglotError as error:
         raise as_input_error(error) from None
 
 
-def leave_at_once(number: int) -> None:
-    """Whoever interrupts twice does not want to wait. What was committed is kept."""
+def exit_at_once(number: int) -> None:
+    """Exit on a second signal without waiting. What was committed is kept."""
     os._exit(128 + number)
 
 
 class RunOnce:
-    """A run, and what is shown of it."""
+    """A run and its output."""
 
     def __init__(
         self,
@@ -66,92 +69,92 @@ class RunOnce:
         self._form = form
         self._is_quiet = quiet
         self._is_shown = terminal.err.is_terminal and not quiet
-        self._view = TranscriptView(terminal.err, says=False)
+        self._view = TranscriptView(terminal.err, shows_words=False)
         self._record = RunRecord()
 
     async def run(self, prompt: str) -> int:
-        can_ask = self._foreground.reader.is_person
-        approvals = Approvals(self._settings.allow, AskedApproval(self._foreground, self._view) if can_ask else None)
+        can_ask = self._foreground.reader.is_interactive
+        approvals = Approvals(self._settings.allow, PromptedApproval(self._foreground, self._view) if can_ask else None)
         began = time.monotonic()
         host = SessionHost(self._settings, approve=approvals, only_by_name=True)
         async with host, host.open(host.wanted) as session:
             self._begin(host, session)
             try:
-                turned = await self.answer(session, prompt)
+                result = await self.answer(session, prompt)
             except SessionTakenError as error:
                 self._terminal.error(as_input_error(error))
                 return FAILED
-            code = self._end(host, session, turned, time.monotonic() - began)
+            code = self._end(host, session, result, time.monotonic() - began)
         if not self._is_quiet:
-            tell_denied(approvals, self._terminal)
+            note_denied(approvals, self._terminal)
         return code
 
     async def answer(self, session: Session, prompt: str) -> TurnResult:
-        """Say it to a session, and tell what happens."""
+        """Send the prompt to a session, and show what happens."""
         try:
-            return await say(
+            return await send_message(
                 session,
                 prompt,
                 self._show,
                 foreground=self._foreground,
                 timeout=self._settings.timeout,
-                again=leave_at_once,
+                on_second_signal=exit_at_once,
             )
         finally:
             self._view.rest()
 
     def _show(self, event: Event) -> None:
-        self._record.take(event)
+        self._record.add(event)
         if self._is_shown:
             self._view.show(event)
         if self._form == "stream-json":
             line = event_line(event)
             if line is not None:
-                self._terminal.write_data(encoded(line))
+                self._terminal.write_data(encode_json(line))
 
     def _begin(self, host: SessionHost, session: Session) -> None:
         if self._is_quiet:
             return
         if host.models.is_simulated(session.model):
             self._terminal.note(
-                f"{session.model} is simulated, and no real model answers. Set a key, or see toolglot init."
+                f"{session.model} is simulated: no real model answers. Set a provider key, or run toolglot init."
             )
         for note in (*host.notes(session), *host.recovery_notes()):
             self._terminal.note(note)
         self._terminal.err.stream.flush()
 
-    def _end(self, host: SessionHost, session: Session, turned: TurnResult, took: float) -> int:
-        answer = turned.answer
+    def _end(self, host: SessionHost, session: Session, result: TurnResult, took: float) -> int:
+        answer = result.answer
         simulated = host.models.is_simulated(answer.model or session.model)
         kept = session.id if self._settings.store else None
-        reason, code = self._why(turned)
+        reason, code = self._reason_and_code(result)
         if self._form == "text":
             self._print(answer.text)
         else:
             document = self._record.document(answer, session=kept, simulated=simulated, reason=reason)
             if self._form == "stream-json":
-                self._terminal.write_data(encoded({"event": "ended", **document}))
+                self._terminal.write_data(encode_json({"event": "ended", **document}))
             else:
-                self._terminal.write_data(encoded(document, pretty=True))
+                self._terminal.write_data(encode_json(document, pretty=True))
         problem = problem_of(answer)
         if problem is not None:
             self._terminal.error(problem)
         elif answer.stop == "cancelled" and not self._is_quiet:
-            self._terminal.note(f"stopped: {reason}; the session is kept" if kept else f"stopped: {reason}")
+            self._terminal.note(f"stopped: {reason}; the session is stored" if kept else f"stopped: {reason}")
         if self._is_shown:
             self._view.note(f"{footer(answer, took, simulated=simulated)}{f' · session {kept}' if kept else ''}")
         return code
 
-    def _why(self, turned: TurnResult) -> tuple[str, int]:
-        """Why it ended as it did, and the exit code."""
-        answer = turned.answer
+    def _reason_and_code(self, result: TurnResult) -> tuple[str, int]:
+        """Why it ended, and the exit code."""
+        answer = result.answer
         if answer.stop == "stop":
             return "", 0
         if answer.stop != "cancelled":
             problem = problem_of(answer)
             return (problem.message if problem is not None else ""), FAILED
-        if turned.is_late:
-            return f"--timeout {self._settings.timeout:g} is over", FAILED
+        if result.timed_out:
+            return f"timeout of {self._settings.timeout:g} s (--timeout)", FAILED
         return "interrupted", 128 + self._foreground.signal if self._foreground.signal else INTERRUPTED
 
     def _print(self, text: str) -> None:
@@ -159,7 +162,7 @@ class RunOnce:
         if not text.strip():
             return
         if page.is_terminal:
-            page.stream.write(safe_text(text).rstrip("\n") + "\n")
+            page.stream.write(clean_lines(text).rstrip("\n") + "\n")
             page.stream.flush()
         else:
             self._terminal.write_data(text.encode("utf-8", "surrogatepass") + (b"" if text.endswith("\n") else b"\n"))

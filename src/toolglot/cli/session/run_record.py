@@ -1,4 +1,4 @@
-"""What happened in a run, for other programs: one document in the end, or a line for each event.
+"""The JSON output of `toolglot run`: one document at the end, or a line for each event.
 
 {"answer": "…", "stop": "stop", "model": "…", "session": "…", "usage": {…}, "cost_usd": 0.01, "calls": […], …}
 """
@@ -32,7 +32,7 @@ from toolglot.runtime.session.events import (
 
 
 class RunRecord:
-    """Takes in events; `document` has what came of them."""
+    """Collects events; `document` returns the result."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,18 +41,18 @@ class RunRecord:
         self._starts: dict[str, float] = {}
         self._dropped: list[dict[str, Any]] = []
         self._switched: list[dict[str, Any]] = []
-        self._told: list[Entry] = []
+        self._entries: list[Entry] = []
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         match event:
             case CallChanged():
                 self._change(event.change)
             case Dropped():
-                self._dropped.append(_told_event(event))
+                self._dropped.append(_event_json(event))
             case Switched():
-                self._switched.append(_told_event(event))
+                self._switched.append(_event_json(event))
             case Told():
-                self._told.append(event.entry)
+                self._entries.append(event.entry)
             case _:
                 pass
 
@@ -67,10 +67,10 @@ class RunRecord:
         if change.state in FINAL and change.result is not None:
             start = self._starts.get(call.id)
             kept["seconds"] = round(self._clock() - start, 3) if start is not None else None
-            kept |= _told_result(change.result)
+            kept |= _result_json(change.result)
 
     def document(self, answer: Answer, *, session: str | None, simulated: bool, reason: str = "") -> dict[str, Any]:
-        """All of it."""
+        """The JSON document of the run."""
         failure = answer.failure
         return {
             "answer": answer.text,
@@ -86,22 +86,22 @@ class RunRecord:
             "failure": None if failure is None else _failure(failure),
             "dropped": self._dropped,
             "switched": self._switched,
-            "report": [msgspec.to_builtins(entry) for entry in self._told],
+            "report": [msgspec.to_builtins(entry) for entry in self._entries],
         }
 
 
 def event_line(event: Event) -> dict[str, Any] | None:
-    """An event for another program; None: one that says nothing more."""
+    """An event as JSON; None: it is not printed."""
     match event:
         case Said():
             return {"event": "said", "text": event.text}
         case Thought():
             return {"event": "thought", "text": event.text}
         case CallSeen():
-            # Ids are given when a turn is whole: until then there is only the provider's.
+            # Canonical ids are assigned when a turn is complete. Until then there is only the provider's.
             return {"event": "call_seen", "provider_id": event.call.id, "name": event.call.name}
         case CallChanged():
-            return {"event": "call", **_told_change(event.change)}
+            return {"event": "call", **_change_json(event.change)}
         case TurnKept():
             kept = {"event": "kept", "role": event.turn.role, "key": event.turn.key}
             why = event.turn.metadata.interrupted
@@ -109,50 +109,50 @@ def event_line(event: Event) -> dict[str, Any] | None:
         case Told():
             return {"event": "told", "entry": msgspec.to_builtins(event.entry)}
         case Asking() | Dropped() | Switched() | Compressed():
-            return {"event": type(event).__name__.lower(), **_told_event(event)}
+            return {"event": type(event).__name__.lower(), **_event_json(event)}
         case _:
             return None
 
 
-def encoded(value: Any, *, pretty: bool = False) -> bytes:
+def encode_json(value: Any, *, pretty: bool = False) -> bytes:
     data = msgspec.json.encode(value)
     return (msgspec.json.format(data, indent=2) if pretty else data) + b"\n"
 
 
-def _told_event(event: Asking | Dropped | Switched | Compressed) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(event)
-    return told
+def _event_json(event: Asking | Dropped | Switched | Compressed) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(event)
+    return fields
 
 
-def _told_change(change: CallChange) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _change_json(change: CallChange) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "id": change.call.id,
         "provider_id": provider_id(change.call),
         "name": change.call.name,
         "state": change.state,
     }
     if change.state == "validating":
-        told["arguments"] = change.call.arguments
+        fields["arguments"] = change.call.arguments
     if change.attempt > 1:
-        told["attempt"] = change.attempt
+        fields["attempt"] = change.attempt
     if change.progress:
-        told["progress"] = change.progress
-    return {**told, **(_told_result(change.result) if change.result is not None else {})}
+        fields["progress"] = change.progress
+    return {**fields, **(_result_json(change.result) if change.result is not None else {})}
 
 
 def provider_id(call: ToolCall) -> str | None:
-    """The id of a call as its provider gave it; None: it gave none."""
+    """The provider's id of a call, if it has one."""
     return call.metadata.raw_id if call.metadata is not None else None
 
 
-def _told_result(result: ToolResult) -> dict[str, Any]:
-    told: dict[str, Any] = {"result": text_of(result), "is_error": result.is_error}
+def _result_json(result: ToolResult) -> dict[str, Any]:
+    fields: dict[str, Any] = {"result": text_of(result), "is_error": result.is_error}
     others = [] if isinstance(result.content, str) else [b for b in result.content or () if not isinstance(b, Text)]
     if others:
-        told["media"] = msgspec.to_builtins(others)
+        fields["media"] = msgspec.to_builtins(others)
     if result.executed_arguments is not None:
-        told["executed_arguments"] = result.executed_arguments
-    return told
+        fields["executed_arguments"] = result.executed_arguments
+    return fields
 
 
 def _usage(usage: Usage) -> dict[str, int | None]:

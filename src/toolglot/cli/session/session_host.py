@@ -1,9 +1,9 @@
-"""What the sessions of one command share: models, tools, MCP servers, the store. And the sessions themselves.
+"""Opens sessions, and what they share: models, tools, MCP servers, the store.
 
     async with SessionHost(settings, approve=…) as host:
         async with await host.open(host.wanted) as session: …
 
-Law: everything that was opened is closed, in the reverse order, whatever happened.
+Law: everything that was opened is closed, in reverse order, whatever happens.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import Tool, ToolBox
 from toolglot.store import Store, StoreError, open_store
 
-SHORTEST_ID: Final = 4
-"""Letters of an id from which on it can be guessed."""
-_MOST_GUESSED: Final = 1000
+MIN_ID_LETTERS: Final = 4
+"""Characters of an id that are enough to find the session."""
+_MAX_SEARCHED: Final = 1000
 
 
-class New(Struct, frozen=True):
-    """A session that is not there yet."""
+class NewSession(Struct, frozen=True):
+    """A new session."""
 
 
 class StoredSession(Struct, frozen=True):
-    """A session of the store."""
+    """A session in the store."""
 
     id: str
 
 
 class ForkedSession(Struct, frozen=True):
-    """A session that goes on from a history, and is kept nowhere."""
+    """A session that continues a history, and is not stored."""
 
     history: History
 
 
-class Latest(Struct, frozen=True):
-    """The session of the store that was used last."""
+class LatestSession(Struct, frozen=True):
+    """The session in the store that was used last."""
 
 
-Wanted = New | StoredSession | ForkedSession | Latest
+SessionChoice = NewSession | StoredSession | ForkedSession | LatestSession
 
 
 class SessionHost:
@@ -70,12 +70,12 @@ class SessionHost:
     def __init__(
         self, settings: SessionSettings, *, approve: Approve | None = None, only_by_name: bool = False
     ) -> None:
-        """`only_by_name`: no model is simulated that was not named so."""
+        """`only_by_name`: simulate a model only if its name says so."""
         self.settings = settings
         self.approve = approve
         self.config: Config = read_config(settings.config, os.environ)
         self.models: ConfiguredModels = ConfiguredModels(self.config, only_by_name=only_by_name)
-        self._loaded: list[Tool] = [each for given in settings.tools for each in load_tools(given)]
+        self._loaded: list[Tool] = [each for argument in settings.tools for each in load_tools(argument)]
         self._servers = mcp_servers(settings.mcp) if settings.mcp else None
         self.tools: ToolBox = ToolBox()
         self.store: Store | None = None
@@ -83,53 +83,53 @@ class SessionHost:
         self._recovered: tuple[RecoveredCall, ...] = ()
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SessionChoice:
         """The session that the options name."""
         if self.settings.session:
             return StoredSession(self.settings.session)
-        return Latest() if self.settings.go_on else New()
+        return LatestSession() if self.settings.continue_last else NewSession()
 
     def notes(self, session: Session) -> tuple[str, ...]:
-        """What is worth telling whoever runs the command."""
+        """Notes for the user."""
         problems = [problem for server in self._servers or () for problem in server.problems]
-        return (*self.config.notes, *problems, *self._idle_leaves(), *self.left_out(session))
+        return (*self.config.notes, *problems, *self._unused_allow_patterns(), *self.unapplied_settings(session))
 
     def recovery_notes(self) -> tuple[str, ...]:
-        """What became of the calls that had no result when the process ended that ran the session before."""
+        """Notes about calls that had no result when the last process ended."""
         return tuple(map(recovery_note, self._recovered))
 
-    def left_out(self, session: Session) -> list[str]:
-        """What `[models]` says of a session's models and does not hold in it."""
+    def unapplied_settings(self, session: Session) -> list[str]:
+        """Settings of `[models]` that do not apply to this session."""
         route = self.models.route(session.model)
-        told = [*self._as_set(session.model).left_out]
+        reasons = [*self._as_set(session.model).left_out]
         system = self._as_set(session.model).system
         if system and len(session.history) and not session.history.turns[0].text.startswith(system):
-            told.append("system: this session began without it")
-        notes = [f"[models] {route.alias_of}: not applied here: {'; '.join(told)}"] if told else []
+            reasons.append("system: this session started without it")
+        notes = [f"[models] {route.alias_of}: not applied here: {'; '.join(reasons)}"] if reasons else []
         others = (name for name in self.settings.fallback if not is_same(self.models.settings(name), route.settings))
         return [
             *notes,
-            *(f"--fallback {name} gets what is set for {session.model}, not its own of [models]" for name in others),
+            *(f"--fallback {name} uses the settings of {session.model}, not its own in [models]" for name in others),
         ]
 
     def differs(self, session: Session, model: str) -> bool:
-        """Whether another model is asked in another way, so that a session has to be opened anew for it."""
+        """Whether another model has other settings, so that the session must be reopened for it."""
         self.models.find(model)
         return not is_same(self.models.settings(session.model), self.models.settings(model))
 
-    def _idle_leaves(self) -> Iterator[str]:
-        """Tools that are allowed and that nobody has."""
+    def _unused_allow_patterns(self) -> Iterator[str]:
+        """Patterns of `--allow` that match no tool."""
         names = [tool.name for tool in self.tools]
         for pattern in self.settings.allow:
             if pattern != "*" and not any(fnmatchcase(name, pattern) for name in names):
                 close = closest_names(pattern, names)
-                guess = f"did you mean {close[0]}?" if close else f"there are {', '.join(names[:10]) or 'none'}"
-                yield f"--allow {pattern}: no tool is called so; {guess}"
+                guess = f"did you mean {close[0]}?" if close else f"tools: {', '.join(names[:10]) or 'none'}"
+                yield f"--allow {pattern}: matches no tool; {guess}"
 
     def _as_set(self, model: str) -> RunSettings:
         return settings_for(self.models.route(model), base=self.config.policy, tools=self.tools.specs)
 
-    # --- its life -----------------------------------------------------------------------------------
+    # --- opening and closing ------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         try:
@@ -153,17 +153,17 @@ class SessionHost:
     # --- sessions -----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def open(self, wanted: Wanted, *, model: str = "") -> AsyncIterator[Session]:
-        """A session. `model`: who is asked, in the place of what the options and the session say."""
+    async def open(self, wanted: SessionChoice, *, model: str = "") -> AsyncIterator[Session]:
+        """Open a session. `model` overrides the model of the options and of the session."""
         chosen = model or self.settings.model
         log = await self._log(wanted, chosen)
         self._recovered = log.recovered if isinstance(log, SessionLog) else ()
         try:
             kept = log.model if isinstance(log, SessionLog) else ""
-            session = self._session(log, self._asked_first(kept, chosen), chosen)
+            session = self._session(log, self._initial_model(kept, chosen), chosen)
             opened = await session.__aenter__()
             if chosen:
-                opened.switch(chosen)  # the session knows, and keeps, that it is another one
+                opened.switch(chosen)  # the session records the switch
         except BaseException:
             await log.close()
             raise
@@ -171,20 +171,20 @@ class SessionHost:
             yield opened
         finally:
             await session.__aexit__(None, None, None)
-            if isinstance(wanted, New) and self.store is not None and not len(session.history):
+            if isinstance(wanted, NewSession) and self.store is not None and not len(session.history):
                 with suppress(ToolglotError):
-                    await remove_session(self.store, session.id)  # nothing was said in it
+                    await remove_session(self.store, session.id)  # it is empty
 
     def _session(self, log: Log, model: str, chosen: str) -> Session:
         settings = self.settings
-        asked = chosen or model
-        as_set = self._as_set(self.models.find(asked).name)
+        called = chosen or model
+        as_set = self._as_set(self.models.find(called).name)
         return Session(
             model=model,
             tools=self.tools,
             system="\n\n".join(filter(None, (as_set.system, settings.system))) or None,
             models=self.models,
-            fallback=settings.fallback or self._stand_ins(asked),
+            fallback=settings.fallback or self._fallbacks(called),
             options=as_set.options,
             policy=as_set.policy,
             overrides=self.config.overrides,
@@ -193,56 +193,56 @@ class SessionHost:
             log=log,
         )
 
-    def _stand_ins(self, asked: str) -> tuple[str, ...]:
-        """Those of the name that is asked; a name in full has none, and then those of the options' model hold."""
-        return self.models.fallback(asked) or self.models.fallback(self.settings.model or asked)
+    def _fallbacks(self, name: str) -> tuple[str, ...]:
+        """The fallbacks of the model; if it has none, those of the model in the options."""
+        return self.models.fallback(name) or self.models.fallback(self.settings.model or name)
 
-    def _asked_first(self, kept: str, chosen: str) -> str:
-        """The model that a session has before another one is chosen: its own, where it can still be asked."""
+    def _initial_model(self, kept: str, chosen: str) -> str:
+        """The model to start with: that of the session, if it is still available."""
         if kept:
             try:
                 return self.models.find(kept).name
             except InputError as error:
                 if not chosen:
-                    hint = f"name another one with --model. {error.hint}"
+                    hint = f"choose another with --model. {error.hint}"
                     raise InputError(
-                        f"the session's model cannot be asked: {error.message}", path="model", hint=hint
+                        f"the session's model is not available: {error.message}", path="model", hint=hint
                     ) from None
         return chosen or self.models.first(os.environ)
 
-    async def _log(self, wanted: Wanted, model: str) -> Log:
+    async def _log(self, wanted: SessionChoice, model: str) -> Log:
         if isinstance(wanted, ForkedSession):
             return MemoryLog(wanted.history)
         if self.store is None:
             return MemoryLog()
-        if isinstance(wanted, New):
-            asked = self.models.find(model or self.models.first(os.environ))
-            return await SessionLog.create(self.store, model=asked.name)
+        if isinstance(wanted, NewSession):
+            choice = self.models.find(model or self.models.first(os.environ))
+            return await SessionLog.create(self.store, model=choice.name)
         id = wanted.id if isinstance(wanted, StoredSession) else (await self._latest()).id
         return await SessionLog.open(self.store, await full_id(self.store, id))
 
     async def _latest(self) -> SessionInfo:
-        assert self.store is not None  # noqa: S101 - for the type checker: `_log` has looked
+        assert self.store is not None  # noqa: S101 - checked in `_log`
         page = await list_sessions(self.store, limit=1)
         if not page.sessions:
-            raise InputError("there is no session yet", path="--continue", hint="leave it out to begin one")
+            raise InputError("no sessions yet", path="--continue", hint="start one without --continue")
         return page.sessions[0]
 
     async def sessions(self, limit: int = 20) -> Sequence[SessionInfo]:
-        """Those that were used last."""
+        """The sessions that were used last."""
         return (await list_sessions(self.store, limit=limit)).sessions if self.store is not None else ()
 
 
 def _limits(settings: SessionSettings) -> SessionLimits:
-    given = SessionLimits(max_cost=settings.max_cost)
-    return given if settings.max_turns is None else replace(given, max_turns=settings.max_turns)
+    limits = SessionLimits(max_cost=settings.max_cost)
+    return limits if settings.max_turns is None else replace(limits, max_turns=settings.max_turns)
 
 
 async def full_id(store: Store, id: str) -> str:
-    """The id of the session that is meant: it may be given by its first or last letters."""
-    page = await list_sessions(store, limit=_MOST_GUESSED)
+    """The full id of a session, from its first or last characters."""
+    page = await list_sessions(store, limit=_MAX_SEARCHED)
     known = [info.id for info in page.sessions] + [*page.damaged]
-    if id in known or len(id) < SHORTEST_ID:
+    if id in known or len(id) < MIN_ID_LETTERS:
         return id
     fitting = [found for found in known if found.startswith(id) or found.endswith(id)]
     if len(fitting) == 1:
@@ -251,14 +251,14 @@ async def full_id(store: Store, id: str) -> str:
         some = ", ".join(fitting[:4])
         raise InputError(f"{len(fitting)} sessions begin or end with {quote(id)}", path="session", hint=some)
     raise SessionMissingError(
-        f"there is no session {quote(id)}", path="session", hint="`toolglot sessions list` shows those that there are"
+        f"no session {quote(id)}", path="session", hint="`toolglot sessions list` shows all sessions"
     )
 
 
 def as_input_error(error: ToolglotError) -> InputError:
-    """What cannot go on, for the command line: what, where, and which command helps."""
+    """An error of the library as an error of the command line."""
     if isinstance(error, InputError):
-        return _in_commands(error)
+        return _in_command_terms(error)
     if isinstance(error, SessionTakenError):
         message, _, advice = str(error).partition(": ")
         advice = advice.replace("a fork of it can", "a copy (`toolglot sessions fork`) can")
@@ -268,26 +268,26 @@ def as_input_error(error: ToolglotError) -> InputError:
 
 _COMMANDS: Final = {
     "list_sessions(store)": "`toolglot sessions list`",
-    "take it from turn.key": "`toolglot sessions show ID --keys` tells the keys",
-    "import_session() reads what export_session() wrote": "it reads what `toolglot sessions export` wrote",
-    "open it, or give another id": "`toolglot chat --session ID` goes on with it",
+    "take it from turn.key": "`toolglot sessions show ID --keys` shows the keys",
+    "import_session() reads what export_session() wrote": "use a file that `toolglot sessions export` wrote",
+    "open it, or give another id": "`toolglot chat --session ID` continues it",
     "fork it": "`toolglot sessions fork ID` makes a copy",
     "give larger LogLimits": "`toolglot sessions fork ID --at KEY` makes a shorter copy",
 }
-"""What the library advises its callers, and how the same is done at a prompt."""
+"""Hints of the library, and the same in terms of the command line."""
 
 
-_PLACES: Final = {"$.id": "session", "at": "--at", "to": "--to"}
+_OPTION_NAMES: Final = {"$.id": "session", "at": "--at", "to": "--to"}
 
 
-def _in_commands(error: InputError) -> InputError:
-    """An error of the library in the words of the command line."""
+def _in_command_terms(error: InputError) -> InputError:
+    """Rewrite the hint and the path for the command line."""
     hint = error.hint
     for call, command in _COMMANDS.items():
         hint = hint.replace(call, command)
     if "recover_session(" in hint:
-        hint = "restore the store from a backup; toolglot.runtime.recover_session keeps what can be read"
-    path = _PLACES.get(error.path, error.path)
+        hint = "restore the store from a backup, or recover what is readable with toolglot.runtime.recover_session"
+    path = _OPTION_NAMES.get(error.path, error.path)
     if (hint, path) == (error.hint, error.path):
         return error
     return InputError(error.message, path=path, hint=hint)

@@ -1,6 +1,6 @@
-"""The options of the commands that run sessions, and what they come to.
+"""The options of the commands that run sessions.
 
-Law: what is wrong with an option is told before anything is opened, started or asked.
+Law: options are checked before anything is opened, started or called.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot.cli.options import dollars
+from toolglot.cli.options import parse_dollars
 from toolglot.errors import InputError
 
-MOST_SYSTEM: Final = 1_000_000
-"""Characters of a system prompt that is read from a file."""
-LONGEST: Final = 7 * 24 * 3600
+MAX_SYSTEM: Final = 1_000_000
+"""Characters of a system prompt from a file."""
+MAX_TIMEOUT: Final = 7 * 24 * 3600
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):
-    """How a session is to be run."""
+    """The settings of a session."""
 
     model: str = ""
-    """Empty: that of the session, else the first that there is."""
+    """Empty: that of the session, else the first available one."""
     fallback: tuple[str, ...] = ()
     system: str | None = None
     config: str | None = None
     tools: tuple[str, ...] = ()
     mcp: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
-    """Patterns of tools that run without being asked for."""
+    """Patterns of tools that run without approval."""
     session: str = ""
-    go_on: bool = False
-    """Go on with the session that was used last."""
+    continue_last: bool = False
+    """Continue the session that was used last."""
     store: str = ""
-    """Empty: nothing is kept."""
+    """Empty: the session is not stored."""
     max_turns: int | None = None
     max_cost: Decimal | None = None
     timeout: float | None = None
     plain: bool = False
-    """Show answers as they are written, and nothing that is erased again."""
+    """Show replies as raw text, without a status line."""
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--max-turns", type=_count, metavar="N", help="maximum number of model turns per reply (default: 50)"
     )
-    limits.add_argument("--max-cost", type=dollars, metavar="USD", help="the maximum cost, in US dollars")
+    limits.add_argument("--max-cost", type=parse_dollars, metavar="USD", help="the maximum cost, in US dollars")
     limits.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="maximum time per reply")
 
 
@@ -88,7 +88,7 @@ def _add_tools(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py[:NAME]",
         action="append",
         default=[],
-        help="a Python file, or a module: what it marks with @toolglot.tool, else public functions; may be repeated",
+        help="a Python file or module: functions marked with @toolglot.tool, else all public ones; may be repeated",
     )
     group.add_argument(
         "--mcp",
@@ -116,7 +116,9 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
         default="",
         help="continue this session, by its id in 'toolglot sessions list'; its first or last 4 characters are enough",
     )
-    which.add_argument("--continue", dest="go_on", action="store_true", help="continue the session that was used last")
+    which.add_argument(
+        "--continue", dest="continue_last", action="store_true", help="continue the session that was used last"
+    )
     where = group.add_mutually_exclusive_group()
     add_session_store(where)
     where.add_argument("--no-store", action="store_true", help="store nothing")
@@ -126,18 +128,18 @@ def add_session_store(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--store",
         metavar="FILE|URL",
-        help="where sessions are kept: a file, postgres://…, redis://…, or env:NAME, the variable that holds it "
+        help="where sessions are stored: a file, postgres://…, redis://…, or env:NAME for the value of a variable "
         "(default: toolglot/sessions.db in $XDG_STATE_HOME or ~/.local/state)",
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> SessionSettings:
-    """What the options come to."""
-    if arguments.no_store and (arguments.session or arguments.go_on):
+def session_settings(arguments: argparse.Namespace) -> SessionSettings:
+    """The settings from the options."""
+    if arguments.no_store and (arguments.session or arguments.continue_last):
         raise InputError(
-            "a session that is gone on with is in a store",
+            "cannot be used with --session or --continue",
             path="--no-store",
-            hint="leave --no-store out, or --session and --continue",
+            hint="remove one of them: a session that is continued must be stored",
         )
     return SessionSettings(
         model=arguments.model,
@@ -148,8 +150,8 @@ def settings_of(arguments: argparse.Namespace) -> SessionSettings:
         mcp=tuple(arguments.mcp),
         allow=("*",) if arguments.allow_all else tuple(arguments.allow),
         session=arguments.session,
-        go_on=arguments.go_on,
-        store="" if arguments.no_store else session_place(arguments.store),
+        continue_last=arguments.continue_last,
+        store="" if arguments.no_store else session_store(arguments.store),
         max_turns=arguments.max_turns,
         max_cost=arguments.max_cost,
         timeout=arguments.timeout,
@@ -157,51 +159,55 @@ def settings_of(arguments: argparse.Namespace) -> SessionSettings:
     )
 
 
-def session_place(given: str | None) -> str:
-    """Where sessions are kept."""
-    if given is None:
+def session_store(location: str | None) -> str:
+    """The path or URL of the store of sessions."""
+    if location is None:
         return str(state_folder() / "sessions.db")
-    if given.startswith("env:"):
-        found = os.environ.get(given[4:], "")
+    if location.startswith("env:"):
+        found = os.environ.get(location[4:], "")
         if not found:
-            raise InputError(f"the environment has no {given[4:]}", path="--store", hint="set it, or name a file")
+            raise InputError(
+                f"the environment variable {location[4:]} is not set", path="--store", hint="set it, or use a file"
+            )
         return found
-    if not given or "\0" in given:
-        raise InputError("this is no place for a store", path="--store", hint="name a file, or use --no-store")
-    return given
+    if not location or "\0" in location:
+        raise InputError("invalid store", path="--store", hint="use a file or a URL, or --no-store")
+    return location
 
 
 def state_folder() -> Path:
-    """Where this user's sessions are, and what was typed."""
+    """The folder of this user's sessions and input history."""
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if state.is_absolute():  # a relative one counts as none
+    if state.is_absolute():  # a relative path is ignored
         return state / "toolglot"
     home = Path(os.environ.get("HOME", ""))
     if not home.is_absolute():
-        hint = "set HOME, name a file with --store, or use --no-store"
-        raise InputError("there is no home directory to keep sessions in", path="--store", hint=hint)
+        hint = "set HOME, or use --store FILE or --no-store"
+        raise InputError("no home directory for the store of sessions", path="--store", hint=hint)
     return home / ".local" / "state" / "toolglot"
 
 
-def _system(given: str | None) -> str | None:
-    if given is None or not given.startswith("@"):
-        return given or None
+def _system(option: str | None) -> str | None:
+    if option is None or not option.startswith("@"):
+        return option or None
     try:
-        with Path(given[1:]).open(encoding="utf-8-sig") as file:
-            text = file.read(MOST_SYSTEM + 1)
+        with Path(option[1:]).open(encoding="utf-8-sig") as file:
+            text = file.read(MAX_SYSTEM + 1)
     except UnicodeDecodeError:
-        raise InputError("not UTF-8", path=given[1:], hint="save it as UTF-8") from None
+        raise InputError("not UTF-8", path=option[1:], hint="save it as UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read: {reason}", path=given[1:], hint="check the name after --system @") from None
-    if len(text) > MOST_SYSTEM:
-        raise InputError(f"longer than {MOST_SYSTEM} characters", path=given[1:], hint="this is no system prompt")
+        raise InputError(
+            f"cannot read file: {reason}", path=option[1:], hint="check the path after --system @"
+        ) from None
+    if len(text) > MAX_SYSTEM:
+        raise InputError(f"longer than {MAX_SYSTEM} characters", path=option[1:], hint="use a shorter system prompt")
     return text.strip() or None
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 6 and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 999999, not {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 999999, got {text[:40]!r}")
     return int(text)
 
 
@@ -210,6 +216,8 @@ def _seconds(text: str) -> float:
         seconds = Decimal(text)
     except ArithmeticError:
         seconds = Decimal("NaN")
-    if not seconds.is_finite() or not 0 < seconds <= LONGEST:
-        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 2.5, at most {LONGEST}, not {text[:40]!r}")
+    if not seconds.is_finite() or not 0 < seconds <= MAX_TIMEOUT:
+        raise argparse.ArgumentTypeError(
+            f"expected seconds such as 30 or 2.5, at most {MAX_TIMEOUT}, got {text[:40]!r}"
+        )
     return float(seconds)

@@ -1,7 +1,6 @@
-"""Something is said to a session, from a command: told live, stopped in order by signals and by the clock.
+"""Sends a message to a session, shows its events, and stops it on signals and timeouts.
 
-Both commands that run sessions do it here, and only here: through `Session.stream`, with no loop and no writes of
-their own.
+`chat` and `run` both do this here, through `Session.stream`, without a loop or writes of their own.
 """
 
 from __future__ import annotations
@@ -16,41 +15,41 @@ from toolglot.runtime.session.events import Answer, Ended, Event
 from toolglot.runtime.session.session import CANCELLED, Session
 
 T = TypeVar("T")
-LATE: Final = "Cancelled: the time that was given is over."
+TIMED_OUT: Final = "Cancelled: timeout."
 
 
 class TurnResult(NamedTuple):
-    """What came of it."""
+    """The reply, and how it ended."""
 
     answer: Answer
-    is_late: bool = False
-    """Whether it was stopped because its time was over."""
+    timed_out: bool = False
+    """Whether it was stopped by the timeout."""
 
 
 class Stopper:
-    """Stops what runs in a session, from anywhere in its loop."""
+    """Stops what runs in a session, from anywhere in its event loop."""
 
-    def __init__(self, session: Session, stopped: Callable[[], None] | None = None) -> None:
+    def __init__(self, session: Session, on_stop: Callable[[], None] | None = None) -> None:
         self._session = session
-        self._stopped = stopped
+        self._on_stop = on_stop
         self._tasks: set[asyncio.Task[None]] = set()
         self.count: int = 0
-        """How often it was told to."""
-        self.is_late: bool = False
+        """The number of calls of `stop`."""
+        self.timed_out: bool = False
 
     def stop(self, reason: str = CANCELLED) -> None:
         self.count += 1
-        if self.count == 1 and self._stopped is not None:
-            self._stopped()
+        if self.count == 1 and self._on_stop is not None:
+            self._on_stop()
         task = asyncio.ensure_future(self._session.cancel(reason))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def late(self) -> None:
-        self.is_late = True
-        self.stop(LATE)
+    def time_out(self) -> None:
+        self.timed_out = True
+        self.stop(TIMED_OUT)
 
-    async def settled(self) -> None:
+    async def wait_until_cancelled(self) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -60,20 +59,20 @@ def stopping(
     session: Session,
     foreground: Foreground | None,
     timeout: float | None = None,
-    again: Callable[[int], None] | None = None,
-    stopped: Callable[[], None] | None = None,
+    on_second_signal: Callable[[int], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> Iterator[Stopper]:
-    """As long as it lasts, a signal, or the end of the time, cancels what runs in the session. `stopped` is called when
-    that begins, `again` with the number of a signal that is not the first."""
-    stopper = Stopper(session, stopped)
+    """Cancel what runs in the session on a signal or timeout, while the block runs. `on_stop` is called when that
+    begins, `on_second_signal` with the number of each further signal."""
+    stopper = Stopper(session, on_stop)
 
     def interrupted(number: int) -> None:
-        if stopper.count and again is not None:
-            again(number)
+        if stopper.count and on_second_signal is not None:
+            on_second_signal(number)
         stopper.stop()
 
     before = foreground.interrupted if foreground is not None else None
-    timer = asyncio.get_running_loop().call_later(timeout, stopper.late) if timeout is not None else None
+    timer = asyncio.get_running_loop().call_later(timeout, stopper.time_out) if timeout is not None else None
     if foreground is not None:
         foreground.interrupted = interrupted
     try:
@@ -85,32 +84,32 @@ def stopping(
             foreground.interrupted = before
 
 
-async def say(
+async def send_message(
     session: Session,
-    said: str | None,
+    message: str | None,
     show: Callable[[Event], None],
     *,
     foreground: Foreground | None = None,
     timeout: float | None = None,
-    again: Callable[[int], None] | None = None,
-    stopped: Callable[[], None] | None = None,
+    on_second_signal: Callable[[int], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> TurnResult:
-    """Say something, show what happens, and wait for the answer. Nothing said: it goes on."""
-    with stopping(session, foreground, timeout, again, stopped) as stopper:
+    """Send a message, show the events, and wait for the reply. None: continue without a message."""
+    with stopping(session, foreground, timeout, on_second_signal, on_stop) as stopper:
         answer = Answer(stop="cancelled")
-        events = cast("AsyncGenerator[Event, Any]", session.stream(said))
+        events = cast("AsyncGenerator[Event, Any]", session.stream(message))
         async with aclosing(events):
             async for event in events:
                 show(event)
                 if isinstance(event, Ended):
                     answer = event.answer
-        await stopper.settled()
-        return TurnResult(answer, stopper.is_late)
+        await stopper.wait_until_cancelled()
+        return TurnResult(answer, stopper.timed_out)
 
 
-async def stoppable(session: Session, foreground: Foreground, work: Awaitable[T]) -> T:
-    """Anything else that a session does and that can be cancelled."""
+async def run_stoppable(session: Session, foreground: Foreground, work: Awaitable[T]) -> T:
+    """Run another operation of a session, which signals can cancel."""
     with stopping(session, foreground) as stopper:
         done = await work
-        await stopper.settled()
+        await stopper.wait_until_cancelled()
         return done
