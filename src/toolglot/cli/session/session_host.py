@@ -101,8 +101,8 @@ class SessionHost:
     def unapplied_settings(self, session: Session) -> list[str]:
         """Settings of `[models]` that do not apply to this session."""
         route = self.models.route(session.model)
-        reasons = [*self._as_set(session.model).left_out]
-        system = self._as_set(session.model).system
+        reasons = [*self._run_settings(session.model).left_out]
+        system = self._run_settings(session.model).system
         if system and len(session.history) and not session.history.turns[0].text.startswith(system):
             reasons.append("system: this session started without it")
         notes = [f"[models] {route.alias_of}: not applied here: {'; '.join(reasons)}"] if reasons else []
@@ -126,7 +126,7 @@ class SessionHost:
                 guess = f"did you mean {close[0]}?" if close else f"tools: {', '.join(names[:10]) or 'none'}"
                 yield f"--allow {pattern}: matches no tool; {guess}"
 
-    def _as_set(self, model: str) -> RunSettings:
+    def _run_settings(self, model: str) -> RunSettings:
         return settings_for(self.models.route(model), base=self.config.policy, tools=self.tools.specs)
 
     # --- opening and closing ------------------------------------------------------------------------
@@ -178,15 +178,15 @@ class SessionHost:
     def _session(self, log: Log, model: str, chosen: str) -> Session:
         settings = self.settings
         called = chosen or model
-        as_set = self._as_set(self.models.find(called).name)
+        run_settings = self._run_settings(self.models.find(called).name)
         return Session(
             model=model,
             tools=self.tools,
-            system="\n\n".join(filter(None, (as_set.system, settings.system))) or None,
+            system="\n\n".join(filter(None, (run_settings.system, settings.system))) or None,
             models=self.models,
             fallback=settings.fallback or self._fallbacks(called),
-            options=as_set.options,
-            policy=as_set.policy,
+            options=run_settings.options,
+            policy=run_settings.policy,
             overrides=self.config.overrides,
             limits=_limits(settings),
             approve=self.approve,
