@@ -167,8 +167,8 @@ def test_the_published_schema_refuses_what_load_refuses() -> None:
 
 
 def test_a_newer_version_is_refused_with_the_way_out() -> None:
-    with pytest.raises(VersionError, match=r"\$\.version: written in version 2 .*reads up to 1 \(upgrade toolglot\)"):
-        load(json.dumps({**DOCUMENT, "version": 2, "conversation": {"unheard": "of"}}))
+    with pytest.raises(VersionError, match=r"\$\.version: written in version 3 .*reads up to 2 \(upgrade toolglot\)"):
+        load(json.dumps({**DOCUMENT, "version": 3, "conversation": {"unheard": "of"}}))
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", None, 1.5])

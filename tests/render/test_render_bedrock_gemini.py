@@ -17,7 +17,6 @@ from toolglot.conversation import Conversation, Media, Opaque, Text, ToolCall, T
 from toolglot.history.history import History
 from toolglot.protocols.ollama.request import encode
 from toolglot.render import render
-from toolglot.render.tools.omitted_ids import NO_ID
 
 Body = dict[str, Any]
 
@@ -398,9 +397,9 @@ def test_ids_are_written_where_order_and_name_would_pair_others() -> None:
     )
     turns = (Turn("user", (Text("hi"),)), Turn("assistant", calls), *(Turn("tool", (result,)) for result in results))
     rendered = render(Conversation(turns), profile, source=profile).conversation
-    extras = [call.extra for turn in rendered.turns for call in turn.calls]
-    extras += [result.extra for turn in rendered.turns for result in turn.results]
-    assert extras == [None] * 4
+    omitted = [call.id_omitted for turn in rendered.turns for call in turn.calls]
+    omitted += [result.id_omitted for turn in rendered.turns for result in turn.results]
+    assert omitted == [None] * 4
 
 
 def test_a_rendered_history_without_ids_renders_to_itself() -> None:
@@ -411,16 +410,15 @@ def test_a_rendered_history_without_ids_renders_to_itself() -> None:
         Turn("tool", (ToolResult("", "r", name="f", is_complete=True),)),
     )
     once = render(Conversation(turns), profile, source=profile).conversation
-    assert once.turns[1].calls[0].extra == {"ollama": {NO_ID: "absent"}}
+    assert once.turns[1].calls[0].id_omitted == "absent"
     again = render(once, profile, source=profile).conversation
     assert encode(again) == encode(once) == encode(Conversation(turns))
 
 
 def test_ids_are_written_again_where_results_changed_their_places() -> None:
     profile = profiles.get("ollama", "qwen3")
-    note = {"ollama": {NO_ID: "absent"}}
-    calls = tuple(ToolCall(id, "f", {}, extra=note) for id in ("call_a", "call_b"))
-    results = [ToolResult(call.id, "r", name="f", is_complete=True, extra=note) for call in calls]
+    calls = tuple(ToolCall(id, "f", {}, id_omitted="absent") for id in ("call_a", "call_b"))
+    results = [ToolResult(call.id, "r", name="f", is_complete=True, id_omitted="absent") for call in calls]
     turns = [Turn("user", (Text("hi"),)), Turn("assistant", calls), *(Turn("tool", (one,)) for one in results)]
     in_order = render(Conversation(tuple(turns)), profile, source=profile).conversation
     assert "call_a" not in json.dumps(encode(in_order))

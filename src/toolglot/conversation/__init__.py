@@ -5,6 +5,7 @@ The values themselves are importable from here: `from toolglot.conversation impo
 
 from __future__ import annotations
 
+from toolglot.conversation.forms import Form
 from toolglot.conversation.values import (
     FREE_TEXT,
     RAW_ARGUMENTS,
@@ -17,6 +18,7 @@ from toolglot.conversation.values import (
     FailureKind,
     Interaction,
     Issuer,
+    MalformedCall,
     MatchedBy,
     Media,
     Opaque,
@@ -55,8 +57,10 @@ __all__ = [
     "Extra",
     "Failure",
     "FailureKind",
+    "Form",
     "Interaction",
     "Issuer",
+    "MalformedCall",
     "MatchedBy",
     "Media",
     "Opaque",

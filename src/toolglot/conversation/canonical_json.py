@@ -1,9 +1,10 @@
 """The serialised conversation: a published, versioned form.
 
-    {"format": "toolglot.conversation", "version": 1, "conversation": {…}}
+    {"format": "toolglot.conversation", "version": 2, "conversation": {…}}
 
 `docs/conversation.schema.json` is generated from the types of `values.py` and describes it. Unknown
 fields are refused, so that nothing is lost unseen; a newer version is refused with an error that says so.
+Version 1 had the codecs' notes in `extra` instead of `form`; `load` reads it (`version_1.py`).
 
 `checked` also serves as the gate through which hand-made values enter a history: every field is of its
 type, every free JSON value is plain, finite and bounded.
@@ -19,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot import jsontext
+from toolglot.conversation.forms import Form, FormStruct, read_form, schema_definitions, schema_reference
 from toolglot.conversation.values import (
     Conversation,
     Interaction,
@@ -31,12 +33,13 @@ from toolglot.conversation.values import (
     Turn,
     Value,
 )
+from toolglot.conversation.version_1 import upgraded
 from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
 from toolglot.limits import DEEPEST, DEFAULT_LIMITS, LARGEST_ID, Limits
 
 FORMAT: Final = "toolglot.conversation"
-VERSION: Final = 1
+VERSION: Final = 2
 
 DOCUMENT_LIMITS: Final = Limits(max_nodes=20_000_000)
 """What `dump` writes and `load` reads unless told otherwise: a long conversation, whole."""
@@ -59,7 +62,7 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
     """The outermost object of a serialised conversation."""
 
     format: Literal["toolglot.conversation"]
-    version: Literal[1]
+    version: Literal[2]
     conversation: Conversation
 
 
@@ -96,12 +99,16 @@ def load(data: bytes | str, *, limits: Limits | None = None) -> Conversation:
             path="$.version",
             hint="upgrade toolglot",
         )
+    if type(version) is int and version == 1:
+        return upgraded(_typed({**document, "version": VERSION}, Document, "$").conversation)
     return _typed(document, Document, "$").conversation
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of the serialised form."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Document)}
+    described = msgspec.json.schema(Document, schema_hook=schema_reference)
+    described["$defs"] |= schema_definitions()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 
 
 def checked(value: V, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> tuple[V, tuple[Change, ...]]:
@@ -122,7 +129,7 @@ _CLOSED: Final = {"role": get_args(Role), "status": get_args(Status)}
 
 def _typed(plain: Any, kind: type[T], path: str) -> T:
     try:
-        return msgspec.convert(plain, kind)
+        return msgspec.convert(plain, kind, dec_hook=read_form)
     except msgspec.ValidationError as error:
         message, _, where = str(error).replace("`NoneType`", "`null`").partition(" - at `")
         where = where.removesuffix("`").removeprefix("$")
@@ -178,6 +185,8 @@ class _Plain:
     def _field(self, owner: Value, field: str, content: Any, path: str) -> Any:
         if isinstance(content, ToolResult) and isinstance(owner, Interaction | SetAside):
             return self.struct(content, path)
+        if isinstance(content, Form):
+            return self._form(content, path)
         if field in FREE_FIELDS and not isinstance(content, str):
             return self._free(field, content, path)
         if isinstance(content, tuple | list):
@@ -188,6 +197,15 @@ class _Plain:
         if isinstance(content, str) and (_is_id(owner, field) or field == "raw_id"):
             return self._text(content, path, jsontext.mend_id)
         return self._item(content, path)
+
+    def _form(self, form: Form, path: str) -> Any:
+        if not isinstance(form, FormStruct):
+            raise InputError(f"expected a form, got {quote(form)}", path=path)
+        config = form.__struct_config__
+        plain: dict[str, Any] = {str(config.tag_field): config.tag}
+        for field in form.__struct_fields__:
+            plain[field] = self._free("value", getattr(form, field), f"{path}.{field}")
+        return plain
 
     def _item(self, content: Any, path: str) -> Any:
         """A part that has a type of its own. What is not of it is left for the type check to refuse."""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.conversation.values import Status, Text, ToolResult
+from toolglot.conversation.values import Media, Opaque, Status, Text, ToolResult
 
 
 def status_of(result: ToolResult) -> Status:
@@ -45,6 +45,12 @@ def is_guess(result: ToolResult) -> bool:
     return result.metadata is not None and result.metadata.matched_by in ("name", "position")
 
 
+def _plain(block: Text | Media | Opaque) -> Text | Media | Opaque:
+    """A block without what only its protocol knows."""
+    plain = replace(block, extra=None, form=None)
+    return replace(plain, detail=None) if isinstance(plain, Media) else plain
+
+
 def completion_key(result: ToolResult) -> str:
     """Equal for results that are the same completion, also after one of them was shortened."""
     if result.shortened_from is not None:
@@ -54,7 +60,7 @@ def completion_key(result: ToolResult) -> str:
         if all(isinstance(block, Text) for block in result.content):
             content = result.text
         else:
-            content = tuple(replace(block, extra=None) for block in result.content)
+            content = tuple([_plain(block) for block in result.content])
     said = (
         status_of(result),
         content,

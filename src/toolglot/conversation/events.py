@@ -15,7 +15,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from toolglot.conversation.values import Block, Extra, Failure, Reply, StopReason, ToolCall, Turn, Usage
+from toolglot.conversation.forms import Form
+from toolglot.conversation.values import (
+    Block,
+    Extra,
+    Failure,
+    MalformedCall,
+    Reply,
+    StopReason,
+    ToolCall,
+    Turn,
+    Usage,
+)
 
 MESSAGE: Final = "~message"
 """The note that holds the fields of the message among those of the reply."""
@@ -33,7 +44,9 @@ class Started(EventValue, frozen=True):
     id: str = ""
     model: str = ""
     extra: Extra | None = None
-    """What the reply as a whole holds that has no canonical place."""
+    """Fields of the reply as a whole that toolglot does not know."""
+    form: Form | None = None
+    """How its protocol wrote the reply."""
 
 
 class BlockStarted(EventValue, frozen=True):
@@ -83,7 +96,15 @@ class Finished(EventValue, frozen=True):
     stop: StopReason
     """Derived from the calls that came; one that was cut does not count."""
     extra: Extra | None = None
-    """What is known of the reply as a whole only now. It is laid over what `Started` said."""
+    """What is known of the reply as a whole only now. It is laid over the fields of `Started`."""
+    form: Form | None = None
+    """How its protocol wrote the reply, in place of the form of `Started`."""
+    turn_extra: Extra | None = None
+    """Fields of the message beside its blocks that toolglot does not know."""
+    turn_form: Form | None = None
+    """How its protocol wrote the message."""
+    malformed: MalformedCall | None = None
+    """The call that could not be read, for a client whose protocol has a stop reason for that."""
 
 
 class Failed(EventValue, frozen=True):
@@ -162,19 +183,29 @@ class Accumulator:
         started, finished = self._started, self._finished
         late = finished.extra if finished is not None else None
         return Reply(
-            Turn("assistant", tuple(self._blocks), extra=_of_message(late)),
+            Turn(
+                "assistant",
+                tuple(self._blocks),
+                extra=_of_message(finished),
+                form=finished.turn_form if finished is not None else None,
+            ),
             finished.stop if finished is not None else None,
             self._usage,
             started.id,
             started.model,
             _laid_over(started.extra, late),
+            started.form if finished is None or finished.form is None else finished.form,
+            finished.malformed if finished is not None else None,
         )
 
 
-def _of_message(late: Extra | None) -> Extra | None:
+def _of_message(finished: Finished | None) -> Extra | None:
     """What a stream told of the message beside its blocks: a whole reply has it in its turn."""
-    found = {protocol: dict(fields[MESSAGE]) for protocol, fields in (late or {}).items() if fields.get(MESSAGE)}
-    return found or None
+    if finished is None:
+        return None
+    late = finished.extra or {}
+    found = {protocol: dict(fields[MESSAGE]) for protocol, fields in late.items() if fields.get(MESSAGE)}
+    return finished.turn_extra or found or None
 
 
 def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from toolglot.conversation.forms import Form
 from toolglot.conversation.report import Gravity
+from toolglot.conversation.values import Extra
 
 _STORAGE: Final = ("store", "metadata", "labels", "requestMetadata", "client_metadata", "previous_response_id")
 _BILLING: Final = ("service_tier", "serviceTier", "priority", "performanceConfig", "keep_alive", "speed")
@@ -75,6 +77,16 @@ def written_fields(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             for inner, held in value.items():
                 if not is_note(inner) and held not in _EMPTY:
                     yield as_written(inner), held
+
+
+def unknown_fields(extra: Extra | None, form: Form | None) -> Iterator[tuple[str, Any]]:
+    """The fields of a value that toolglot does not know and that say something, also those of objects within."""
+    for fields in (extra or {}).values():
+        yield from written_fields(fields)
+    if form is not None:
+        for field, value in form.unknown_fields():
+            if value not in _EMPTY:
+                yield as_written(field), value
 
 
 def is_note(field: str) -> bool:

@@ -32,13 +32,19 @@ PIECE: Final = 24
 
 def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
     """The events of a reply, with deltas of so many characters."""
-    yield Started(reply.id, reply.model, reply.extra)
+    yield Started(reply.id, reply.model, reply.extra, reply.form)
     for block in reply.turn.blocks:
         yield from of_block(block, piece=piece)
     if reply.usage is not None:
         yield Used(reply.usage)
     beside = {protocol: {MESSAGE: fields} for protocol, fields in (reply.turn.extra or {}).items() if fields}
-    yield Finished(reply.stop or ("tool_calls" if reply.turn.calls else "stop"), beside or None)
+    yield Finished(
+        reply.stop or ("tool_calls" if reply.turn.calls else "stop"),
+        beside or None,
+        turn_extra=reply.turn.extra,
+        turn_form=reply.turn.form,
+        malformed=reply.malformed,
+    )
 
 
 def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator[Event]:
@@ -53,9 +59,9 @@ def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator
 def opening(block: Block) -> Block:
     """What is known of a block when it starts."""
     if isinstance(block, Text):
-        return Text("", extra=block.extra)
+        return Text("", extra=block.extra, form=block.form, is_refusal=block.is_refusal)
     if isinstance(block, Thinking):
-        return Thinking(id=block.id, extra=block.extra)
+        return Thinking(id=block.id, extra=block.extra, form=block.form)
     if isinstance(block, ToolCall):
         return replace(block, arguments=None, raw_input=None)
     if isinstance(block, Media) and block.data:

@@ -1,8 +1,8 @@
 """The canonical conversation: provider-neutral, immutable values.
 
-A conversation is a tuple of turns and the tools they may use. Everything that a wire body says has a
-place here: what toolglot understands has a field, what it does not is an `Opaque` block or travels in
-`extra`, keyed by the protocol that it came from, so that it returns there and nowhere else.
+A conversation is a tuple of turns and the tools they may use. What toolglot understands of a wire body has a field
+here. What it does not is an `Opaque` value, or is in `extra` under the name of its protocol, and returns there alone.
+How the body was spelled is in `form` (`conversation/forms.py`).
 
 Law: values only. Nothing here reads, repairs, pairs or renders. Two equal values are interchangeable.
 Ids in turns that a `History` took in are canonical; the provider's own are in `metadata`.
@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
+
+from toolglot.conversation.forms import Form
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -52,7 +54,7 @@ ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
 ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
 
 Extra = dict[str, dict[str, Any]]
-"""Fields of a wire body that have no canonical place: protocol → field → value."""
+"""Fields of a wire body that toolglot does not know: protocol → field → value."""
 
 
 class Value(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -87,13 +89,17 @@ class Text(BlockValue, frozen=True, tag="text"):
     """What was said.
 
     text: the words.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     text: str
     signature: str | None = None
     """An opaque signature that a provider put on this text (Gemini does)."""
     extra: Extra | None = None
+    form: Form | None = None
+    is_refusal: bool = False
+    """The model says here that it will not answer; some protocols have a field of its own for that."""
 
 
 class Thinking(BlockValue, frozen=True, tag="thinking"):
@@ -102,7 +108,8 @@ class Thinking(BlockValue, frozen=True, tag="thinking"):
     text: what was thought.
     signature: the provider's signature over it.
     id: the provider's id of it.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     text: str = ""
@@ -111,6 +118,7 @@ class Thinking(BlockValue, frozen=True, tag="thinking"):
     """The provider's encrypted form, when it does not show the text."""
     id: str | None = None
     extra: Extra | None = None
+    form: Form | None = None
 
 
 class Media(BlockValue, frozen=True, tag="media"):
@@ -121,7 +129,8 @@ class Media(BlockValue, frozen=True, tag="media"):
     url: where it can be fetched.
     file_id: its id among the provider's files.
     name: the name of the file.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     kind: Literal["image", "document", "audio", "video", "file"]
@@ -132,6 +141,9 @@ class Media(BlockValue, frozen=True, tag="media"):
     file_id: str | None = None
     name: str | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    detail: str | None = None
+    """How closely to look at an image: `low` or `high`."""
 
 
 class Opaque(BlockValue, frozen=True, tag="opaque"):
@@ -140,13 +152,15 @@ class Opaque(BlockValue, frozen=True, tag="opaque"):
     protocol: whose it is.
     value: the JSON, as it came.
     kind: what that protocol calls it.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     protocol: str
     value: Any
     kind: str = ""
     extra: Extra | None = None
+    form: Form | None = None
 
 
 class ServerTool(BlockValue, frozen=True, tag="server_tool"):
@@ -157,7 +171,8 @@ class ServerTool(BlockValue, frozen=True, tag="server_tool"):
     value: the JSON, as it came.
     name: the name of the tool.
     id: the id of the call.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     protocol: str
@@ -166,6 +181,7 @@ class ServerTool(BlockValue, frozen=True, tag="server_tool"):
     name: str = ""
     id: str = ""
     extra: Extra | None = None
+    form: Form | None = None
 
 
 class ToolMetadata(Value, frozen=True):
@@ -198,7 +214,8 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
     id: the id of the call.
     name: the tool that is called.
     metadata: where the call came from.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     id: str
@@ -215,6 +232,11 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
     """The namespace that the tool is in, where the model named one (OpenAI Responses does)."""
     metadata: ToolMetadata | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    argument_fixes: tuple[str, ...] = ()
+    """What was done to read the arguments, where they are not plain JSON."""
+    id_omitted: Literal["absent", "refused"] | None = None
+    """Why the id is not written: the client wrote none, or the target refuses ids. The value keeps it."""
 
     def to_anthropic(self) -> dict[str, Any]:
         return {"type": "tool_use", "id": self.id, "name": self.name, "input": self.arguments or {}}
@@ -237,7 +259,8 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     is_complete: whether the result is final.
     error: what went wrong.
     metadata: where the result came from.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     call_id: str
@@ -258,6 +281,11 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     """The key of the whole completion, where this is a shortened one."""
     metadata: ToolMetadata | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    id_omitted: Literal["absent", "refused"] | None = None
+    """Why the id is not written: the client wrote none, or the target refuses ids. The value keeps it."""
+    written_id: str | None = None
+    """The id that is written in place of `call_id`: the client's own, to a call that has none."""
 
     @property
     def text(self) -> str:
@@ -372,7 +400,8 @@ class Turn(Value, frozen=True):
     blocks: what is said.
     issuer: the provider and model that made it.
     metadata: what the history keeps of it.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     role: Role
@@ -382,6 +411,7 @@ class Turn(Value, frozen=True):
     issuer: Issuer | None = None
     metadata: TurnMetadata = TurnMetadata()
     extra: Extra | None = None
+    form: Form | None = None
 
     @property
     def text(self) -> str:
@@ -405,7 +435,8 @@ class ToolSpec(Value, frozen=True):
     name: what the model calls it by.
     description: what the model is told of it.
     strict: whether the provider is to hold the model to the schema.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     name: str
@@ -422,6 +453,9 @@ class ToolSpec(Value, frozen=True):
     issuer: Issuer | None = None
     """Set when the provider runs the tool itself."""
     extra: Extra | None = None
+    form: Form | None = None
+    opaque: Opaque | None = None
+    """The tool as its protocol wrote it, where nobody else can read it."""
 
 
 class ToolChoice(Value, frozen=True):
@@ -429,7 +463,8 @@ class ToolChoice(Value, frozen=True):
 
     mode: whether the model may, must or must not call a tool.
     parallel: whether it may make several calls in one turn.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     mode: ChoiceMode = "auto"
@@ -437,6 +472,9 @@ class ToolChoice(Value, frozen=True):
     """The one tool of `named`; those that `allowed` and `required` choose among, `required` among all without them."""
     parallel: bool | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    opaque: Opaque | None = None
+    """The choice as its protocol wrote it, where it is of an unknown kind."""
 
 
 class Sampling(Value, frozen=True):
@@ -466,7 +504,8 @@ class Reasoning(Value, frozen=True):
     effort: how much, in the provider's words.
     budget_tokens: how much, in tokens.
     summary: whether and how it is summarised.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     mode: ReasoningMode | None = None
@@ -474,6 +513,9 @@ class Reasoning(Value, frozen=True):
     budget_tokens: int | None = None
     summary: str | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    opaque: Opaque | None = None
+    """The settings as their protocol wrote them, where they are of an unknown kind."""
 
 
 class OutputFormat(Value, frozen=True):
@@ -483,7 +525,8 @@ class OutputFormat(Value, frozen=True):
     name: the name of the schema.
     schema: the JSON Schema.
     strict: whether the provider is to hold the model to it.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     kind: Literal["text", "json", "json_schema"] = "text"
@@ -491,6 +534,11 @@ class OutputFormat(Value, frozen=True):
     schema: dict[str, Any] | None = None
     strict: bool | None = None
     extra: Extra | None = None
+    form: Form | None = None
+    opaque: Opaque | None = None
+    """The format as its protocol wrote it, where it is of an unknown kind."""
+    description: str | None = None
+    """What the schema is for."""
 
 
 class Options(Value, frozen=True):
@@ -520,7 +568,8 @@ class Usage(Value, frozen=True):
 
     cache_read_tokens, cache_write_tokens: tokens of the prompt that came from a cache, or went into it.
     reasoning_tokens: tokens of thinking, among those of the answer.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     input_tokens: int | None = None
@@ -531,6 +580,18 @@ class Usage(Value, frozen=True):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     extra: Extra | None = None
+    form: Form | None = None
+
+
+class MalformedCall(Value, frozen=True):
+    """A call of the model that could not be read.
+
+    reason: the stop reason that says so.
+    message: what the model wrote.
+    """
+
+    reason: str
+    message: str
 
 
 class Reply(Value, frozen=True):
@@ -538,7 +599,8 @@ class Reply(Value, frozen=True):
 
     usage: the tokens that it cost.
     id: the provider's id of it.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     turn: Turn
@@ -548,6 +610,9 @@ class Reply(Value, frozen=True):
     id: str = ""
     model: str = ""
     extra: Extra | None = None
+    form: Form | None = None
+    malformed: MalformedCall | None = None
+    """The call that could not be read, for a client whose protocol has a stop reason for that."""
 
 
 class Failure(Value, frozen=True):
@@ -556,7 +621,7 @@ class Failure(Value, frozen=True):
     kind: what sort of failure it is.
     message: the provider's own words.
     request_id: the provider's id of the request.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
     """
 
     kind: FailureKind
@@ -589,7 +654,8 @@ class Conversation(Value, frozen=True):
     tools: the tools that the model may call.
     options: what is asked of the model besides.
     model: the model's name.
-    extra: what a protocol says that has no canonical field, by protocol.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -597,6 +663,7 @@ class Conversation(Value, frozen=True):
     options: Options = Options()
     model: str = ""
     extra: Extra | None = None
+    form: Form | None = None
 
     @property
     def interactions_removed(self) -> tuple[Interaction, ...]:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Reply, StopReason, Text, Thinking, ToolCall
+from toolglot.conversation import Block, Extra, Form, Reply, StopReason, Text, Thinking, ToolCall
 from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
@@ -82,7 +82,8 @@ class CallsInText:
         self._found: list[str] = []
         self._dropped: list[str] = []
         self._extra: Extra | None = None
-        """The provider's fields of the text, until a piece of it carries them."""
+        self._form: Form | None = None
+        """The provider's fields and form of the text, until a piece of it carries them."""
         self._is_described = False
         self._has_own_calls = False
         self._raw: list[str] = []
@@ -135,7 +136,7 @@ class CallsInText:
                 if self._waiting is None:
                     self._raw, self._emitted = [], []
                 self._start, self._is_silent = event, True
-                self._extra, self._is_described = event.block.extra, False
+                self._extra, self._form, self._is_described = event.block.extra, event.block.form, False
                 self._stream = self._new_stream()
             else:
                 self._pass_other(event, passed)
@@ -237,10 +238,15 @@ class CallsInText:
         """Put the provider's fields of a text on the first piece of it that ends once they are known."""
         if not isinstance(event, BlockEnded) or not isinstance(event.block, Text):
             return event
-        late = original.block.extra if isinstance(original, BlockEnded) and isinstance(original.block, Text) else None
-        extra, self._extra = self._extra or (None if self._is_described else late), None
-        self._is_described = self._is_described or extra is not None
-        return replace(event, block=replace(event.block, extra=extra)) if extra is not None else event
+        late = original.block if isinstance(original, BlockEnded) and isinstance(original.block, Text) else None
+        extra, form = self._extra, self._form
+        self._extra = self._form = None
+        if extra is None and form is None and late is not None and not self._is_described:
+            extra, form = late.extra, late.form
+        if extra is None and form is None:
+            return event
+        self._is_described = True
+        return replace(event, block=replace(event.block, extra=extra, form=form))
 
     def _other(self, event: Event) -> Event:
         if isinstance(event, Started):
@@ -248,7 +254,9 @@ class CallsInText:
         elif isinstance(event, Finished):
             stop = self.stop(event.stop)
             if stop is not None and stop != event.stop:
-                return replace(event, stop=stop, extra=_without_reason(event.extra))
+                return replace(
+                    event, stop=stop, extra=_without_reason(event.extra), form=_form_without_stop(event.form)
+                )
         return event
 
 
@@ -260,6 +268,10 @@ def _without_reason(extra: Extra | None) -> Extra | None:
         protocol: {key: value for key, value in fields.items() if key not in _REASONS}
         for protocol, fields in extra.items()
     }
+
+
+def _form_without_stop(form: Form | None) -> Form | None:
+    return form.without_stop_text() if form is not None else None
 
 
 def _is_call_start(event: Event) -> bool:
@@ -308,7 +320,11 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     events: list[Event] = [Started(reply.id)]
     for block in reply.turn.blocks:
         if isinstance(block, Text):
-            events += (BlockStarted(Text("", extra=block.extra)), TextDelta(block.text), BlockEnded(block))
+            events += (
+                BlockStarted(Text("", extra=block.extra, form=block.form)),
+                TextDelta(block.text),
+                BlockEnded(block),
+            )
         else:
             events += (BlockStarted(block), BlockEnded(block))
     events.append(Finished(reply.stop or "stop"))
@@ -318,5 +334,7 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     if tuple(blocks) == reply.turn.blocks:
         return reply
     stop = reader.stop(reply.stop)
-    extra = reply.extra if stop == reply.stop else _without_reason(reply.extra)
-    return replace(reply, turn=replace(reply.turn, blocks=tuple(blocks)), stop=stop, extra=extra)
+    turn = replace(reply.turn, blocks=tuple(blocks))
+    if stop == reply.stop:
+        return replace(reply, turn=turn)
+    return replace(reply, turn=turn, stop=stop, extra=_without_reason(reply.extra), form=_form_without_stop(reply.form))

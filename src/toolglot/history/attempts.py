@@ -22,7 +22,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Extra, Issuer, Reply, Text, ToolCall, Turn, TurnMetadata
+from toolglot.conversation import Extra, Form, Issuer, Reply, Text, ToolCall, Turn, TurnMetadata
 from toolglot.conversation.events import Accumulator, BlockEnded, BlockStarted, Event, TextDelta, ThinkingDelta
 from toolglot.conversation.reply_events import of_reply
 from toolglot.conversation.report import Entry
@@ -74,6 +74,7 @@ class Attempt:
         self._thinking = StringIO()
         self._calls: list[str] = []
         self._extra: Extra | None = None
+        self._form: Form | None = None
         """What a turn that came whole holds beside its blocks: events do not tell it."""
         self._open_text: int | None = None
         """Where the text of the block that is not over yet begins; None: no such block is a text."""
@@ -101,7 +102,7 @@ class Attempt:
     def add_reply(self, reply: Reply) -> None:
         """Take in an answer that came whole."""
         self.add(of_reply(reply))
-        self._extra = reply.turn.extra
+        self._extra, self._form = reply.turn.extra, reply.turn.form
 
     @property
     def reply(self) -> Reply:
@@ -109,7 +110,9 @@ class Attempt:
         reply = self._sum.reply
         if self._interrupted is not None:
             return replace(reply, turn=self._interrupted)
-        return reply if self._extra is None else replace(reply, turn=replace(reply.turn, extra=self._extra))
+        if self._extra is None and self._form is None:
+            return reply
+        return replace(reply, turn=replace(reply.turn, extra=self._extra, form=self._form))
 
     @property
     def shown(self) -> Shown:
@@ -156,7 +159,9 @@ class Attempt:
         if self._interrupted is not None:
             return self._commit_interrupted(replace(self._interrupted, issuer=issuer), key)
         said = self.reply.turn
-        turn = self._history.append(Turn("assistant", said.blocks, issuer=issuer, extra=said.extra), key=key)
+        turn = self._history.append(
+            Turn("assistant", said.blocks, issuer=issuer, extra=said.extra, form=said.form), key=key
+        )
         self.state = "committed"
         places = sorted(self._sum.cut_places)
         cut = [block.id for place in places if isinstance(block := turn.blocks[place], ToolCall)]

@@ -4,7 +4,8 @@
     get("gemini").codec.request.decode(body)   # a Conversation
     register("my_package.my_protocol")         # one more, from a package with the same files
 
-A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream.py` and `errors.py` its codecs.
+A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream.py` and `errors.py` its codecs,
+`form.py` what these remember of how a body was written.
 Law: everything outside that package asks the record; no table elsewhere is keyed by names of protocols. A record and
 its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property
@@ -20,8 +22,9 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from toolglot.conversation import Conversation, Failure, Reply
+from toolglot.conversation import Conversation, Failure, Reply, forms
 from toolglot.conversation.events import Event
+from toolglot.conversation.forms import FormLibrary, FormLoader, FormStruct
 from toolglot.errors import InputError, quote
 from toolglot.limits import Limits
 from toolglot.profiles import Profile
@@ -368,6 +371,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
 
 # --- the registry -----------------------------------------------------------------------------------
 
+_FORMS: Final = "form"
+"""The file of a protocol that has its forms. One that has none to remember needs no such file."""
+
 _packages: dict[str, str] = {name: f"{__package__}.{name}" for name in PROTOCOLS}
 _names: tuple[str, ...] = tuple(_packages)
 
@@ -426,4 +432,21 @@ def register(package: str) -> Protocol:
         PROTOCOLS.append(record.name)
     _packages[record.name] = package
     _names = tuple(_packages)
+    forms.set_loader(_FORM_LOADER)
     return record
+
+
+def _load_forms(protocol: str) -> FormLibrary:
+    """The structs of a protocol's `form.py`."""
+    package = _packages.get(protocol)
+    if package is None or importlib.util.find_spec(f"{package}.{_FORMS}") is None:
+        return FormLibrary({})
+    module = importlib.import_module(f"{package}.{_FORMS}")
+    found = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, FormStruct)]
+    types = {str(kind.__struct_config__.tag): kind for kind in found}
+    types = {tag: kind for tag, kind in types.items() if tag.startswith(f"{protocol}.")}
+    return FormLibrary(types, getattr(module, "from_notes", None))
+
+
+_FORM_LOADER: Final = FormLoader(_load_forms, names)
+forms.set_loader(_FORM_LOADER)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TypeVar
 
-from toolglot.conversation import Extra, Issuer, Turn
-from toolglot.conversation.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation import Extra, Form, Issuer, Turn
+from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
@@ -97,17 +97,16 @@ class RenderContext:
             )
         )
 
-    def report_fields(self, extra: Extra | None, where: str, turn_key: str = "") -> None:
-        """Report fields that a value loses as it becomes something else. Empty fields are not reported."""
-        for fields in (extra or {}).values():
-            for field, value in written_fields(fields):
-                self.report(
-                    "dropped",
-                    f"{field[:80]} has no place on {where}",
-                    path=f"$.{field[:80]}",
-                    turn_key=turn_key,
-                    gravity=gravity_of_field(field, value),
-                )
+    def report_fields(self, extra: Extra | None, form: Form | None, where: str, turn_key: str = "") -> None:
+        """Report the unknown fields of a value that cannot stay on what it becomes; empty ones are not reported."""
+        for field, value in unknown_fields(extra, form):
+            self.report(
+                "dropped",
+                f"{field[:80]} has no place on {where}",
+                path=f"$.{field[:80]}",
+                turn_key=turn_key,
+                gravity=gravity_of_field(field, value),
+            )
 
     def rule(self, key: str) -> str:
         """The id of a rule of the target, in brackets, for a reason."""

@@ -10,13 +10,26 @@ takes its fields home, and to no other host, since there may be a signature in t
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from toolglot import profiles
-from toolglot.conversation import Block, Conversation, Extra, Media, Opaque, ServerTool, ToolSpec, Turn
-from toolglot.conversation.field_gravity import gravity_of_field, written_fields
+from toolglot.conversation import (
+    Block,
+    Conversation,
+    Extra,
+    Form,
+    Media,
+    Opaque,
+    OutputFormat,
+    Reasoning,
+    ServerTool,
+    ToolChoice,
+    ToolSpec,
+    Turn,
+)
+from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
 from toolglot.render.context import RenderContext, unless_same
@@ -128,20 +141,25 @@ def _drop_signature_fields(extra: Extra | None, ctx: RenderContext, lost: _Lost)
 def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
     options = conversation.options
     choice = options.tool_choice
-    if choice is not None and choice.mode == "auto" and (choice.extra or {}).get(ctx.profile.protocol, {}).get(_CHOICE):
+    protocol = ctx.profile.protocol
+    if (
+        choice is not None
+        and choice.mode == "auto"
+        and ((choice.extra or {}).get(protocol, {}).get(_CHOICE) or _is_own(choice.opaque, protocol))
+    ):
         key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
         lost[key] = lost.get(key, 0) + 1
     output = options.output
     if (
         output is not None
         and output.kind == "text"
-        and UNKNOWN_FORMAT in (output.extra or {}).get(ctx.profile.protocol, {})
+        and (UNKNOWN_FORMAT in (output.extra or {}).get(protocol, {}) or _is_own(output.opaque, protocol))
     ):
         key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
         if kept is not None:
-            _common_fields(kept.extra, ctx, lost)
+            _common_fields(kept.extra, kept.form, ctx, lost)
     return Conversation(
         tuple(
             [
@@ -152,13 +170,25 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
         tuple([_drop_tool_fields(tool, ctx, lost) for tool in conversation.tools]),
         replace(
             options,
-            tool_choice=replace(options.tool_choice, extra=None) if options.tool_choice is not None else None,
-            reasoning=replace(options.reasoning, extra=None) if options.reasoning is not None else None,
-            output=replace(options.output, extra=None) if options.output is not None else None,
+            tool_choice=_without_own(options.tool_choice),
+            reasoning=_without_own(options.reasoning),
+            output=_without_own(options.output),
         ),
         conversation.model,
-        _common_fields(conversation.extra, ctx, lost, _COMMON),
+        _common_fields(conversation.extra, conversation.form, ctx, lost, _COMMON),
     )
+
+
+def _is_own(opaque: Opaque | None, protocol: str) -> bool:
+    return opaque is not None and opaque.protocol == protocol
+
+
+Setting = TypeVar("Setting", ToolChoice, Reasoning, OutputFormat)
+
+
+def _without_own(setting: Setting | None) -> Setting | None:
+    """A setting without what only its host takes."""
+    return replace(setting, extra=None, form=None, opaque=None) if setting is not None else None
 
 
 def _use_common_forms(conversation: Conversation, ctx: RenderContext) -> Conversation:
@@ -166,20 +196,27 @@ def _use_common_forms(conversation: Conversation, ctx: RenderContext) -> Convers
     turns = unless_same(tuple([_turn_in_common_form(turn, ctx) for turn in conversation.turns]), conversation.turns)
     output = conversation.options.output
     extra = _drop_host_forms(output.extra, ctx) if output is not None else None
-    if output is not None and extra is not output.extra:
-        options = replace(conversation.options, output=replace(output, extra=extra))
+    form = _common_form(output.form, ctx) if output is not None else None
+    if output is not None and (extra is not output.extra or form is not output.form):
+        options = replace(conversation.options, output=replace(output, extra=extra, form=form))
         return replace(conversation, turns=turns, options=options)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
 def _turn_in_common_form(turn: Turn, ctx: RenderContext) -> Turn:
-    if not any(type(block) is Media and block.extra is not None for block in turn.blocks):
+    if not any(type(block) is Media and (block.extra or block.form) for block in turn.blocks):
         return turn  # as nearly all
     plain = [
-        replace(block, extra=_drop_host_forms(block.extra, ctx)) if type(block) is Media else block
+        replace(block, extra=_drop_host_forms(block.extra, ctx), form=_common_form(block.form, ctx))
+        if type(block) is Media
+        else block
         for block in turn.blocks
     ]
     return replace(turn, blocks=tuple(plain))
+
+
+def _common_form(form: Form | None, ctx: RenderContext) -> Form | None:
+    return form.as_common() if form is not None and form.protocol == ctx.profile.protocol else form
 
 
 def _drop_host_forms(extra: Extra | None, ctx: RenderContext) -> Extra | None:
@@ -219,9 +256,13 @@ def _drop_foreign_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Tu
 
 def _has_fields(turn: Turn, protocol: str) -> bool:
     """Whether a turn or one of its blocks has something that only its protocol knows."""
-    if turn.extra is not None and protocol in turn.extra:
+    return _has_own(turn, protocol) or any(_has_own(block, protocol) for block in turn.blocks)
+
+
+def _has_own(value: Turn | Block, protocol: str) -> bool:
+    if value.extra is not None and protocol in value.extra:
         return True
-    return any(block.extra is not None and protocol in block.extra for block in turn.blocks)
+    return value.form is not None and value.form.protocol == protocol
 
 
 def _is_issued_by_target(turn: Turn, ctx: RenderContext) -> bool:
@@ -233,8 +274,10 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
 
     The old one is understood beside the new one, save by models that think and show nothing of it.
     """
-    own = (conversation.extra or {}).get(ctx.profile.protocol, {})
+    own, form = (conversation.extra or {}).get(ctx.profile.protocol, {}), conversation.form
     used, known, rules = own.get(_LIMIT), ctx.profile.request.max_tokens_field, ctx.profile.reasoning
+    if form is not None and form.protocol == ctx.profile.protocol:
+        used = used or form.limit_field
     is_hidden = rules.carrier == "none" and rules.default != "off"
     if used is None or used == known or (used == _OLD_LIMIT and not is_hidden):
         return conversation
@@ -242,8 +285,10 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
         return conversation
     reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; it is {known} here"
     ctx.report("renamed", reason, path="$", gravity="housekeeping")
-    kept = {field: value for field, value in own.items() if field != _LIMIT}
-    return replace(conversation, extra={**(conversation.extra or {}), ctx.profile.protocol: kept})
+    if _LIMIT in own:
+        kept = {field: value for field, value in own.items() if field != _LIMIT}
+        return replace(conversation, extra={**(conversation.extra or {}), ctx.profile.protocol: kept})
+    return replace(conversation, form=form.without_limit_field() if form is not None else None)
 
 
 def _is_between_hosts(ctx: RenderContext) -> bool:
@@ -260,29 +305,33 @@ def _is_related(source: Profile, target: Profile) -> bool:
 
 def _drop_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
     blocks = tuple([_drop_block_fields(block, ctx, lost) for block in turn.blocks])
-    return replace(turn, blocks=blocks, extra=_common_fields(turn.extra, ctx, lost))
+    return replace(turn, blocks=blocks, extra=_common_fields(turn.extra, turn.form, ctx, lost), form=None)
 
 
 def _drop_tool_fields(tool: ToolSpec, ctx: RenderContext, lost: _Lost) -> ToolSpec:
-    return tool if tool.issuer is not None else replace(tool, extra=_common_fields(tool.extra, ctx, lost))
+    if tool.issuer is not None:
+        return tool
+    return replace(tool, extra=_common_fields(tool.extra, tool.form, ctx, lost), form=None)
 
 
 def _drop_block_fields(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
-    if block.extra is None or isinstance(block, Media | Opaque | ServerTool):
+    if (block.extra is None and block.form is None) or isinstance(block, Media | Opaque | ServerTool):
         return block
-    return replace(block, extra=_common_fields(block.extra, ctx, lost))
+    return replace(block, extra=_common_fields(block.extra, block.form, ctx, lost), form=None)
 
 
 def _common_fields(
-    extra: Extra | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()
+    extra: Extra | None, form: Form | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()
 ) -> Extra | None:
-    """What may stay of the fields of the protocol; what had something to say is counted."""
-    fields = (extra or {}).get(ctx.profile.protocol)
-    if not fields:
-        return extra
-    for field, value in written_fields(fields):
+    """What may stay of the unknown fields of the protocol; the others are counted. No form stays."""
+    protocol = ctx.profile.protocol
+    fields = (extra or {}).get(protocol)
+    own_form = form if form is not None and form.protocol == protocol else None
+    for field, value in unknown_fields({protocol: fields} if fields else None, own_form):
         if field not in common:
             key = (field, gravity_of_field(field, value))
             lost[key] = lost.get(key, 0) + 1
+    if not fields:
+        return extra
     kept = {field: value for field, value in fields.items() if field in common}
     return {ctx.profile.protocol: kept} if kept else None

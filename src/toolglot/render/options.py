@@ -68,7 +68,7 @@ def fit_options(options: Options, ctx: RenderContext, *, has_tools: bool) -> Opt
         ctx.report("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
     sampling = narrow_sampling(sampling, reasoning, ctx)
     output = _fit_output(options.output, ctx, has_tools=has_tools)
-    if options.output is not None and options.output.extra is not None:
+    if options.output is not None:
         _report_output(options.output, output, ctx)
     user = options.user
     if user is not None and not ctx.profile.request.user:
@@ -122,7 +122,7 @@ def _keep_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) ->
     """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
     kept = _drop_if_empty(fitted, ctx)
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
-        ctx.report_fields(reasoning.extra, "settings of thinking that are left out")
+        ctx.report_fields(reasoning.extra, reasoning.form, "settings of thinking that are left out")
         return kept
     fields: dict[str, dict[str, Any]] = {}
     for protocol, own in (reasoning.extra or {}).items():
@@ -130,8 +130,10 @@ def _keep_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) ->
             field: value for field, value in own.items() if not is_note(field) or field == _UNKNOWN_THINKING
         }
         inner = {field: value for field, value in own.items() if field in LEFT_OVER}
-        ctx.report_fields({protocol: inner}, "thinking as it is asked for here")
-    return replace(kept, extra=fields) if any(fields.values()) else kept
+        ctx.report_fields({protocol: inner}, None, "thinking as it is asked for here")
+    ctx.report_fields(None, reasoning.form, "thinking as it is asked for here")
+    extra = fields if any(fields.values()) else None
+    return replace(kept, extra=extra, opaque=reasoning.opaque) if extra or reasoning.opaque is not None else kept
 
 
 _UNKNOWN_THINKING: Final = "~thinking"
@@ -309,7 +311,11 @@ def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: b
 def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: RenderContext) -> None:
     """Tell what is not said any more of the form of the output: a kind that nobody knows, and fields beside it."""
     if fitted is None or fitted.extra is None:
-        ctx.report_fields(given.extra, "the output format as it is here")
+        ctx.report_fields(given.extra, None, "the output format as it is here")
+    if fitted is None or fitted.form is None:
+        ctx.report_fields(None, given.form, "the output format as it is here")
+    if given.kind == "text" and given.opaque is not None and given.opaque.protocol != ctx.profile.protocol:
+        ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
     for protocol, fields in (given.extra or {}).items():
         if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != ctx.profile.protocol:
             ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")

@@ -171,7 +171,7 @@ class _Pairing:
         if not again:
             return turn
         for call in again:
-            self._ctx.report_fields(call.extra, "a call that is left out")
+            self._ctx.report_fields(call.extra, call.form, "a call that is left out")
             self._ctx.report(
                 "dropped", f"{call.name[:80]} was called twice under one id", "canonical", call_ids=(call.id,)
             )
@@ -230,7 +230,8 @@ class _Pairing:
             else:
                 blocks.append(block)
         if blocks:
-            yield replace(turn, role="user", blocks=tuple(blocks), extra=None if turn.role == "tool" else turn.extra)
+            spelled = {"extra": None, "form": None} if turn.role == "tool" else {}
+            yield replace(turn, role="user", blocks=tuple(blocks), **spelled)
 
     def _restore_calls(self, turn: Turn) -> Iterator[Turn]:
         """The exchanges whose calls were taken out while their results stayed: the calls as the ledger has them, and
@@ -271,7 +272,7 @@ class _Pairing:
         return _result_as_text(_ASIDE[reason], result)
 
     def _report(self, result: ToolResult, action: Action, reason: str) -> None:
-        self._ctx.report_fields(result.extra, "a result that is not sent as one")
+        self._ctx.report_fields(result.extra, result.form, "a result that is not sent as one")
         # The content of the result is still there, with its call or as text.
         self._ctx.report(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 

@@ -43,7 +43,7 @@ def _split_turn(turn: Turn, calls: tuple[ToolCall, ...], results: dict[str, Tool
     parts = [replace(turn, blocks=first)]
     for number, call in enumerate(calls):
         if number:
-            parts.append(replace(turn, blocks=(call,), key=f"{turn.key}+{number}", extra=None))
+            parts.append(replace(turn, blocks=(call,), key=f"{turn.key}+{number}", extra=None, form=None))
         if call.id in results:
             parts.append(Turn("tool", (results[call.id],), key=f"{turn.key}+{number}+results"))
     return parts

@@ -150,12 +150,14 @@ def render(
         options,
         conversation.model,
         conversation.extra,
+        conversation.form,
     )
     is_unchanged = (
         rendered.turns is original.turns
         and rendered.tools is original.tools
         and rendered.options is original.options
         and rendered.extra is original.extra
+        and rendered.form is original.form
     )
     if ctx.has_errors and not profile.results.error_flag and not ctx.is_native:
         reason = f"there is no field for a result that failed {ctx.rule('results.error_flag')}; its text says Error"

@@ -85,10 +85,12 @@ def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
                 "converted", f"a {turn.role} prompt may not stand here {rule}; it is tagged text", turn_key=turn.key
             )
             before = "user"
-            ctx.report_fields(turn.extra, "tagged text", turn.key)
+            ctx.report_fields(turn.extra, turn.form, "tagged text", turn.key)
             for block in turn.blocks:
-                ctx.report_fields(block.extra, "tagged text", turn.key)
-            fitted_turns.append(replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None))
+                ctx.report_fields(block.extra, block.form, "tagged text", turn.key)
+            fitted_turns.append(
+                replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None, form=None)
+            )
     return fitted_turns
 
 
@@ -112,19 +114,22 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
         return kept
     ctx.report("converted", f"one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
     for turn in kept:
-        ctx.report_fields(turn.extra, _JOINED, turn.key)
+        ctx.report_fields(turn.extra, turn.form, _JOINED, turn.key)
     text = "\n\n".join(turn.text for turn in kept)
-    return [replace(kept[0], role="system", blocks=(Text(text),), extra=None)]
+    return [replace(kept[0], role="system", blocks=(Text(text),), extra=None, form=None)]
 
 
 def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt that is written into the field for it, also if it came as the first message."""
-    if prompt.extra is None or not stands_among_messages(prompt, ctx.profile.protocol):
+    if not stands_among_messages(prompt, ctx.profile.protocol):
         return prompt
     reason = f"a system prompt may not be the first message {ctx.rule('turns.system_inside')}; it is in its own field"
     ctx.report("moved", reason, turn_key=prompt.key)
-    own = {field: value for field, value in prompt.extra[ctx.profile.protocol].items() if field != PLACE}
-    return replace(prompt, extra={**prompt.extra, ctx.profile.protocol: own})
+    if prompt.form is not None:
+        return replace(prompt, form=prompt.form.as_prompt_field())
+    extra = prompt.extra or {}
+    own = {field: value for field, value in extra[ctx.profile.protocol].items() if field != PLACE}
+    return replace(prompt, extra={**extra, ctx.profile.protocol: own})
 
 
 def _to_system_role(prompt: Turn, ctx: RenderContext) -> Turn:
@@ -238,8 +243,8 @@ class _Run:
         Pictures and thinking may stand between them: there they have fields of their own.
         """
         if not self._is_joined:
-            ctx.report_fields(self.first.extra, _JOINED, self.first.key)
-        ctx.report_fields(turn.extra, _JOINED, turn.key)
+            ctx.report_fields(self.first.extra, self.first.form, _JOINED, self.first.key)
+        ctx.report_fields(turn.extra, turn.form, _JOINED, turn.key)
         words = _last_text(turn.blocks)
         if words is not None:
             if self._words is not None and ctx.profile.results.carrier == "message":
@@ -253,7 +258,7 @@ class _Run:
     def turn(self) -> Turn:
         if not self._is_joined:
             return self.first
-        return replace(self.first, role=self._who, blocks=tuple(self._blocks), extra=None)
+        return replace(self.first, role=self._who, blocks=tuple(self._blocks), extra=None, form=None)
 
 
 def _last_text(blocks: Sequence[Block]) -> int | None:

@@ -43,8 +43,8 @@ def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
     parts = []
     for number, (role, blocks) in enumerate(groupby(turn.blocks, lambda block: _speaker(block, turn))):
         key = turn.key if number == 0 else f"{turn.key}+{number}"
-        extra = turn.extra if role == turn.role else None
-        parts.append(replace(turn, role=role, blocks=tuple(blocks), key=key, extra=extra))
+        extra, form = (turn.extra, turn.form) if role == turn.role else (None, None)
+        parts.append(replace(turn, role=role, blocks=tuple(blocks), key=key, extra=extra, form=form))
     return parts
 
 

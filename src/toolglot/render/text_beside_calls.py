@@ -34,11 +34,11 @@ def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
     if not ctx.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
         rule = ctx.rule("reasoning.may_end_turn")
         ctx.report("dropped", f"thinking may not stand alone, nor beside calls {rule}", turn_key=turn.key)
-        return [replace(turn, blocks=tuple(calls), extra=None)]
+        return [replace(turn, blocks=tuple(calls), extra=None, form=None)]
     reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; they stand before, with a bridge"
     ctx.report("moved", reason, turn_key=turn.key)
-    text_turn = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None)
-    return [text_turn, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None)]
+    text_turn = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None, form=None)
+    return [text_turn, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None, form=None)]
 
 
 def _move_text_first(turn: Turn, ctx: RenderContext) -> Turn:

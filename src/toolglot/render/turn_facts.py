@@ -19,6 +19,9 @@ PLACE: Final = "~system"
 
 def stands_among_messages(prompt: Turn, protocol: str) -> bool:
     """Whether a prompt was written as a message although there is a field for it."""
+    form = prompt.form
+    if form is not None and form.protocol == protocol and form.prompt_position == "message":
+        return True
     own = prompt.extra.get(protocol) if prompt.extra is not None else None
     return own is not None and own.get(PLACE) == "message"
 

@@ -84,5 +84,6 @@ def as_function(tool: ToolSpec) -> ToolSpec | None:
     for (protocol, start), (description, parameters) in CLIENT_TOOLS.items():
         if tool.issuer.provider == protocol and tool.type.startswith(start) and tool.name:
             own = copy.deepcopy(parameters)  # whoever changes a request must not change the next one
-            return replace(tool, type="function", issuer=None, extra=None, description=description, parameters=own)
+            plain = replace(tool, issuer=None, extra=None, form=None, opaque=None)
+            return replace(plain, type="function", description=description, parameters=own)
     return None

@@ -119,7 +119,7 @@ def _converted_reply(
     is_same = False
     if from_.protocol != to.protocol:
         report_missing(missing_fields(fields, from_.protocol), ctx)
-        report_arguments(answered, from_.protocol, ctx)
+        report_arguments(answered, ctx)
         report_losses(client, written, ctx)
     elif written != fields:
         report_differences(fields, written, ctx, renamed=(answered.model, reply_model))

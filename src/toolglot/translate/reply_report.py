@@ -13,7 +13,6 @@ from toolglot.conversation import Media, Opaque, Reply, ServerTool, Text, Thinki
 from toolglot.conversation.report import Entry
 from toolglot.jsontext import compact, json_path
 from toolglot.protocols.base import codec
-from toolglot.protocols.fields.argument_text import done_to_read
 from toolglot.protocols.fields.losses import unwritten
 from toolglot.protocols.lenient.malformed_bodies import Told
 from toolglot.render.content.foreign import SIGNATURE_LEFT_OUT
@@ -40,12 +39,12 @@ def report_missing(told: Told, ctx: RenderContext) -> None:
         ctx.report("assumed", reason, "canonical", path=path, gravity="housekeeping")
 
 
-def report_arguments(reply: Reply, protocol: str, ctx: RenderContext) -> None:
+def report_arguments(reply: Reply, ctx: RenderContext) -> None:
     """What was done to read the arguments of calls. Their own protocol's clients get them as they were written."""
     for block in reply.turn.blocks:
-        if type(block) is not ToolCall or block.extra is None:
+        if type(block) is not ToolCall:
             continue
-        for done in done_to_read(block, protocol):
+        for done in block.argument_fixes:
             reason = f"the arguments of {block.name[:80]} do not stand there as they are meant: {done}"
             ctx.entries.append(
                 Entry(

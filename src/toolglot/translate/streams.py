@@ -299,7 +299,7 @@ class StreamReader:
         ctx = RenderContext(self.target, self._ctx.policy, self.source)
         if self.source.protocol != self.target.protocol:
             report_signatures(self._answer.signatures, ctx)
-            report_arguments(self._own.reply, self.source.protocol, ctx)
+            report_arguments(self._own.reply, ctx)
         sequence = self._decoder.sequence
         told = [
             ("converted" if reason in sequence.mended else "assumed", reason)

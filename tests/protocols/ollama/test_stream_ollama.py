@@ -37,6 +37,7 @@ from toolglot.protocols.base import StreamWish, get
 from toolglot.protocols.framing.sequence import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.ollama import reply as one_shot
+from toolglot.protocols.ollama.form import OllamaReply
 from toolglot.protocols.ollama.stream import Decoder, Encoder, framer
 from wire_ollama_strategies import ollama_calls, ollama_replies
 
@@ -387,10 +388,9 @@ def test_a_call_that_was_cut_is_not_written() -> None:
 
 
 def test_what_has_no_field_is_left_out() -> None:
-    own = {"ollama": {"~done": True}}
     media = (Media("image", "image/png", data="aGk="), Media("image", url="https://example.invalid"))
-    for extra, count in ((None, 0), (own, 1)):
-        reply = Reply(Turn("assistant", (*media, Opaque("anthropic", 1))), "stop", extra=extra)
+    for form, count in ((None, 0), (OllamaReply(done=True), 1)):
+        reply = Reply(Turn("assistant", (*media, Opaque("anthropic", 1))), "stop", form=form)
         assert written(reply).count(b"images") == count
 
 

@@ -68,7 +68,7 @@ def test_a_request_says_what_it_means() -> None:
     thought, first, second = found.turns[2].blocks
     assert thought == Thinking("hm")
     assert isinstance(first, ToolCall)
-    assert replace(first, extra=None) == ToolCall("call_1", "f", {"a": 1})
+    assert replace(first, form=None) == ToolCall("call_1", "f", {"a": 1})
     assert second == ToolCall("", "g", {})
     assert found.turns[3].blocks == (ToolResult("call_1", "out", name="f", is_complete=True),)
     seen = (Text("seen"), Media("image", data="aGk="))

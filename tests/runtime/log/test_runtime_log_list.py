@@ -247,8 +247,8 @@ def test_a_document_that_is_not_sound_is_refused_where_it_is_wrong(document: obj
 
 def test_a_document_of_a_newer_version_is_refused_as_such() -> None:
     async def test(store: SqliteStore) -> None:
-        with pytest.raises(VersionError, match="version 2"):
-            await import_session(store, json.dumps({**SOUND, "version": 2}))
+        with pytest.raises(VersionError, match="version 3"):
+            await import_session(store, json.dumps({**SOUND, "version": 3}))
 
     on_a_store(test)
 

@@ -24,8 +24,23 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Extra, Issuer, Reply, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import (
+    Block,
+    Conversation,
+    Extra,
+    Form,
+    Issuer,
+    Reply,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from toolglot.conversation.canonical_json import VERSION
+from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry
+from toolglot.conversation.version_1 import upgraded
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
@@ -49,6 +64,7 @@ class KeptText(Struct, frozen=True, array_like=True, tag="t"):
     length: int
     signature: str | None = None
     extra: Extra | None = None
+    form: Form | None = None
 
 
 class KeptCall(Struct, frozen=True, array_like=True, tag="c"):
@@ -57,6 +73,7 @@ class KeptCall(Struct, frozen=True, array_like=True, tag="c"):
     native_id: str
     signature: str | None = None
     extra: Extra | None = None
+    form: Form | None = None
 
 
 class KeptThinking(Struct, frozen=True, array_like=True, tag="k"):
@@ -70,13 +87,20 @@ class KeptTurn(Struct, frozen=True):
     text_hash: bytes = msgspec.field(name="said")
     """Stored under its old name."""
     blocks: tuple[KeptText | KeptCall | KeptThinking, ...]
+    version: int = 1
+    """The version of the serialised form (`canonical_json.VERSION`) that its blocks are in."""
 
 
 LOOK_AGAIN: Final = 600.0
 """Seconds after which a turn from the store is read again."""
 _NOTHING: Final[tuple[KeptTurn | None, int, float]] = (None, 0, 0.0)
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(KeptTurn)
+_DECODER: Final = msgspec.msgpack.Decoder(KeptTurn, dec_hook=read_form)
+
+
+def _read(data: bytes) -> KeptTurn:
+    turn = _DECODER.decode(data)
+    return turn if turn.version >= VERSION else upgraded(turn)
 
 
 class Vault:
@@ -155,7 +179,7 @@ class Vault:
         for at in range(0, len(unknown), MAX_KEYS):
             for key, data in (await self._store.find(KIND, client, unknown[at : at + MAX_KEYS])).items():
                 try:
-                    found[key] = _DECODER.decode(data)
+                    found[key] = _read(data)
                 except msgspec.MsgspecError:
                     continue  # written by another version
                 self._remember(client, key, found[key], len(data), now + LOOK_AGAIN)
@@ -295,12 +319,12 @@ def _keep_opaque(original: Turn, reply: Turn, issuer: Issuer) -> KeptTurn | None
     blocks: list[KeptText | KeptCall | KeptThinking] = []
     for block in original.blocks:
         if isinstance(block, Text):
-            blocks.append(KeptText(len(block.text), block.signature, block.extra))
+            blocks.append(KeptText(len(block.text), block.signature, block.extra, block.form))
         elif isinstance(block, ToolCall):
-            blocks.append(KeptCall(next(client_ids), block.id, block.signature, block.extra))
+            blocks.append(KeptCall(next(client_ids), block.id, block.signature, block.extra, block.form))
         elif isinstance(block, Thinking):
             blocks.append(KeptThinking(block))
-    return KeptTurn(issuer, _text_hash(reply), tuple(blocks))
+    return KeptTurn(issuer, _text_hash(reply), tuple(blocks), VERSION)
 
 
 def _is_opaque(block: Block) -> bool:
@@ -308,6 +332,8 @@ def _is_opaque(block: Block) -> bool:
         return True
     if not isinstance(block, Text | ToolCall):
         return False
+    if block.form is not None:
+        return True
     own: set[str] = {key for fields in (block.extra or {}).values() for key in fields}
     return block.signature is not None or not own <= _MEANINGLESS
 
@@ -339,7 +365,7 @@ def _restore_blocks(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[s
         return None
     if any(not isinstance(block, Text | Thinking | ToolCall) for block in turn.blocks):
         return None
-    extras = next((block.extra for block in turn.blocks if isinstance(block, Text)), None)
+    first = next((block for block in turn.blocks if isinstance(block, Text)), Text(""))
     blocks: list[Block] = []
     at = 0
     for block in kept.blocks:
@@ -347,7 +373,8 @@ def _restore_blocks(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[s
             blocks.append(block.block)
         elif isinstance(block, KeptText):
             part, at = text[at : at + block.length], at + block.length
-            blocks.append(Text(part, block.signature, _merge_extra(extras, block.extra)))
+            extra, form = _merge_extra(first.extra, block.extra), block.form or first.form
+            blocks.append(Text(part, block.signature, extra, form, is_refusal=first.is_refusal))
         else:
             blocks.append(_restore_call(next(calls), block, taken, renamed))
     return tuple(blocks)
@@ -366,7 +393,8 @@ def _restore_call(call: ToolCall, kept: KeptCall, taken: set[str], renamed: dict
     if kept.native_id.strip() and kept.native_id != call.id and kept.native_id not in taken:
         id = renamed[call.id] = kept.native_id
         taken.add(id)
-    return replace(call, id=id, signature=kept.signature, extra=_merge_extra(call.extra, kept.extra))
+    extra, form = _merge_extra(call.extra, kept.extra), kept.form or call.form
+    return replace(call, id=id, signature=kept.signature, extra=extra, form=form)
 
 
 def _merge_extra(one: Extra | None, other: Extra | None) -> Extra | None:
@@ -404,6 +432,8 @@ def without_opaque(conversation: Conversation, indexes: set[int] | None = None) 
 
 
 def _without_signature(block: Block) -> Block:
-    if not isinstance(block, Text | ToolCall) or (block.signature is None and block.extra is None):
+    if not isinstance(block, Text | ToolCall) or (
+        block.signature is None and block.extra is None and block.form is None
+    ):
         return block
-    return replace(block, signature=None, extra=None)
+    return replace(block, signature=None, extra=None, form=None)

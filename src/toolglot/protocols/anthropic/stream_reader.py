@@ -12,7 +12,6 @@ is told, and what it says is kept as far as it makes sense.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Final, Literal
 
@@ -104,7 +103,7 @@ class Decoder:
     """Reads one stream."""
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.sequence: Sequence = Sequence(build_call=partial(call_of_object, protocol=PROTOCOL), limits=limits)
+        self.sequence: Sequence = Sequence(build_call=call_of_object, limits=limits)
         self._limits = limits
         self._left = limits.max_bytes
         self._open: dict[int, _Block] = {}

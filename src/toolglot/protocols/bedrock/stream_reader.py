@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -94,7 +93,7 @@ class Decoder:
     """Reads one stream."""
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.sequence: Sequence = Sequence(build_call=partial(call_of_object, protocol=PROTOCOL), limits=limits)
+        self.sequence: Sequence = Sequence(build_call=call_of_object, limits=limits)
         self._limits = limits
         self._left = limits.max_bytes
         self._open: dict[int, _Block] = {}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.jsontext import compact
 from toolglot.protocols.fields import result_messages
-from toolglot.protocols.fields.argument_text import object_of, read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import object_of, read_arguments
 from toolglot.protocols.fields.failed_result import told_content
 from toolglot.protocols.fields.media import data_url, read_data_url
 from toolglot.protocols.fields.reading import (
@@ -147,8 +147,8 @@ def _read_call(fields: Fields) -> ToolCall:
         untyped=True if kind is None else None,
         bare=True if written is None else None,
     )
-    extra = with_read_note(extra, PROTOCOL, done)
-    return ToolCall(required(fields, "id", str), name, arguments, raw_input=raw, extra=extra)
+    id = required(fields, "id", str)
+    return ToolCall(id, name, arguments, raw_input=raw, extra=extra, argument_fixes=done)
 
 
 _READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {

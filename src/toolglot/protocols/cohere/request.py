@@ -15,6 +15,7 @@ from toolglot.conversation import (
     ToolSpec,
 )
 from toolglot.profiles import Profile
+from toolglot.protocols.cohere.form import CohereTool
 from toolglot.protocols.cohere.messages import PROTOCOL, read_message, write_turn
 from toolglot.protocols.fields.function_tools import is_foreign, read_function_tool, write_function_tool
 from toolglot.protocols.fields.reading import (
@@ -60,7 +61,7 @@ def decode(body: Fields) -> Conversation:
     strict = optional(body, "strict_tools", bool)
     tools = each(
         optional(body, "tools", list) or (),
-        lambda tool: read_function_tool(tool, PROTOCOL, strict=strict),
+        lambda tool: read_function_tool(tool, CohereTool, strict=strict),
         ".tools",
     )
     return Conversation(
@@ -145,7 +146,7 @@ def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
-    return write_function_tool(tool, PROTOCOL, needs_parameters=True)
+    return write_function_tool(tool, CohereTool, needs_parameters=True)
 
 
 def _write_choice(choice: ToolChoice | None) -> str | None:

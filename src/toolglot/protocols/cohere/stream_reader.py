@@ -8,7 +8,6 @@ stream's blocks; they are kept as a note on the reply.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -89,7 +88,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence: Sequence = Sequence(build_call=partial(call_of_text, protocol=PROTOCOL), limits=limits)
+        self.sequence: Sequence = Sequence(build_call=call_of_text, limits=limits)
         self._objects = ObjectReader(self.sequence, limits)
         self._id = ""
         self._contents: dict[int, _Key] = {}

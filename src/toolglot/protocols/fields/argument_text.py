@@ -13,12 +13,11 @@ from typing import Any, Final
 import jiter
 
 from toolglot import arguments, jsontext
-from toolglot.conversation import FREE_TEXT, Extra, ToolCall
+from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.conversation.canonical_json import ENVELOPE_DEPTH
 from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.jsontext import compact
 from toolglot.limits import DEEPEST, Limits
-from toolglot.protocols.fields.reading import note, noted
 
 SHORT: Final = 2_000
 MOST_NESTED: Final = 32
@@ -40,9 +39,6 @@ def object_of(call: ToolCall) -> dict[str, Any]:
 
 Read = tuple[dict[str, Any] | None, str | None, tuple[str, ...]]
 """The object that a text is, if it is one; the text, where the object does not say it all; what was done to read it."""
-
-NOTE: Final = "read"
-"""The note of a call that says what was done to read its arguments, where they do not say plainly what they mean."""
 
 
 def read_object(text: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -95,13 +91,3 @@ def ends_early(text: str) -> bool:
     except InputError:
         return False
     return False
-
-
-def with_read_note(extra: Extra | None, protocol: str, done: tuple[str, ...]) -> Extra | None:
-    """The extra fields of a call with what was done to read its arguments, where anything was."""
-    return noted(extra, protocol, **{NOTE: list(done)}) if done else extra
-
-
-def done_to_read(call: ToolCall, protocol: str) -> tuple[str, ...]:
-    """What was done to read a call's arguments."""
-    return tuple(note(call.extra, protocol, NOTE) or ()) if call.extra is not None else ()

@@ -1,18 +1,17 @@
 """Fields of one protocol that no other has a place for: reported, since they are not carried.
 
-`extra` of a conversation and its parts returns to its own protocol and nowhere else. Each field is reported once,
-with how often it stood there. Fields that say nothing (null, empty) are not worth a word.
+`extra` and `form` of a conversation and its parts return to their own protocol and nowhere else. Each field is reported
+once, with how often it occurs. Empty fields (null, "", [], {}) are not reported.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Conversation, Extra, Options, Reply, ToolResult, Turn
-from toolglot.conversation.field_gravity import LEFT_OVER, gravity_of_field, written_fields
+from toolglot.conversation import Conversation, Extra, Form, Options, Reply, ToolResult, Turn
+from toolglot.conversation.field_gravity import as_written, gravity_of_field, is_note, unknown_fields, written_fields
 from toolglot.conversation.report import Gravity
 
-_NOTE: Final = "~"
 _AROUND: Final = ("~choice", "~candidate")
 _HOUSEKEEPING: Final = frozenset(
     {
@@ -53,39 +52,23 @@ _MEASURED: Final = frozenset(
 _REASONING: Final = "the reasoning settings"
 _UNKNOWN_THINKING: Final = "~thinking"
 """The note of thinking of a kind that nobody knows."""
-_NOTHING: Final[frozenset[str]] = frozenset()
 _COMMON_NOTES: Final = frozenset({"~choice", "~finish_reason", "~content", "~system", "~arguments", "~read"})
 _QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
 """What nearly all that is left over of a reply is: it is seen at a glance that there is nothing to tell."""
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
+_Counts = dict[tuple[str, str, Gravity], int]
+"""How often a field occurs: by what it is on, its name, and how grave it is that it is not carried."""
+
+
 def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str, Gravity]]:
     """Every field that a protocol will not show: the field, what to report of it, and how grave that is."""
-    counts: dict[tuple[str, str, Gravity], int] = {}
-    silent, quiet = (_HOUSEKEEPING, _QUIET) if type(value) is Reply else (_NOTHING, _COMMON_NOTES)
-    for place, extra in _extras(value):
-        for written_in, fields in extra.items():
-            if written_in == protocol or quiet.issuperset(fields):
-                continue
-            for field, written in fields.items():
-                if field[:1] == _NOTE:
-                    if field[1:2] != _NOTE:
-                        continue
-                    field = field[1:]  # noqa: PLW2901 - as the client wrote it
-                if field not in silent and (written or written not in _EMPTY):
-                    is_light = silent is _HOUSEKEEPING and (
-                        field in _MEASURED or (place == "the body" and field in _ECHOED)
-                    )
-                    key = (place, field, "housekeeping" if is_light else gravity_of_field(field, written))
-                    counts[key] = counts.get(key, 0) + 1
-            if silent is _NOTHING and not LEFT_OVER.isdisjoint(fields):
-                inner = {field: written for field, written in fields.items() if field in LEFT_OVER}
-                for field, written in written_fields(inner):
-                    key = (place, field, gravity_of_field(field, written))
-                    counts[key] = counts.get(key, 0) + 1
-            if place == _REASONING and fields.get(_UNKNOWN_THINKING):
-                counts[place, "thinking", "loss"] = 1
+    counts: _Counts = {}
+    if isinstance(value, Reply):
+        _count_in_reply(value, protocol, counts)
+    else:
+        _count_in_request(value, protocol, counts)
     if not counts:
         return []
     return [
@@ -94,48 +77,93 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
     ]
 
 
-def _extras(value: Conversation | Reply) -> list[tuple[str, Extra]]:
-    found: list[tuple[str, Extra]] = [] if value.extra is None else [("the body", value.extra)]
+def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts) -> None:
+    for place, extra, form in _holders(conversation):
+        for written_in, fields in (extra or {}).items():
+            if written_in == protocol or _COMMON_NOTES.issuperset(fields):
+                continue
+            for field, written in written_fields(fields):
+                key = (place, field, gravity_of_field(field, written))
+                counts[key] = counts.get(key, 0) + 1
+            if place == _REASONING and fields.get(_UNKNOWN_THINKING):
+                counts[place, "thinking", "loss"] = 1
+        if form is not None and form.protocol != protocol:
+            for field, written in unknown_fields(None, form):
+                key = (place, field, gravity_of_field(field, written))
+                counts[key] = counts.get(key, 0) + 1
+    reasoning = conversation.options.reasoning
+    if reasoning is not None and reasoning.opaque is not None and reasoning.opaque.protocol != protocol:
+        counts[_REASONING, "thinking", "loss"] = 1
+
+
+def _count_in_reply(reply: Reply, protocol: str, counts: _Counts) -> None:
+    for place, extra, _ in _holders(reply):
+        for written_in, fields in (extra or {}).items():
+            if written_in == protocol or _QUIET.issuperset(fields):
+                continue
+            for field, written in fields.items():
+                name = as_written(field)
+                if is_note(field) or name in _HOUSEKEEPING or (not written and written in _EMPTY):
+                    continue
+                is_light = name in _MEASURED or (place == "the body" and name in _ECHOED)
+                key = (place, name, "housekeeping" if is_light else gravity_of_field(name, written))
+                counts[key] = counts.get(key, 0) + 1
+
+
+_Holder = tuple[str, Extra | None, Form | None]
+"""A value's name for the report, and its fields that toolglot does not know."""
+
+
+def _holders(value: Conversation | Reply) -> list[_Holder]:
+    found: list[_Holder] = []
+    if value.extra is not None or value.form is not None:
+        found.append(("the body", value.extra, value.form))
     if isinstance(value, Reply):
-        if value.extra is not None:
-            _add_answer(value.extra, found)
+        _add_answer(value, found)
         _add_turns((value.turn,), found)
         if value.usage is not None and value.usage.extra is not None:
-            found.append(("the usage", value.usage.extra))
+            found.append(("the usage", value.usage.extra, None))
         return found
     _add_turns(value.turns, found)
     for tool in value.tools:
-        if tool.extra is not None:
-            found.append(("a tool", tool.extra))  # noqa: PERF401 - a comprehension is slower where there are none
+        if tool.extra is not None or tool.form is not None:
+            found.append(("a tool", tool.extra, tool.form))  # noqa: PERF401 - a comprehension is slower for none
     _add_options(value.options, found)
     return found
 
 
-def _add_options(options: Options, found: list[tuple[str, Extra]]) -> None:
+def _add_options(options: Options, found: list[_Holder]) -> None:
     choice, reasoning, output = options.tool_choice, options.reasoning, options.output
-    if choice is not None and choice.extra is not None:
-        found.append(("the tool choice", choice.extra))
-    if reasoning is not None and reasoning.extra is not None:
-        found.append((_REASONING, reasoning.extra))
-    if output is not None and output.extra is not None:
-        found.append(("the output format", output.extra))
+    if choice is not None:
+        found.append(("the tool choice", choice.extra, choice.form))
+    if reasoning is not None:
+        found.append((_REASONING, reasoning.extra, reasoning.form))
+    if output is not None:
+        found.append(("the output format", output.extra, output.form))
 
 
-def _add_answer(extra: Extra, found: list[tuple[str, Extra]]) -> None:
-    """What stood beside the answer, where a protocol wraps it in an object of its own."""
-    for protocol, fields in extra.items():
+def _add_answer(reply: Reply, found: list[_Holder]) -> None:
+    """The fields around the answer, where a protocol wraps it in an object of its own."""
+    for protocol, fields in (reply.extra or {}).items():
         for note in _AROUND:
             around = fields.get(note)
             if isinstance(around, dict):
-                found.append(("the answer", {protocol: around}))
+                found.append(("the answer", {protocol: around}, None))
+    form = reply.form
+    if form is not None and (known := form.answer_fields()):
+        found.append(("the answer", {form.protocol: dict(known)}, None))
 
 
-def _add_turns(turns: tuple[Turn, ...], found: list[tuple[str, Extra]]) -> None:
+def _add_turns(turns: tuple[Turn, ...], found: list[_Holder]) -> None:
     for turn in turns:
-        if turn.extra is not None:
-            found.append(("a message", turn.extra))
+        if turn.extra is not None or turn.form is not None:
+            found.append(("a message", turn.extra, turn.form))
         for block in turn.blocks:
-            if block.extra is not None:
-                found.append(("a block", block.extra))
+            if block.extra is not None or block.form is not None:
+                found.append(("a block", block.extra, block.form))
             if type(block) is ToolResult and type(block.content) is tuple:
-                found += [("a part of a result", part.extra) for part in block.content if part.extra is not None]
+                found += [
+                    ("a part of a result", part.extra, part.form)
+                    for part in block.content
+                    if part.extra is not None or part.form is not None
+                ]

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Failure, Media, StopReason, Text, Thinking, ToolCall, Usage
+from toolglot.conversation import Block, Extra, Failure, Form, Media, StopReason, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import (
     CUT_UNSAID,
     BlockEnded,
@@ -32,7 +32,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.errors import LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.protocols.fields.argument_text import ends_early, read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import ends_early, read_arguments
 from toolglot.protocols.fields.stop_reason import derived
 from toolglot.protocols.framing.json_end import ObjectEnd
 
@@ -75,20 +75,20 @@ BuildCall = Callable[[ToolCall, str], ToolCall]
 """What makes the whole call of what was known when it started and of its arguments."""
 
 
-def call_of_text(call: ToolCall, written: str, protocol: str = "") -> ToolCall:
+def call_of_text(call: ToolCall, written: str) -> ToolCall:
     """A call whose arguments are text on the wire. What a free-text call wrote is not looked into."""
     if call.type == "custom":
         return replace(call, raw_input=written)
     arguments, raw, done = read_arguments(written)
-    extra = with_read_note(call.extra, protocol, done) if protocol else call.extra
-    return replace(call, arguments=arguments, raw_input=raw if written.strip() else None, extra=extra)
+    raw = raw if written.strip() else None
+    return replace(call, arguments=arguments, raw_input=raw, argument_fixes=done)
 
 
-def call_of_object(call: ToolCall, written: str, protocol: str = "") -> ToolCall:
+def call_of_object(call: ToolCall, written: str) -> ToolCall:
     """A call whose arguments are an object: how it was spelled in pieces says nothing, and nothing is an empty one."""
     if not written.strip() and call.type != "custom":
         return replace(call, arguments={})
-    whole = call_of_text(call, written, protocol)
+    whole = call_of_text(call, written)
     return replace(whole, raw_input=None) if whole.arguments is not None else whole
 
 
@@ -184,11 +184,11 @@ class Sequence:
     def is_started(self) -> bool:
         return self._started
 
-    def start(self, id: str = "", model: str = "", extra: Extra | None = None) -> None:
+    def start(self, id: str = "", model: str = "", extra: Extra | None = None, form: Form | None = None) -> None:
         """The reply began. A second time says nothing."""
         if not self._started:
             self._started = True
-            self.events.append(Started(id, model, extra))
+            self.events.append(Started(id, model, extra, form))
 
     def open(self, key: Hashable, block: Block) -> None:
         """A block began. It is known by its key until it ends."""
@@ -274,7 +274,14 @@ class Sequence:
         self.start()
         self.events.append(Used(usage))
 
-    def finish(self, said: StopReason | None, extra: Extra | None = None) -> None:
+    def finish(
+        self,
+        said: StopReason | None,
+        extra: Extra | None = None,
+        form: Form | None = None,
+        turn_extra: Extra | None = None,
+        turn_form: Form | None = None,
+    ) -> None:
         """The reply is over. Calls that are not whole were cut, whatever the provider says."""
         if self.is_over:
             return
@@ -285,7 +292,7 @@ class Sequence:
             self.tell(CUT_UNSAID)
             stop = "length"
         self.is_over = True
-        self.events.append(Finished(stop, extra))
+        self.events.append(Finished(stop, extra, form, turn_extra, turn_form))
 
     def fail(self, failure: Failure) -> None:
         """The reply broke off. What is open was cut."""
@@ -306,7 +313,15 @@ class Sequence:
             self._end_all(is_cut_off=True)
             self.is_over = self.has_failed = True
 
-    def finish_unsaid(self, *, is_ended: bool, closes_blocks: bool = False, extra: Extra | None = None) -> None:
+    def finish_unsaid(
+        self,
+        *,
+        is_ended: bool,
+        closes_blocks: bool = False,
+        extra: Extra | None = None,
+        form: Form | None = None,
+        turn_extra: Extra | None = None,
+    ) -> None:
         """The bytes ended, and no word why the reply did. `extra` is for a reply that is whole all the same.
 
         In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any. Where
@@ -327,7 +342,7 @@ class Sequence:
             self.fail(CUT_OFF)
             return
         self.tell("the stream ended without saying why")
-        self.finish(None, extra)
+        self.finish(None, extra, form, turn_extra)
 
     # --- how it comes out ---------------------------------------------------------------------------
 

@@ -302,31 +302,30 @@ def _signed(fields: Fields, signature: str | None) -> Fields:
 
 def _write_call(call: ToolCall) -> Fields:
     inner = note(call.extra, PROTOCOL, "inner") or {}
-    fields = _id_of(call.id, call.extra)
+    fields = _id_field(call, call.id)
     fields["name"] = call.name
     arguments = object_of(call)
     if arguments or "~no_args" not in inner:
         fields["args"] = arguments
-    call_fields = _without_refused(filled(fields, inner), call.extra)
+    call_fields = _without_refused(filled(fields, inner), call)
     return given_back(_signed({"functionCall": call_fields}, call.signature), call.extra)
 
 
-def _id_of(id: str, extra: Extra | None) -> Fields:
-    """The id of a call or result, but where the renderer noted that another is to be written, or none."""
-    written = note(extra, PROTOCOL, "own_id") or id
-    return {"id": written} if written and note(extra, PROTOCOL, "no_id") is None else {}
+def _id_field(value: ToolCall | ToolResult, id: str) -> Fields:
+    """The id of a call or result, unless the renderer says that none is to be written."""
+    return {"id": id} if id and value.id_omitted is None else {}
 
 
-def _without_refused(fields: Fields, extra: Extra | None) -> Fields:
-    """The fields without an id that says nothing, where any is refused."""
-    if note(extra, PROTOCOL, "no_id") == "refused":
+def _without_refused(fields: Fields, value: ToolCall | ToolResult) -> Fields:
+    """The fields without an empty id, where any id is refused."""
+    if value.id_omitted == "refused":
         fields.pop("id", None)
     return fields
 
 
 def _write_result(result: ToolResult) -> Fields:
     inner = note(result.extra, PROTOCOL, "inner") or {}
-    fields = _id_of(result.call_id, result.extra)
+    fields = _id_field(result, result.written_id or result.call_id)
     if result.name or "~no_name" not in inner:
         fields["name"] = result.name
     said, media = _content_of(result)
@@ -334,7 +333,7 @@ def _write_result(result: ToolResult) -> Fields:
         fields["response"] = _write_response(result, said)
     if media:
         fields["parts"] = media
-    return given_back({"functionResponse": _without_refused(filled(fields, inner), result.extra)}, result.extra)
+    return given_back({"functionResponse": _without_refused(filled(fields, inner), result)}, result.extra)
 
 
 def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:

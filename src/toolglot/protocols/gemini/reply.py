@@ -170,9 +170,9 @@ def _write_candidate(reply: Reply) -> Fields:
     if word is not None:
         number = rest.get("~finish_number")
         fields["finishReason"] = number if number is not None and word == said else word
-    malformed = note(reply.extra, PROTOCOL, "malformed")
+    malformed = reply.malformed
     if malformed is not None and reply.stop == "error":
-        fields["finishReason"], fields["finishMessage"] = malformed["reason"], malformed["message"]
+        fields["finishReason"], fields["finishMessage"] = malformed.reason, malformed.message
     return filled(fields, rest)
 
 

@@ -8,7 +8,7 @@ from toolglot.conversation import Failure
 from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.ollama.messages import PROTOCOL
+from toolglot.protocols.ollama.form import PROTOCOL
 
 
 def _write(_failure: Failure, _spelling: ErrorSpelling, message: str) -> Fields:

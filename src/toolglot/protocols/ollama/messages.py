@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Extra, Form, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.protocols.fields import result_messages
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import text_of, told_content
@@ -18,19 +18,16 @@ from toolglot.protocols.fields.reading import (
     each,
     held,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     optional_texts,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
     without_empty,
 )
-
-PROTOCOL: Final = "ollama"
+from toolglot.protocols.ollama.form import NO_CONTENT, NULL_CONTENT, PROTOCOL, OllamaCall, OllamaMessage
 
 _MESSAGE = frozenset({"role", "content", "thinking", "images", "tool_calls"})
 _RESULT = frozenset({"role", "content", "images", "tool_name", "tool_call_id"})
@@ -39,23 +36,22 @@ _FUNCTION = frozenset({"name", "arguments"})
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
-def _message_rest(fields: Fields, known: frozenset[str], form: str | None) -> Extra | None:
+def _message_rest(fields: Fields, known: frozenset[str]) -> Extra | None:
     """What is left over, empty values included.
 
-    Content is the exception: it is always written, unless a note says that there was none, or null.
+    Content is the exception: it is always written, unless the form says that it was missing or null.
     """
-    if form == "null":
+    if fields.get("content", "") is None:
         fields = {key: value for key, value in fields.items() if key != "content"}
-    extra = leftover(fields, without_empty(fields, known) | {"content"}, PROTOCOL)
-    return noted(extra, PROTOCOL, content=form)
+    return leftover(fields, without_empty(fields, known) | {"content"}, PROTOCOL)
 
 
 def read_message(fields: Fields) -> Turn:
     role = one_of(fields, "role", _ROLES)
     content = optional(fields, "content", str)
-    form = None if content is not None else "null" if "content" in fields else "none"
+    form = None if content is not None else NULL_CONTENT if "content" in fields else NO_CONTENT
     if role == "tool":
-        return Turn("tool", (_read_result(fields, content, _message_rest(fields, _RESULT, form)),))
+        return Turn("tool", (_read_result(fields, content, form),))
     blocks: list[Block] = []
     thinking = optional(fields, "thinking", str)
     if thinking:
@@ -64,14 +60,14 @@ def read_message(fields: Fields) -> Turn:
         blocks.append(Text(content))
     blocks += _read_images(fields)
     blocks += each(optional(fields, "tool_calls", list) or (), _read_call, ".tool_calls")
-    return Turn(role, tuple(blocks), extra=_message_rest(fields, _MESSAGE, form))
+    return Turn(role, tuple(blocks), extra=_message_rest(fields, _MESSAGE), form=form)
 
 
 def _read_images(fields: Fields) -> list[Media]:
     return [Media("image", data=data) for data in optional_texts(fields, "images")]
 
 
-def _read_result(fields: Fields, content: str | None, extra: Extra | None) -> ToolResult:
+def _read_result(fields: Fields, content: str | None, form: OllamaMessage | None) -> ToolResult:
     images = _read_images(fields)
     parts = ((Text(content),) if content else ()) + tuple(images)
     return ToolResult(
@@ -79,7 +75,8 @@ def _read_result(fields: Fields, content: str | None, extra: Extra | None) -> To
         parts if images else content,
         name=optional(fields, "tool_name", str) or "",
         is_complete=True,
-        extra=extra,
+        extra=_message_rest(fields, _RESULT),
+        form=form,
     )
 
 
@@ -89,8 +86,8 @@ def _read_call(fields: Fields) -> ToolCall:
         "function",
         lambda inner: (required(inner, "name", str), required(inner, "arguments", dict), rest_of(inner, _FUNCTION)),
     )
-    extra = noted(leftover(fields, without_empty(fields, _CALL), PROTOCOL), PROTOCOL, function=rest)
-    return ToolCall(optional(fields, "id", str) or "", name, arguments, extra=extra)
+    extra, form = leftover(fields, without_empty(fields, _CALL), PROTOCOL), OllamaCall(rest) if rest else None
+    return ToolCall(optional(fields, "id", str) or "", name, arguments, extra=extra, form=form)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -105,7 +102,7 @@ def write_message(turn: Turn) -> Fields:
     """What a turn says, its results apart."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
     texts = (block.text for block in turn.blocks if isinstance(block, Text))
-    _write_content(fields, result_messages.one_text(texts, turn.role), turn.blocks, turn.extra)
+    _write_content(fields, result_messages.one_text(texts, turn.role), turn.blocks, turn.form)
     thinking = "".join(block.text for block in turn.blocks if isinstance(block, Thinking))
     if thinking:
         fields["thinking"] = thinking
@@ -116,12 +113,12 @@ def write_message(turn: Turn) -> Fields:
 
 
 def _write_content(
-    fields: Fields, text: str, blocks: Iterable[Block | Text | Media | Opaque], extra: Extra | None
+    fields: Fields, text: str, blocks: Iterable[Block | Text | Media | Opaque], form: Form | None
 ) -> None:
     """Text and inline images, for which alone there is a field. Ollama fetches nothing: an address is not written."""
-    form = note(extra, PROTOCOL, "content")
-    if text or form != "none":
-        fields["content"] = text if text or form != "null" else None
+    missing = form.content if type(form) is OllamaMessage else None
+    if text or missing != "none":
+        fields["content"] = text if text or missing != "null" else None
     pictures = [block for block in blocks if isinstance(block, Media) and block.kind == "image"]
     images = [block.data for block in pictures if block.data is not None]
     if images:
@@ -132,16 +129,18 @@ def _write_result(result: ToolResult) -> Fields:
     """A result. There is no field for a failure, so that its text says it."""
     fields: Fields = {"role": "tool"}
     content = told_content(result)
-    _write_content(fields, text_of(content), content if isinstance(content, tuple) else (), result.extra)
+    _write_content(fields, text_of(content), content if isinstance(content, tuple) else (), result.form)
     if result.name:
         fields["tool_name"] = result.name
-    if result.call_id and note(result.extra, PROTOCOL, "no_id") is None:
-        fields["tool_call_id"] = note(result.extra, PROTOCOL, "own_id") or result.call_id
+    if result.call_id and result.id_omitted is None:
+        fields["tool_call_id"] = result.written_id or result.call_id
     return restored(fields, result.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
-    function = with_rest({"name": call.name, "arguments": object_of(call)}, call.extra, PROTOCOL, "function")
-    has_id = call.id and note(call.extra, PROTOCOL, "no_id") is None
+    function: Fields = {"name": call.name, "arguments": object_of(call)}
+    if type(call.form) is OllamaCall:
+        function = refilled(function, call.form.function_rest)
+    has_id = call.id and call.id_omitted is None
     fields: Fields = {"id": call.id, "function": function} if has_id else {"function": function}
     return restored(fields, call.extra, PROTOCOL)

@@ -11,15 +11,14 @@ from toolglot.protocols.fields.reading import (
     from_root,
     held,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     required,
     restored,
 )
 from toolglot.protocols.fields.stop_reason import meant_by
-from toolglot.protocols.ollama.messages import PROTOCOL, read_message, write_message
+from toolglot.protocols.ollama.form import PROTOCOL, OllamaReply
+from toolglot.protocols.ollama.messages import read_message, write_message
 
 _BODY = frozenset({"model", "message", "done", "done_reason", "prompt_eval_count", "eval_count"})
 
@@ -38,7 +37,8 @@ def decode(body: Fields) -> Reply:
         stop_of(said, done=done, has_calls=bool(turn.calls)),
         _read_usage(body),
         model=required(body, "model", str),
-        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, done=done, done_reason=said),
+        extra=leftover(body, _BODY, PROTOCOL),
+        form=OllamaReply(done, said),
     )
 
 
@@ -58,7 +58,8 @@ def _read_usage(body: Fields) -> Usage | None:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that an Ollama client reads."""
-    done, said = note(reply.extra, PROTOCOL, "done"), note(reply.extra, PROTOCOL, "done_reason")
+    form = reply.form if type(reply.form) is OllamaReply else None
+    done, said = (form.done, form.done_reason) if form is not None else (None, None)
     turn = reply.turn if done is not None else without_media(reply.turn)
     body: Fields = {"model": reply.model, "message": write_message(turn)}
     if done is None or stop_of(said, done=done, has_calls=bool(reply.turn.calls)) != reply.stop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.conversation import Conversation, Options, OutputFormat, Reasoning, Sampling
+from toolglot.conversation import Conversation, Opaque, Options, OutputFormat, Reasoning, Sampling
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.function_tools import read_function_tool, write_function_tool
 from toolglot.protocols.fields.reading import (
@@ -14,17 +14,16 @@ from toolglot.protocols.fields.reading import (
     from_root,
     held_or_none,
     leftover,
-    note,
-    noted,
     optional,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
-from toolglot.protocols.ollama.messages import PROTOCOL, read_message, write_turn
+from toolglot.protocols.ollama.form import PROTOCOL, OllamaRequest, OllamaTool
+from toolglot.protocols.ollama.messages import read_message, write_turn
 
 _BODY = frozenset({"model", "messages", "tools", "stream", "options", "think", "format"})
 _SAMPLING: Final = {
@@ -38,6 +37,7 @@ _SAMPLING: Final = {
     "frequency_penalty": "frequency_penalty",
 }
 _OPTIONS = frozenset(_SAMPLING.values())
+_NOTHING: Final = OllamaRequest()
 _WHOLE: Final = ("top_k", "num_predict", "seed")
 
 
@@ -45,7 +45,7 @@ _WHOLE: Final = ("top_k", "num_predict", "seed")
 def decode(body: Fields) -> Conversation:
     """A request body as a conversation. Nothing is repaired; what is of the wrong type is an error."""
     turns = each(required(body, "messages", list), read_message, ".messages")
-    tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, PROTOCOL), ".tools")
+    tools = each(optional(body, "tools", list) or (), lambda tool: read_function_tool(tool, OllamaTool), ".tools")
     sampling, rest = held_or_none(body, "options", _read_sampling) or (Sampling(), None)
     stream = optional(body, "stream", bool)
     options = Options(
@@ -54,9 +54,9 @@ def decode(body: Fields) -> Conversation:
         output=_read_output(body),
         stream=True if stream is None else stream,
     )
-    unsaid = True if stream is None else None
-    extra = noted(leftover(body, without_empty(body, _BODY), PROTOCOL), PROTOCOL, options=rest, streams_unsaid=unsaid)
-    return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra)
+    form = OllamaRequest(rest, stream is None) if rest is not None or stream is None else None
+    extra = leftover(body, without_empty(body, _BODY), PROTOCOL)
+    return Conversation(tuple(turns), tuple(tools), options, optional(body, "model", str) or "", extra, form)
 
 
 def _read_sampling(fields: Fields) -> tuple[Sampling, Fields]:
@@ -93,7 +93,7 @@ def _read_output(body: Fields) -> OutputFormat | None:
         return OutputFormat("json_schema", schema=format)
     if type(format) is not str:
         raise expected('"json" or an object', format, ".format")
-    return OutputFormat("json") if format == "json" else OutputFormat(extra=noted(None, PROTOCOL, format=format))
+    return OutputFormat("json") if format == "json" else OutputFormat(opaque=Opaque(PROTOCOL, format))
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -104,13 +104,14 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
     body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
-    tools = [fields for tool in conversation.tools if (fields := write_function_tool(tool, PROTOCOL)) is not None]
+    tools = [fields for tool in conversation.tools if (fields := write_function_tool(tool, OllamaTool)) is not None]
     if tools:
         body["tools"] = tools
     settings = write_sampling(options.sampling, _SAMPLING)
-    if settings or note(conversation.extra, PROTOCOL, "options") is not None:
-        body["options"] = with_rest(settings, conversation.extra, PROTOCOL, "options")
-    if not (options.stream and note(conversation.extra, PROTOCOL, "streams_unsaid")):
+    form = conversation.form if type(conversation.form) is OllamaRequest else _NOTHING
+    if settings or form.options_rest is not None:
+        body["options"] = refilled(settings, form.options_rest)
+    if not (options.stream and form.is_stream_implied):
         body["stream"] = bool(options.stream)  # this protocol streams unless it is told not to
     _write_reasoning_and_output(body, options)
     return restored(body, conversation.extra, PROTOCOL)
@@ -126,9 +127,8 @@ def _write_reasoning_and_output(body: Fields, options: Options) -> None:
         body["think"] = True
     if output is None:
         return
-    verbatim = note(output.extra, PROTOCOL, "format")
-    if verbatim is not None:
-        body["format"] = verbatim
+    if output.opaque is not None and output.opaque.protocol == PROTOCOL:
+        body["format"] = output.opaque.value
     elif output.schema is not None:
         body["format"] = output.schema
     elif output.kind == "json":

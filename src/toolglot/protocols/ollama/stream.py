@@ -30,15 +30,16 @@ from toolglot.conversation.events import (
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.base import StreamWish
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.fields.argument_text import read_arguments
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_line
 from toolglot.protocols.framing.json_objects import ObjectReader
 from toolglot.protocols.framing.sequence import SAYING, THINKING, Sequence
 from toolglot.protocols.framing.text_frames import Frame, LineFramer
 from toolglot.protocols.framing.whole_blocks import call_as_known, say_block
 from toolglot.protocols.ollama import errors, reply
-from toolglot.protocols.ollama.messages import PROTOCOL, read_message, write_message
+from toolglot.protocols.ollama.form import PROTOCOL, OllamaReply
+from toolglot.protocols.ollama.messages import read_message, write_message
 
 COUNTS_BLOCKS: Final = False
 
@@ -114,7 +115,7 @@ class Decoder:
             self.sequence.fail(failure)
             return
         model: Any = body.get("model")
-        self.sequence.start(model=model if type(model) is str else "", extra={PROTOCOL: {"~done": False}})
+        self.sequence.start(model=model if type(model) is str else "", form=OllamaReply(done=False))
         self._body.update((key, value) for key, value in body.items() if key != "message")
         if type(body.get(_LOGPROBS)) is list:
             self._logprobs += body[_LOGPROBS]
@@ -179,7 +180,7 @@ class Decoder:
             whole = Reply(Turn("assistant"), stop)
         if whole.usage is not None:
             self.sequence.used(whole.usage)
-        self.sequence.finish(whole.stop, whole.extra)
+        self.sequence.finish(whole.stop, whole.extra, whole.form)
 
 
 def _call(given: Any) -> ToolCall:
@@ -200,8 +201,8 @@ def _mended_call(given: Any) -> ToolCall | None:
     if type(written) is dict:
         return call
     arguments, raw, done = read_arguments(written if type(written) is str else "")
-    extra = with_read_note(call.extra, PROTOCOL, done)
-    return replace(call, arguments=arguments, raw_input=raw if arguments is None else None, extra=extra)
+    raw = raw if arguments is None else None
+    return replace(call, arguments=arguments, raw_input=raw, argument_fixes=done)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ class Encoder:
         self._before = head + b',"message":'
         self._before_text = self._before + b'{"role":"assistant","content":'
         self._before_thought = self._before_text + b'"","thinking":'
-        self._is_own = note(started.extra, PROTOCOL, "done") is not None
+        self._is_own = type(started.form) is OllamaReply
 
     def _end(self, block: Block) -> bytes:
         """What is not written in deltas: calls, and images where the answer is Ollama's own."""

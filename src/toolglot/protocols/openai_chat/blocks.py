@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.failed_result import told_content
 from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
 from toolglot.protocols.fields.reading import (
@@ -230,9 +230,7 @@ def read_call(fields: Fields) -> ToolCall | Opaque:
         if len(inner) == 2 and type(name) is str and type(written) is str:  # as nearly all are written
             parsed, raw, done = read_arguments(written)
             extra = None if raw is None else {PROTOCOL: {"~arguments": "raw"}}
-            if done:
-                extra = with_read_note(extra, PROTOCOL, done)
-            return ToolCall(id, name, parsed, raw_input=raw, extra=extra)
+            return ToolCall(id, name, parsed, raw_input=raw, extra=extra, argument_fixes=done)
     kind = optional(fields, "type", str)
     if kind == "custom":
         return _custom_call(fields)
@@ -276,8 +274,8 @@ def _function_call(fields: Fields) -> ToolCall:
     def read(inner: Fields) -> ToolCall:
         parsed, raw, form, done = _read_arguments(inner)
         rest = rest_of(inner, _FUNCTION, 1 + (form != "none"))
-        extra = with_read_note(_call_extra(fields, "function", function=rest, arguments=form), PROTOCOL, done)
-        return ToolCall(id, required(inner, "name", str), parsed, raw_input=raw, extra=extra)
+        extra, name = _call_extra(fields, "function", function=rest, arguments=form), required(inner, "name", str)
+        return ToolCall(id, name, parsed, raw_input=raw, extra=extra, argument_fixes=done)
 
     return held(fields, "function", read)
 

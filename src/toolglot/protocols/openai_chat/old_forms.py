@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Conversation, Extra, Opaque, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields, expected, inside, note, noted, optional, required, rest_of
 from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
 
@@ -31,7 +31,7 @@ def read_function_call(fields: Fields) -> ToolCall:
     notes = noted(
         None, PROTOCOL, function_call=rest_of(fields, _CALLED) or {}, arguments=form if raw is None else "raw"
     )
-    return ToolCall("", name, arguments, raw_input=raw, extra=with_read_note(notes, PROTOCOL, done))
+    return ToolCall("", name, arguments, raw_input=raw, extra=notes, argument_fixes=done)
 
 
 def with_text_arguments(conversation: Conversation) -> Conversation:

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Extra, Failure, Opaque, ToolCall
 from toolglot.jsontext import exceeds
 from toolglot.limits import Limits
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields, with_notes
 from toolglot.protocols.framing.json_end import ObjectEnd
 from toolglot.protocols.framing.sequence import NO_TYPE, Sequence
@@ -129,8 +129,8 @@ class _Told:
             raw, notes["arguments"] = None, "object"
         elif raw is not None:
             notes["arguments"] = "raw"
-        extra = with_read_note(with_notes(extra, PROTOCOL, notes), PROTOCOL, done)
-        return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra)
+        extra = with_notes(extra, PROTOCOL, notes)
+        return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra, argument_fixes=done)
 
 
 class Calls:

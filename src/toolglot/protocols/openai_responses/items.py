@@ -35,7 +35,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.jsontext import compact
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.failed_result import text_of, told_content
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -174,7 +174,7 @@ def _joined_texts(fields: Fields, key: str) -> str:
 def _read_function_call(fields: Fields) -> ToolCall:
     id, extra = _call_id(fields, _FUNCTION_CALL)
     arguments, raw, done = read_arguments(required(fields, "arguments", str))
-    extra = extra if raw is None else with_read_note(noted(extra, PROTOCOL, arguments="raw"), PROTOCOL, done)
+    extra = extra if raw is None else noted(extra, PROTOCOL, arguments="raw")
     return ToolCall(
         id,
         required(fields, "name", str),
@@ -182,6 +182,7 @@ def _read_function_call(fields: Fields) -> ToolCall:
         raw_input=raw,
         namespace=optional(fields, "namespace", str),
         extra=extra,
+        argument_fixes=() if raw is None else done,
     )
 
 

@@ -20,7 +20,7 @@ from toolglot.conversation import Block, Extra, Text, Thinking, ToolCall
 from toolglot.conversation.reply_events import spoken
 from toolglot.errors import InputError
 from toolglot.limits import Limits
-from toolglot.protocols.fields.argument_text import read_arguments, with_read_note
+from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields, noted
 from toolglot.protocols.framing.sequence import NO_LAST_ITEMS, Sequence
 from toolglot.protocols.openai_responses.items import read_model_item
@@ -109,8 +109,10 @@ def _built_call(call: ToolCall, written: str) -> ToolCall:
     if call.type == "custom":
         return replace(call, raw_input=written)
     arguments, raw, done = read_arguments(written)
-    extra = call.extra if raw is None else with_read_note(noted(call.extra, PROTOCOL, arguments="raw"), PROTOCOL, done)
-    return replace(call, arguments=arguments, raw_input=raw, extra=extra)
+    if raw is None:
+        return replace(call, arguments=arguments)
+    extra = noted(call.extra, PROTOCOL, arguments="raw")
+    return replace(call, arguments=arguments, raw_input=raw, extra=extra, argument_fixes=done)
 
 
 class Assembly:
@@ -595,10 +597,10 @@ def _unspoken(block: Block) -> Block:
     if isinstance(block, ToolCall):
         extra: Extra | None = block.extra
         own = (extra or {}).get(PROTOCOL, {})
-        if "~arguments" in own or "~read" in own:
-            rest = {key: value for key, value in own.items() if key not in ("~arguments", "~read")}
+        if "~arguments" in own:
+            rest = {key: value for key, value in own.items() if key != "~arguments"}
             extra = {PROTOCOL: rest} if rest else None
-        return replace(block, arguments=None, raw_input=None, extra=extra)
+        return replace(block, arguments=None, raw_input=None, extra=extra, argument_fixes=())
     return block
 
 

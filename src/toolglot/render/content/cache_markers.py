@@ -30,11 +30,13 @@ def is_marker(block: Block) -> bool:
 
 def report_lost_marker(value: Block | ToolSpec, ctx: RenderContext) -> None:
     """Tell of a cache marker on something that is left out."""
-    for protocol, fields in (value.extra or {}).items():
-        if not _FIELDS.get(protocol, frozenset()).isdisjoint(fields):
-            reason = "cache markers on what is left out went with it"
-            if not any(entry.reason == reason for entry in ctx.entries):
-                ctx.report("dropped", reason, path="$", gravity="housekeeping")
+    is_field = any(
+        not _FIELDS.get(protocol, frozenset()).isdisjoint(fields) for protocol, fields in (value.extra or {}).items()
+    )
+    if is_field or (value.form is not None and value.form.has_cache_markers):
+        reason = "cache markers on what is left out went with it"
+        if not any(entry.reason == reason for entry in ctx.entries):
+            ctx.report("dropped", reason, path="$", gravity="housekeeping")
 
 
 def drop_refused_markers(conversation: Conversation, ctx: RenderContext) -> Conversation:
@@ -62,6 +64,8 @@ def _may_be_marked(conversation: Conversation, protocol: str) -> bool:
     values: list[Turn | ToolSpec] = [*conversation.turns, *conversation.tools]
     for value in values:
         if value.extra is not None and not fields.isdisjoint(value.extra.get(protocol, ())):
+            return True
+        if value.form is not None and value.form.protocol == protocol and value.form.has_cache_markers:
             return True
     for turn in conversation.turns:
         for block in turn.blocks:
@@ -103,10 +107,16 @@ class _Taking:
 
     def without_marker(self, value: Any) -> Any:
         """A value without fields that are markers."""
-        own = value.extra.get(self._protocol) if value.extra is not None else None
-        if own is None or self._fields.isdisjoint(own):
+        form, own = value.form, value.extra.get(self._protocol) if value.extra is not None else None
+        is_in_form = form is not None and form.protocol == self._protocol and form.has_cache_markers
+        is_field = own is not None and not self._fields.isdisjoint(own)
+        if not is_in_form and not is_field:
             return value
         self.count += 1
+        if is_in_form:
+            value = replace(value, form=form.without_cache_markers())
+        if own is None or not is_field:
+            return value
         kept = {field: said for field, said in own.items() if field not in self._fields}
         extra: Extra = {**value.extra, self._protocol: kept}
         return replace(value, extra=extra if kept or len(extra) > 1 else None)

@@ -45,6 +45,8 @@ def _document_name(block: Media | Opaque | Text, protocol: str) -> str | None:
     """The name of a document, empty where it has none; None for anything else."""
     if isinstance(block, Media):
         return (block.name or "") if block.kind in _DOCUMENTS else None
+    if type(block) is Text and block.form is not None and block.form.protocol == protocol:
+        return block.form.document_name
     fields = _fields_of(block, protocol)
     document = fields.get("document") if type(fields) is dict else None
     if type(document) is not dict:
@@ -122,6 +124,9 @@ def _nearest_legal_name(name: str) -> str:
 def _with_name(block: Media | Opaque | Text, name_before: str, name: str, protocol: str) -> Media | Opaque | Text:
     if isinstance(block, Media):
         return replace(block, name=name)
+    if type(block) is Text and block.form is not None and block.form.protocol == protocol:
+        said = block.text.removeprefix(f"{name_before}\n") if name_before else block.text
+        return replace(block, text=f"{name}\n{said}", form=block.form.with_document_name(name))
     fields = _fields_of(block, protocol)
     renamed = {**fields, "document": {**fields["document"], "name": name}}
     if isinstance(block, Opaque):

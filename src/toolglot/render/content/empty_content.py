@@ -82,14 +82,19 @@ def _has_wanted_empty_text(turn: Turn, ctx: RenderContext) -> bool:
     if ctx.profile.calls.empty_content != "empty" or not turn.calls:
         return False
     texts = [block for block in turn.blocks if isinstance(block, Text)]
-    return len(texts) == 1 and not texts[0].text and texts[0].extra is None
+    return len(texts) == 1 and not texts[0].text and texts[0].extra is None and texts[0].form is None
 
 
 def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
     """Whether a system prompt in a field of its own says nothing, which does no harm where it was written: no block
     stands in it, or it is an empty string."""
+    if turn.role != "system" or not ctx.is_native:
+        return False
+    form = turn.form
+    if form is not None and form.protocol == ctx.profile.protocol:
+        return form.prompt_position == "field" and (not turn.blocks or (form.is_string and not turn.text))
     own = (turn.extra or {}).get(ctx.profile.protocol, {})
-    if turn.role != "system" or not ctx.is_native or own.get(PLACE) != "top":
+    if own.get(PLACE) != "top":
         return False
     return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
 
@@ -99,7 +104,10 @@ def _has_content(blocks: list[Block], ctx: RenderContext) -> bool:
     takes_empty = ctx.profile.turns.empty_text and ctx.profile.results.carrier == "block"
     takes_thought = ctx.is_native and ctx.profile.reasoning.may_end_turn
     return any(
-        (not isinstance(block, Thinking) or (takes_thought and (bool(block.text) or block.extra is not None)))
+        (
+            not isinstance(block, Thinking)
+            or (takes_thought and (bool(block.text) or block.extra is not None or block.form is not None))
+        )
         and (not isinstance(block, Text) or bool(block.text) or takes_empty or _is_signed(block, ctx))
         for block in blocks
     )

@@ -118,7 +118,7 @@ def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderCo
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {ctx.rule(key)}"
     ctx.report("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
-    ctx.report_fields(media.extra, "a line of text", turn.key)
+    ctx.report_fields(media.extra, media.form, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 

@@ -128,7 +128,8 @@ def forget_item_ids(blocks: tuple[Block, ...], ctx: RenderContext) -> tuple[Bloc
 def _forget_item_id(block: Text | ToolCall, ctx: RenderContext) -> Text | ToolCall:
     """A block without the fields of the target's protocol, among which its id is."""
     kept = {protocol: fields for protocol, fields in (block.extra or {}).items() if protocol != ctx.profile.protocol}
-    return replace(block, extra=kept or None)
+    form = block.form if block.form is not None and block.form.protocol != ctx.profile.protocol else None
+    return replace(block, extra=kept or None, form=form)
 
 
 def _is_accepted(block: Thinking, turn: Turn, ctx: RenderContext) -> bool:

@@ -19,7 +19,9 @@ from toolglot import arguments, jsontext
 from toolglot.conversation import (
     Block,
     Extra,
+    Form,
     Issuer,
+    MalformedCall,
     Reply,
     StopReason,
     Text,
@@ -79,11 +81,17 @@ def project_reply(
             blocks.append(block)
     told = tuple(blocks)
     if told != turn.blocks:
-        turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra)
+        turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra, turn.form)
     has_end = reply.stop is not None or answer.is_abroad or bool(told)
     stop = answer.stop(reply.stop) if has_end else None
-    extra = reply.extra if stop == reply.stop else without_stop_word(reply.extra)
-    return Reply(turn, stop, reply.usage, id, model, answer.with_malformed(extra))
+    extra, form = reply.extra, reply.form
+    if stop != reply.stop:
+        extra, form = without_stop_word(extra), without_stop_text(form)
+    return Reply(turn, stop, reply.usage, id, model, extra, form, answer.malformed or reply.malformed)
+
+
+def without_stop_text(form: Form | None) -> Form | None:
+    return form.without_stop_text() if form is not None else None
 
 
 def without_stop_word(extra: Extra | None) -> Extra | None:
@@ -167,13 +175,12 @@ class ReplyProjection:
             return "error"
         return "stop" if said == "tool_calls" and not self._runnable else said
 
-    def with_malformed(self, extra: Extra | None) -> Extra | None:
-        """The fields of a reply with the target's own word for a call that cannot be read, where it has one."""
+    @property
+    def malformed(self) -> MalformedCall | None:
+        """The call that cannot be read, if the target has a stop reason of its own for that."""
         if not self._malformed or self._runnable:
-            return extra
-        known = extra or {}
-        told = {"~malformed": {"reason": self._target.calls.malformed, "message": self._malformed}}
-        return {**known, self._target.protocol: {**known.get(self._target.protocol, {}), **told}}
+            return None
+        return MalformedCall(self._target.calls.malformed, self._malformed)
 
     # --- calls --------------------------------------------------------------------------------------
 
@@ -192,7 +199,9 @@ class ReplyProjection:
         """Whether a call needs no id: the client knows this provider's calls as they are."""
         if self.is_abroad:
             return False
-        return not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values())
+        if not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values()):
+            return True
+        return call.form is not None and call.form.is_only_call
 
     def may_be_cut(self, call: ToolCall, *, came_blank: bool = False) -> bool:
         """Whether the last call of an answer that was cut may not be run.

@@ -37,6 +37,7 @@ from toolglot.render.reply.reply_projection import (
     NOT_SHOWN,
     NOT_WHOLE,
     ReplyProjection,
+    without_stop_text,
     without_stop_word,
     words_for,
 )
@@ -246,8 +247,12 @@ class StreamProjection:
         self._release(passed, event.stop)
         self._answer.tell_rest(event.stop if _says_cut(event) else None)
         stop = self._stop(event.stop)
-        extra = self._answer.with_malformed(event.extra if stop == event.stop else without_stop_word(event.extra))
-        passed.append(event if extra is event.extra else replace(event, stop=stop, extra=extra))
+        malformed = self._answer.malformed
+        if stop == event.stop:
+            passed.append(event if malformed is None else replace(event, malformed=malformed))
+            return
+        extra, form = without_stop_word(event.extra), without_stop_text(event.form)
+        passed.append(replace(event, stop=stop, extra=extra, form=form, malformed=malformed or event.malformed))
 
     def _stop(self, said: StopReason) -> StopReason:
         """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
@@ -257,6 +262,8 @@ class StreamProjection:
 
 def _says_cut(finished: Finished) -> bool:
     """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
+    if finished.form is not None and finished.form.stop_text in _CUT_WORDS:
+        return True
     return any(
         word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
     )

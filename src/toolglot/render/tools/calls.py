@@ -100,14 +100,14 @@ class _Swapper:
     def call(self, block: ToolCall) -> ToolCall:
         id = self._ids[block.id]
         call = block if id == block.id else replace(block, id=id)
-        return call if call.extra is None else self._hidden.call(call, block.id)
+        return self._hidden.call(call, block.id)
 
     def result(self, block: ToolResult) -> ToolResult:
         if block.is_error:
             self._ctx.has_errors = True
         id = self._ids[block.call_id]
         result = block if id == block.call_id else replace(block, call_id=id)
-        return result if result.extra is None else self._hidden.result(result, block.call_id)
+        return self._hidden.result(result, block.call_id)
 
 
 class _Emitter:

@@ -7,7 +7,7 @@ runs after the tools are fitted, since it may leave some of them out, and before
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -39,7 +39,9 @@ def fit_choice(
         return None, tools
     fitted, left = _fit(choice, conversation, tools, ctx)
     if choice.extra is not None and (fitted is None or fitted.extra is None):
-        ctx.report_fields(choice.extra, "the tool choice as it is here")
+        ctx.report_fields(choice.extra, None, "the tool choice as it is here")
+    if choice.form is not None and (fitted is None or fitted.form is None):
+        ctx.report_fields(None, choice.form, "the tool choice as it is here")
     return fitted, left
 
 
@@ -78,21 +80,30 @@ def _drop_unknown_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: R
         return choice
     ctx.report("dropped", "the tool choice names a tool that is not declared", "canonical", path="$.tool_choice")
     if names or choice.mode == "required":
-        return replace(choice, names=names, extra=choice.extra if names else None)
+        return replace(choice, names=names) if names else _plain_choice(choice, choice.mode)
     return ToolChoice(parallel=choice.parallel)
 
 
 def _report_unknown(choice: ToolChoice, ctx: RenderContext) -> None:
     """A choice that only its own protocol has a name for is `auto` elsewhere."""
-    if choice.mode != "auto" or choice.extra is None:
+    if choice.mode != "auto":
         return
-    for protocol, fields in choice.extra.items():
-        written = fields.get(_VERBATIM)
-        if written is not None and (protocol != ctx.profile.protocol):
+    for protocol, written in _unknown_choices(choice):
+        if written is not None and protocol != ctx.profile.protocol:
             kind = written.get("type") if isinstance(written, dict) else written
             ctx.report(
                 "dropped", f"the tool choice {quote(kind)} is not known here; asked for 'auto'", path="$.tool_choice"
             )
+
+
+def _unknown_choices(choice: ToolChoice) -> list[tuple[str, Any]]:
+    found = [(protocol, fields.get(_VERBATIM)) for protocol, fields in (choice.extra or {}).items()]
+    return found if choice.opaque is None else [*found, (choice.opaque.protocol, choice.opaque.value)]
+
+
+def _plain_choice(choice: ToolChoice, mode: ChoiceMode) -> ToolChoice:
+    """A choice of a mode, without names and without what only its own protocol knows."""
+    return ToolChoice(mode, parallel=choice.parallel)
 
 
 def _fit_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
@@ -149,4 +160,4 @@ def _nearest(
     )
     if mode is None:
         return None, tools
-    return replace(choice, mode=mode, names=(), extra=None), tools
+    return _plain_choice(choice, mode), tools

@@ -1,7 +1,7 @@
 """Calls and results that are sent without their ids: where the target refuses ids, and where its own client wrote none.
 
-A value keeps its id here, by which everything else knows it; the note `no_id` tells the codec not to write it, and the
-note `own_id` of a result what to write instead: the id that the client wrote, to a call without one. Law: an id is left
+A value keeps its id here, by which everything else knows it; `id_omitted` tells the codec not to write it, and
+`written_id` of a result what to write instead: the id that the client wrote, to a call without one. Law: an id is left
 out only where order and name alone give every result of the exchange to its call, so that nobody is answered with what
 was meant for another (laws 2 and 6), and whether it is depends on the exchange alone (law 5).
 """
@@ -10,27 +10,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from toolglot.conversation import ToolCall, ToolResult, Turn
 from toolglot.render.context import RenderContext
 
-NO_ID: Final = "~no_id"
-OWN_ID: Final = "~own_id"
 ABSENT: Final = "absent"
 REFUSED: Final = "refused"
-
-Carrier = TypeVar("Carrier", ToolCall, ToolResult)
+Reason = Literal["absent", "refused"]
 
 
 class OmittedIds:
     """Which calls and results are sent without an id, by the ids of the calls."""
 
     def __init__(self, turns: Iterable[Turn], ctx: RenderContext) -> None:
-        self._protocol = ctx.profile.protocol
-        self._mark = ABSENT if ctx.profile.ids.written else REFUSED
+        self._mark: Reason = ABSENT if ctx.profile.ids.written else REFUSED
         self._are_named = ctx.profile.results.name == "required"
         self._calls: set[str] = set()
         self._results: set[str] = set()
@@ -41,27 +37,20 @@ class OmittedIds:
 
     def call(self, call: ToolCall, key: str) -> ToolCall:
         """A call, known here by the key, as it is to be written."""
-        return self._with_marks(call, self._mark_of(is_omitted=key in self._calls))
+        reason = self._reason(is_omitted=key in self._calls)
+        return call if call.id_omitted == reason else replace(call, id_omitted=reason)
 
     def result(self, result: ToolResult, key: str) -> ToolResult:
-        return self._with_marks(result, self._mark_of(is_omitted=key in self._results), self._own_ids.get(key))
+        reason, own_id = self._reason(is_omitted=key in self._results), self._own_ids.get(key)
+        if result.id_omitted == reason and result.written_id == own_id:
+            return result
+        return replace(result, id_omitted=reason, written_id=own_id)
 
     def has_call(self, key: str) -> bool:
         return self._mark == REFUSED or key in self._calls
 
-    def _mark_of(self, *, is_omitted: bool) -> str | None:
+    def _reason(self, *, is_omitted: bool) -> Reason | None:
         return self._mark if is_omitted or self._mark == REFUSED else None
-
-    def _with_marks(self, block: Carrier, mark: str | None, own_id: str | None = None) -> Carrier:
-        if block.extra is None and mark is None and own_id is None:
-            return block  # as nearly all
-        extra = block.extra or {}
-        own = extra.get(self._protocol, {})
-        if own.get(NO_ID) == mark and own.get(OWN_ID) == own_id:
-            return block
-        kept = {key: value for key, value in own.items() if key not in (NO_ID, OWN_ID)}
-        kept |= {key: note for key, note in ((NO_ID, mark), (OWN_ID, own_id)) if note is not None}
-        return replace(block, extra={**extra, self._protocol: kept})
 
     # --- as the client wrote it -----------------------------------------------------------------
 
@@ -93,7 +82,7 @@ class OmittedIds:
         return result.metadata.raw_id
 
     def _has_no_id(self, block: ToolCall | ToolResult, id: str) -> bool:
-        if (block.extra or {}).get(self._protocol, {}).get(NO_ID) is not None:
+        if block.id_omitted is not None:
             return True
         native = block.metadata.raw_id if block.metadata is not None else id
         return not native

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot.conversation import FREE_TEXT, OutputFormat, ToolSpec
+from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry, Gravity
 from toolglot.errors import InputError
 from toolglot.policy import Policy
@@ -36,10 +37,11 @@ LARGEST: Final = 262_144
 """A longer list of definitions is fitted anew each time."""
 HASHED: Final = 256
 
-_PLAIN: Final = ("type", "description", "strict", "format", "extra")
+_PLAIN: Final = ("type", "description", "strict", "format", "extra", "form")
 """Fields of a definition that fitting may set, apart from its schema."""
 
 _Schema = dict[str, Any]
+_decode_tools: Final = msgspec.msgpack.Decoder(list[ToolSpec], dec_hook=read_form).decode
 
 
 class _Form(Struct, frozen=True):
@@ -130,7 +132,7 @@ def _refuse_unwritable(tools: list[ToolSpec]) -> None:
 def _remembered(
     tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
-    return _make_forms(msgspec.msgpack.decode(tools.data, type=list[ToolSpec]), profile, policy, source, spent)
+    return _make_forms(_decode_tools(tools.data), profile, policy, source, spent)
 
 
 def _make_forms(
@@ -214,7 +216,7 @@ def _as_function(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
         "properties": {FREE_TEXT: {"type": "string", "description": about}},
         "required": [FREE_TEXT],
     }
-    return replace(tool, type="function", format=None, parameters=parameters, extra=None)
+    return replace(tool, type="function", format=None, parameters=parameters, extra=None, form=None)
 
 
 def _path(tool: ToolSpec) -> str:
@@ -243,6 +245,8 @@ def _takes_any_schema(tool: ToolSpec, ctx: RenderContext) -> bool:
     """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
     rules = ctx.profile.schema
     field = (tool.extra or {}).get(ctx.profile.protocol, {}).get(_SCHEMA_FIELD)
+    if tool.form is not None and tool.form.protocol == ctx.profile.protocol:
+        field = tool.form.schema_field
     return field is not None and field == rules.free_field != rules.field
 
 

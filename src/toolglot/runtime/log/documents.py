@@ -18,7 +18,9 @@ from msgspec import Struct
 
 from toolglot import jsontext
 from toolglot.conversation import Conversation, canonical_json
+from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry as ReportEntry
+from toolglot.conversation.version_1 import upgraded
 from toolglot.errors import InputError, VersionError
 from toolglot.history.history import History
 from toolglot.limits import Limits
@@ -30,7 +32,7 @@ from toolglot.runtime.log.sessions import conversation_of, make_session, read_se
 from toolglot.store import Store
 
 FORMAT: Final = "toolglot.session"
-VERSION: Final = 1
+VERSION: Final = 2
 MODEL_CHARACTERS: Final = 300
 DOCUMENT_LIMITS: Final = Limits(max_bytes=256 * 1024**2, max_nodes=20_000_000)
 """The default limits of `export_session` and `import_session`."""
@@ -40,7 +42,7 @@ class SessionDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, for
     """The outermost object."""
 
     format: Literal["toolglot.session"]
-    version: Literal[1]
+    version: Literal[2]
     info: SessionInfo
     conversation: Conversation
     runs: tuple[ToolRun, ...] = ()
@@ -105,14 +107,19 @@ def read_document(data: bytes | str, *, limits: Limits = DOCUMENT_LIMITS) -> Ses
         hint = "import_session() reads what export_session() wrote"
         raise InputError(f'expected an object with "format": "{FORMAT}"', hint=hint)
     version = value.get("version")
+    is_old = type(version) is int and version == 1
     if isinstance(version, int) and version > VERSION:
         problem = f"written in version {version} of the form; this toolglot reads up to {VERSION}"
         raise VersionError(problem, path="$.version", hint="upgrade toolglot")
     try:
-        document = msgspec.convert(value, SessionDocument)
+        document = msgspec.convert(
+            {**value, "version": VERSION} if is_old else value, SessionDocument, dec_hook=read_form
+        )
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `")
         raise InputError(message, path=where.removesuffix("`") or "$") from None
+    if is_old:
+        document = upgraded(document)
     if document.info.id:
         check_id(document.info.id)
     return document

@@ -18,9 +18,13 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from toolglot.conversation import ToolResult, Turn, Usage
+from toolglot.conversation.canonical_json import VERSION
+from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry as ReportEntry
+from toolglot.conversation.version_1 import upgraded
 from toolglot.errors import InputError, ToolglotError, VersionError, cut, quote
 
 DIGITS: Final = 12
@@ -51,6 +55,9 @@ class _EntryBase(
     Struct, frozen=True, kw_only=True, tag_field="entry", tag=str.lower, omit_defaults=True, forbid_unknown_fields=True
 ):
     """One row of a log."""
+
+    version: int = 1
+    """The version of the serialised form (`canonical_json.VERSION`) that its turns and results are in."""
 
 
 class LogOpened(_EntryBase, frozen=True, tag="opened"):
@@ -119,7 +126,9 @@ _KNOWN: Final = frozenset(
     for kind in (LogOpened, TurnsAdded, ToolStarted, ToolFinished, LogReset, ModelChosen, ReportAdded)
 )
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(LogEntry)
+_decoder: Final = msgspec.json.Decoder(LogEntry, dec_hook=read_form)
+_PLAIN: Final = (LogOpened, ModelChosen, ToolStarted, ReportAdded)
+"""Entries that hold no canonical values."""
 _OPENED: Final = b'{"entry":"opened"'
 
 
@@ -129,7 +138,7 @@ def row_key(number: int) -> str:
 
 
 def encode(entry: LogEntry) -> bytes:
-    return _encoder.encode(entry)
+    return _encoder.encode(entry if isinstance(entry, _PLAIN) else replace(entry, version=VERSION))
 
 
 def encode_turn(turn: Turn) -> bytes:
@@ -158,7 +167,7 @@ def decode(data: bytes, *, session: str, number: int) -> LogEntry:
         entry: LogEntry = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable_error(data, session, number, str(error)) from None
-    return entry
+    return entry if entry.version >= VERSION else upgraded(entry)
 
 
 def damaged_error(session: str, number: int, what: str) -> SessionDamagedError:

@@ -64,7 +64,7 @@ def reply_events(reply: Reply, plan: ReplyPlan, fault: Fault | None, piece: int)
 
 def _all_events(reply: Reply, plan: ReplyPlan, fault: Fault | None, piece: int) -> Iterator[Event]:
     name = fault.name if fault is not None else ""
-    yield Started(reply.id, reply.model, reply.extra)
+    yield Started(reply.id, reply.model, reply.extra, reply.form)
     if reply.usage is not None:
         # The cost of the prompt is known when the reply begins, and Anthropic sends it there.
         yield Used(replace(reply.usage, output_tokens=1, reasoning_tokens=None))

@@ -1,0 +1,194 @@
+"""How a protocol wrote a value, where the value alone does not say it.
+
+A codec that reads a body keeps its meaning in canonical fields, and fields that nobody knows in `extra`. The rest is
+spelling: content as a string or as a list of parts, a type that was not written, unknown fields of an inner object. The
+codec keeps it in a struct of its own, the *form* of the value. `protocols/<name>/form.py` defines them.
+
+Law: a form is for the codec of its protocol. Everybody else carries it, drops it, or asks it one of the questions that
+`Form` has, whose answer is "nothing special" unless a protocol says otherwise. To drop a form changes the spelling, not
+the meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from toolglot.errors import quote
+
+TAG: Final = "form"
+"""The field that says which struct a form is: the protocol, a dot, and a name."""
+
+
+class Form:
+    """How a protocol wrote a value.
+
+    Values are annotated with this class, which is no struct, so that msgspec asks `read_form` for the one that it is.
+    """
+
+    __slots__ = ()
+
+    protocol: ClassVar[str] = ""
+    """Whose form it is."""
+    inner_rests: ClassVar[tuple[str, ...]] = ()
+    """The fields of the form that hold what nobody knows of objects within the value."""
+
+    def unknown_fields(self) -> Iterable[tuple[str, Any]]:
+        """What nobody knows of objects within the value. Unknown fields of the value itself are in `extra`."""
+        if not self.inner_rests:
+            return ()
+        rests = [getattr(self, name) for name in self.inner_rests]
+        return [field for rest in rests if rest for field in rest.items()]
+
+    # --- of a turn ----------------------------------------------------------------------------------
+
+    @property
+    def prompt_position(self) -> Literal["field", "message"] | None:
+        """Where a prompt was, if its protocol has two ways: in a field of the request, or among the messages."""
+        return None
+
+    @property
+    def is_string(self) -> bool:
+        """Whether content was written as a string, if its protocol also has a list."""
+        return False
+
+    def as_prompt_field(self) -> Form | None:
+        """The form of the same prompt in the field of the request."""
+        return self
+
+    # --- of a block ---------------------------------------------------------------------------------
+
+    @property
+    def is_only_call(self) -> bool:
+        """Whether a call came in a way of writing that allows one call only, and therefore has no ids."""
+        return False
+
+    @property
+    def document_name(self) -> str | None:
+        """The name of a document that other protocols read as text; empty if it has none."""
+        return None
+
+    def with_document_name(self, name: str) -> Form:  # noqa: ARG002
+        """The form with another name for its document."""
+        return self
+
+    def as_common(self) -> Form | None:
+        """The form without what only some hosts of the protocol understand."""
+        return self
+
+    # --- of a tool and of settings ------------------------------------------------------------------
+
+    @property
+    def has_cache_markers(self) -> bool:
+        """Whether the form holds cache markers."""
+        return False
+
+    def without_cache_markers(self) -> Form | None:
+        return self
+
+    @property
+    def schema_field(self) -> str | None:
+        """The field that a schema was in, if its protocol has several."""
+        return None
+
+    @property
+    def is_mode_unset(self) -> bool:
+        """Whether a tool choice only says if calls may be parallel."""
+        return False
+
+    @property
+    def limit_field(self) -> str | None:
+        """The field that limits the length of the reply, if its protocol has several."""
+        return None
+
+    def without_limit_field(self) -> Form | None:
+        return self
+
+    # --- of a reply ---------------------------------------------------------------------------------
+
+    @property
+    def stop_text(self) -> str | None:
+        """The provider's own word for why the reply ended."""
+        return None
+
+    def without_stop_text(self) -> Form | None:
+        """The form for a reply that ended for another reason than its provider says."""
+        return self
+
+    def answer_fields(self) -> Mapping[str, Any]:
+        """What nobody knows of the object around the answer, if its protocol has one (a choice, a candidate)."""
+        return {}
+
+
+class FormStruct(Form, Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False, tag_field=TAG):
+    """The base of all forms. Each has a tag that starts with the name of its protocol: `ollama.message`."""
+
+
+# --- the registry -----------------------------------------------------------------------------------
+
+
+class FormLibrary(Struct, frozen=True):
+    """What a protocol tells of its forms."""
+
+    types: Mapping[str, type[FormStruct]]
+    """The structs, by their tags."""
+    from_notes: Callable[[Any, dict[str, Any]], dict[str, Any]] | None = None
+    """The fields of a value that its notes of version 1 are (`version_1.py`), as JSON."""
+
+
+class FormLoader(Struct, frozen=True):
+    """Who finds the forms of protocols: `protocols`, which this package must not import, says so itself."""
+
+    load: Callable[[str], FormLibrary]
+    """The forms of a protocol by its name; none for an unknown name."""
+    names: Callable[[], Iterable[str]]
+    """The protocols that there are."""
+
+
+_loaders: Final[list[FormLoader]] = []
+
+
+def set_loader(loader: FormLoader) -> None:
+    _loaders[:] = [loader]
+    library.cache_clear()
+
+
+@cache
+def library(protocol: str) -> FormLibrary:
+    """The forms of a protocol; none if nobody knows it."""
+    return _loaders[0].load(protocol) if _loaders else FormLibrary({})
+
+
+def read_form(kind: type, value: Any) -> Any:
+    """A form from JSON. msgspec calls it for every field that is annotated with `Form`."""
+    if kind is not Form:
+        raise NotImplementedError(f"{kind} is not a type of the canonical form")
+    if type(value) is not dict:
+        raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
+    tag = value.get(TAG)
+    found = library(tag.partition(".")[0]).types.get(tag) if type(tag) is str else None
+    if found is None:
+        raise ValueError(f"Unknown form {quote(tag)}")
+    try:
+        return msgspec.convert(value, found)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def schema_reference(kind: type) -> dict[str, Any]:
+    """The JSON Schema of a field that holds a form, for msgspec: a reference to `schema_definitions`."""
+    if kind is not Form:
+        raise NotImplementedError(f"{kind} is not a type of the canonical form")
+    return {"$ref": "#/$defs/Form"}
+
+
+def schema_definitions() -> dict[str, Any]:
+    """The JSON Schemas of the forms of all protocols, and that of `Form`: one of them."""
+    kinds = [kind for loader in _loaders for name in loader.names() for kind in library(name).types.values()]
+    references, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    described = {"title": "Form", "description": (Form.__doc__ or "").partition("\n")[0]}
+    return {"Form": {**described, "anyOf": list(references)}, **definitions}

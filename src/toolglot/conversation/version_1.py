@@ -1,0 +1,91 @@
+"""Values that version 1 of the serialised form stored: the codecs' notes become forms and canonical fields.
+
+Until version 2, codecs kept how a value was written as *notes*: keys of `extra` that begin with `~`. Each protocol
+reads its own (`from_notes` in its `form.py`). A note that makes no sense is dropped: it says how to spell something,
+never what it means. A field of the client's whose name begins with `~` was stored with a second one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolglot.conversation.forms import FormStruct, library, read_form
+
+S = TypeVar("S", bound=Struct)
+
+_NOTE: Final = "~"
+
+
+def upgraded(value: S) -> S:
+    """A value with all that it holds, without notes; the value itself if there are none."""
+    changes: dict[str, Any] = {}
+    for field in value.__struct_fields__:
+        content = getattr(value, field)
+        if isinstance(content, Struct):
+            new: Any = upgraded(content)
+        elif type(content) is tuple and content and isinstance(content[0], Struct):
+            new = tuple([upgraded(item) for item in content])
+            new = content if all(one is other for one, other in zip(new, content, strict=True)) else new
+        else:
+            continue
+        if new is not content:
+            changes[field] = new
+    if changes:
+        value = replace(value, **changes)
+    extra = getattr(value, "extra", None)
+    return _without_notes(value, extra) if extra else value
+
+
+def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
+    kept: dict[str, dict[str, Any]] = {}
+    changes: dict[str, Any] = {}
+    for protocol, fields in extra.items():
+        read = library(protocol).from_notes
+        notes = {name[1:]: content for name, content in fields.items() if _is_note(name)}
+        if read is None or not notes:
+            kept[protocol] = fields
+            continue
+        changes |= _known(type(value), read(value, notes))
+        rest = {name: content for name, content in fields.items() if not _is_note(name)}
+        if rest:
+            kept[protocol] = rest
+    if not changes and kept.keys() == extra.keys() and all(kept[name] is extra[name] for name in kept):
+        return value
+    return replace(value, **{"extra": kept or None, **changes})
+
+
+def _is_note(name: str) -> bool:
+    return name[:1] == _NOTE and name[1:2] != _NOTE
+
+
+@cache
+def _types(kind: type[Struct]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _known(kind: type[Struct], changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes, each of the type of its field; one that is not is left out."""
+    found: dict[str, Any] = {}
+    for name, content in changes.items():
+        try:
+            found[name] = msgspec.convert(content, _types(kind)[name], dec_hook=read_form)
+        except msgspec.ValidationError:
+            continue
+    return found
+
+
+def opaque_of_notes(protocol: str, notes: dict[str, Any], note: str) -> dict[str, Any]:
+    """The change that a note is which holds something as its protocol wrote it."""
+    return {"opaque": {"block": "opaque", "protocol": protocol, "value": notes[note]}} if note in notes else {}
+
+
+def form_of_notes(kind: type[FormStruct], notes: dict[str, Any], **names: str) -> dict[str, Any]:
+    """The change that the notes of a value are, if its form holds them: by the names of the notes, its fields."""
+    config = kind.__struct_config__
+    fields = {field: notes[note] for note, field in names.items() if note in notes}
+    return {"form": {str(config.tag_field): config.tag, **fields}} if fields else {}

@@ -1,0 +1,194 @@
+"""Forms: how a protocol wrote a value. They are stored, checked, and ignored by every protocol but their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from toolglot import Conversation, InputError, Text, ToolCall, ToolResult, ToolSpec, Turn, dump, load
+from toolglot.conversation import OutputFormat, Value, forms
+from toolglot.conversation.canonical_json import checked
+from toolglot.conversation.forms import FormStruct
+from toolglot.protocols import base
+
+Body = dict[str, Any]
+
+PLAIN: Body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": False}
+BODIES: dict[str, list[Body]] = {
+    "ollama": [
+        {"model": "m", "messages": [{"role": "user"}, {"role": "user", "content": None}]},
+        {
+            **PLAIN,
+            "messages": [
+                {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}, "index": 0}}]},
+                {"role": "tool", "tool_name": "f"},
+            ],
+            "tools": [{"function": {"name": "f", "later": [1]}}, {"type": "later", "x": 1}],
+            "options": {"num_ctx": 1},
+            "format": "later",
+        },
+    ],
+}
+"""Requests whose spelling no canonical value says, by protocol."""
+
+
+def _decoded() -> list[tuple[str, Body, Conversation]]:
+    return [(name, body, base.codec(name).request.decode(body)) for name in BODIES for body in BODIES[name]]
+
+
+@pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
+def test_what_was_loaded_is_written_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
+    assert load(dump(conversation)) == conversation
+    assert base.codec(protocol).request.encode(load(dump(conversation))) == body
+
+
+@pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
+def test_what_was_checked_is_written_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
+    found, changes = checked(conversation)
+    assert not changes
+    assert found == conversation
+    assert base.codec(protocol).request.encode(found) == body
+
+
+@pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
+def test_other_protocols_ignore_a_form(protocol: str, body: Body, conversation: Conversation) -> None:
+    del body
+    for other in base.names():
+        if other != protocol:
+            encode = base.codec(other).request.encode
+            assert encode(conversation) == encode(_without_forms(conversation)), other
+
+
+def _without_forms(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_without_forms(item) for item in value)
+    if not isinstance(value, Value):
+        return value
+    changes = {field: _without_forms(getattr(value, field)) for field in value.__struct_fields__}
+    return replace(value, **{**changes, "form": None} if "form" in changes else changes)
+
+
+@pytest.mark.parametrize("protocol", base.names())
+def test_every_form_names_its_protocol_and_describes_its_fields(protocol: str) -> None:
+    for tag, kind in forms.library(protocol).types.items():
+        assert tag.partition(".")[0] == kind.protocol == protocol
+        for field in kind.__struct_fields__:
+            described = [line for base_ in kind.__mro__ for line in (base_.__doc__ or "").splitlines()]
+            assert any(line.strip().startswith(f"{field}: ") for line in described), (kind, field)
+
+
+def _document(turn: Body) -> str:
+    return json.dumps({"format": "toolglot.conversation", "version": 2, "conversation": {"turns": [turn]}})
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"form": "nobody.message"}, "Unknown form 'nobody.message'"),
+        ({"form": "ollama.nothing"}, "Unknown form 'ollama.nothing'"),
+        ({"form": 3}, "Unknown form 3"),
+        ({}, "Unknown form None"),
+        ([], "Expected `object`, got `list`"),
+        ({"form": "ollama.message", "content": 3}, "got `int`"),
+        ({"form": "ollama.message", "later": 3}, "unknown field `later`"),
+    ],
+)
+def test_a_form_that_nobody_knows_is_an_error_that_says_where(form: object, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(_document({"role": "user", "form": form}))
+    assert problem in str(caught.value)
+    assert "$.conversation.turns[0].form" in str(caught.value)
+
+
+def test_a_form_of_an_unknown_class_is_refused_when_checked() -> None:
+    class Stranger(forms.Form):
+        pass
+
+    with pytest.raises(InputError, match="expected a form"):
+        checked(Turn("user", form=Stranger()))
+
+
+# --- version 1 --------------------------------------------------------------------------------------
+
+
+def _from_version_1(**fields: Any) -> Conversation:
+    return load(json.dumps({"format": "toolglot.conversation", "version": 1, "conversation": fields}))
+
+
+def test_notes_of_version_1_are_read_as_forms() -> None:
+    call = {
+        "block": "tool_call",
+        "id": "",
+        "name": "f",
+        "arguments": {},
+        "extra": {"ollama": {"~function": {"index": 0}}},
+    }
+    result = {"block": "tool_result", "call_id": "", "is_complete": True, "extra": {"ollama": {"~content": "none"}}}
+    found = _from_version_1(
+        turns=[
+            {"role": "user", "extra": {"ollama": {"~content": "null", "x": 1}}},
+            {"role": "assistant", "blocks": [call]},
+            {"role": "tool", "blocks": [result]},
+        ],
+        tools=[
+            {"name": "f", "extra": {"ollama": {"~untyped": True, "~no_parameters": True}}},
+            {"name": "", "type": "later", "extra": {"ollama": {"~tool": {"type": "later"}}}},
+        ],
+        options={"stream": True, "output": {"extra": {"ollama": {"~format": "later"}}}},
+        model="m",
+        extra={"ollama": {"~options": {"num_ctx": 1}, "~streams_unsaid": True}},
+    )
+    assert found.turns[0].extra == {"ollama": {"x": 1}}
+    assert base.codec("ollama").request.encode(found) == {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": None, "x": 1},
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"function": {"name": "f", "arguments": {}, "index": 0}}],
+            },
+            {"role": "tool"},
+        ],
+        "tools": [{"function": {"name": "f"}}, {"type": "later"}],
+        "options": {"num_ctx": 1},
+        "format": "later",
+    }
+    assert load(dump(found)) == found
+
+
+@pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])
+def test_notes_of_version_1_that_make_no_sense_are_dropped(note: object) -> None:
+    for protocol in base.names():
+        if (kinds := forms.library(protocol)).from_notes is None:
+            continue
+        for name in _note_names(kinds):
+            extra = {protocol: {f"~{name}": note}}
+            blocks = (
+                Text("x", extra=extra),
+                ToolCall("1", "f", {}, extra=extra),
+                ToolResult("1", "r", extra=extra),
+            )
+            conversation = Conversation(
+                (Turn("user", blocks, extra=extra),), (ToolSpec("f", extra=extra),), extra=extra
+            )
+            options = replace(conversation.options, output=OutputFormat(extra=extra))
+            document = json.loads(dump(replace(conversation, options=options)))
+            found = load(json.dumps({**document, "version": 1}))
+            base.codec(protocol).request.encode(found)
+
+
+def _note_names(kinds: forms.FormLibrary) -> set[str]:
+    """Names that notes had, or may have had."""
+    fields = {field for kind in kinds.types.values() for field in kind.__struct_fields__}
+    return fields | {"content", "function", "options", "tool", "format", "choice", "read", "no_id", "own_id", "system"}
+
+
+def test_forms_are_small() -> None:
+    for protocol in base.names():
+        for kind in forms.library(protocol).types.values():
+            assert issubclass(kind, FormStruct)
+            assert not kind.__struct_config__.gc
