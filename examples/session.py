@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolglot.runtime import CallChanged, Ended, Said, Session, ToolContext, UpstreamModels
+from toolglot.runtime import CallChanged, RunFinished, Session, TextReceived, ToolContext, UpstreamModels
 from toolglot.simulator import upstreams
 
 
@@ -27,7 +27,7 @@ async def ask_expert(question: str, context: ToolContext) -> str:
 
 
 async def main() -> None:
-    models = UpstreamModels(upstreams())  # without it, the real ones are asked, with the keys of the environment
+    models = UpstreamModels(upstreams())  # leave it out for real ones, with keys from the environment
     async with Session(model="anthropic/claude-opus-5", tools=[population, ask_expert], models=models) as session:
         answer = await session.run("How many people live in Bonn?")
         print(f"{answer.model}: {answer.text}")
@@ -36,10 +36,10 @@ async def main() -> None:
         async for event in session.stream("And in Cologne?"):
             if isinstance(event, CallChanged):
                 print(f"  {event.change.call.name}: {event.change.state}")
-            elif isinstance(event, Said):
+            elif isinstance(event, TextReceived):
                 print(f"  … {event.text}")
-            elif isinstance(event, Ended):
-                print(f"{event.answer.model}: {event.answer.stop}")
+            elif isinstance(event, RunFinished):
+                print(f"{event.result.model}: {event.result.stop}")
 
         running = asyncio.ensure_future(session.run("Ask the expert."))
         await asyncio.sleep(0)

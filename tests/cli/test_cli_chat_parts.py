@@ -52,18 +52,18 @@ from toolglot.runtime.log.session_log import RecoveredCall
 from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Deny, Edit
 from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.session.events import (
-    Answer,
-    Asking,
+    AttemptDiscarded,
     CallChanged,
-    CallSeen,
-    Compressed,
-    Dropped,
-    Ended,
-    Said,
-    Switched,
-    Thought,
-    Told,
-    TurnKept,
+    CallReceived,
+    ChangeReported,
+    HistoryCompressed,
+    ModelSwitched,
+    RequestStarted,
+    RunFinished,
+    RunResult,
+    TextReceived,
+    ThinkingReceived,
+    TurnCommitted,
 )
 from toolglot.runtime.tools.toolbox import Tool, tool
 
@@ -142,24 +142,24 @@ def changed(state: Any, result: ToolResult | None = None, **more: Any) -> CallCh
 
 def test_the_view_shows_a_whole_run() -> None:
     text = shown(
-        Asking("a/b", "anthropic"),
-        Thought("\nI think"),
-        Said("Hello\nthere"),
-        CallSeen(CALL),
+        RequestStarted("a/b", "anthropic"),
+        ThinkingReceived("\nI think"),
+        TextReceived("Hello\nthere"),
+        CallReceived(CALL),
         changed("validating"),
         changed("executing"),
         changed("executing", progress="half"),
         changed("executing", attempt=2),
         changed("success", ToolResult("id", "\n".join(f"line {n}" for n in range(9)))),
-        TurnKept(Turn("assistant")),
-        Asking("a/b", "anthropic", 2),
-        Switched("a/b", "c/d", "a/b did not answer"),
-        Compressed(4),
-        Told(Entry(action="dropped", reason="an image", fault="loss")),
-        Told(Entry(action="added", reason="a limit", fault="policy")),
-        Dropped(Shown(text="Half an answer"), "it broke", "a/b"),
-        Said("Done.\n"),
-        Ended(Answer()),
+        TurnCommitted(Turn("assistant")),
+        RequestStarted("a/b", "anthropic", 2),
+        ModelSwitched("a/b", "c/d", "a/b did not answer"),
+        HistoryCompressed(4),
+        ChangeReported(Entry(action="dropped", reason="an image", fault="loss")),
+        ChangeReported(Entry(action="added", reason="a limit", fault="policy")),
+        AttemptDiscarded(Shown(text="Half an answer"), "it broke", "a/b"),
+        TextReceived("Done.\n"),
+        RunFinished(RunResult()),
         tty=False,
     )
     assert text == (
@@ -184,15 +184,15 @@ def test_a_terminal_that_lacks_marks_gets_plain_ones() -> None:
 
 
 def test_where_words_are_not_shown_only_calls_are_taken_back() -> None:
-    assert shown(Said("x"), Dropped(Shown(text="x"), "r", "m"), tty=False, shows_words=False) == ""
-    assert "discarded: a call" in shown(Dropped(Shown(calls=("look",)), "", "m"), tty=False, shows_words=False)
+    assert shown(TextReceived("x"), AttemptDiscarded(Shown(text="x"), "r", "m"), tty=False, shows_words=False) == ""
+    assert "discarded: a call" in shown(AttemptDiscarded(Shown(calls=("look",)), "", "m"), tty=False, shows_words=False)
 
 
 def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
     stream = io.StringIO()
     view = TranscriptView(TerminalPage(stream, "never"))
     with view.hold():
-        view.show(Said("later"))
+        view.show(TextReceived("later"))
         view.question("look", {})
         before = stream.getvalue()
     assert "later" not in before
@@ -225,11 +225,11 @@ def test_the_status_line_says_what_is_waited_for_and_for_how_long(monkeypatch: p
     monkeypatch.setenv("TERM", "xterm")
     stream, clock = Tty(), Clock()
     view = live(stream, clock)
-    view.show(Asking("a/b", "anthropic"))
+    view.show(RequestStarted("a/b", "anthropic"))
     assert drawn(view, stream) == "a/b"
     clock.now = 3.7
     assert drawn(view, stream) == "a/b · 3 s"
-    view.show(CallSeen(CALL))
+    view.show(CallReceived(CALL))
     assert drawn(view, stream) == "calling look"
     view.show(changed("executing"))
     clock.now = 70
@@ -240,7 +240,7 @@ def test_the_status_line_says_what_is_waited_for_and_for_how_long(monkeypatch: p
     assert drawn(view, stream) == "look and 1 more: page 2 of 9 · 1 min 6 s"
     view.stopping()
     assert drawn(view, stream) == "cancelling look, wait: press Ctrl-C again to continue without it"
-    view.show(Ended(Answer()))
+    view.show(RunFinished(RunResult()))
     view.status.draw()
     assert stream.getvalue().endswith("\r\x1b[K"), "nothing of it is left"
 
@@ -261,13 +261,13 @@ def test_the_status_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch)
 def test_the_status_line_is_not_drawn_while_somebody_is_asked_or_text_is_being_written() -> None:
     stream = Tty()
     view = live(stream, Clock(), plain=False)
-    view.show(Asking("a/b", "anthropic"))
+    view.show(RequestStarted("a/b", "anthropic"))
     with view.hold():
         before = stream.getvalue()
         view.status.draw()
         view.status.refresh()
         assert stream.getvalue() == before
-    view.show(Thought("hm"))
+    view.show(ThinkingReceived("hm"))
     before = stream.getvalue()
     view.status.draw()
     assert stream.getvalue() == before
@@ -278,7 +278,7 @@ def test_there_is_no_status_line_where_it_could_not_be_erased(monkeypatch: pytes
     monkeypatch.setenv("TERM", "dumb" if how == "dumb" else "xterm")
     stream = io.StringIO() if how == "pipe" else Tty()
     view = live(stream, Clock(), plain=how == "plain")
-    view.show(Asking("a/b", "anthropic"))
+    view.show(RequestStarted("a/b", "anthropic"))
     view.show(changed("executing"))
     view.status.draw()
     assert stream.getvalue() == '→ look {"at":"it"}\n'
@@ -309,7 +309,7 @@ def test_a_terminal_that_lacks_characters_gets_a_plain_status_line(monkeypatch: 
 
     stream, clock = AsciiTty("ascii"), Clock()
     view = live(stream, clock)
-    view.show(Asking("a" * 300, "anthropic"))
+    view.show(RequestStarted("a" * 300, "anthropic"))
     clock.now = 9
     view.status.draw()
     assert stream.getvalue().isascii()
@@ -585,14 +585,14 @@ def test_the_first_model_is_a_real_one_where_there_is_one() -> None:
 
 
 def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
-    failed = problem_of(Answer(stop="failed", failure=Failure("rate_limit", "slow down", 429), model="a/b"))
+    failed = problem_of(RunResult(stop="failed", failure=Failure("rate_limit", "slow down", 429), model="a/b"))
     assert failed is not None
     assert (failed.message, failed.path) == ("rate_limit 429: slow down", "a/b")
     assert "--fallback" in failed.hint
-    assert problem_of(Answer()) is None
-    assert problem_of(Answer(stop="cancelled")) is None
+    assert problem_of(RunResult()) is None
+    assert problem_of(RunResult(stop="cancelled")) is None
     for stop in ("length", "filter", "loop_limit", "budget", "calls_open"):
-        problem = problem_of(Answer(stop=stop))
+        problem = problem_of(RunResult(stop=stop))
         assert problem is not None
         assert problem.hint
 
@@ -627,15 +627,15 @@ def test_events_become_lines_for_programs() -> None:
         "state": "executing",
         "progress": "half",
     }
-    assert event_line(Ended(Answer(usage=Usage()))) is None
-    kept = event_line(TurnKept(Turn("assistant", key="k")))
+    assert event_line(RunFinished(RunResult(usage=Usage()))) is None
+    kept = event_line(TurnCommitted(Turn("assistant", key="k")))
     assert kept == {"event": "kept", "role": "assistant", "key": "k"}
-    told = event_line(Told(Entry(action="added", reason="a limit", fault="policy")))
+    told = event_line(ChangeReported(Entry(action="added", reason="a limit", fault="policy")))
     assert told is not None
     assert told["entry"]["reason"] == "a limit"
-    for event in (Asking("a/b", "anthropic"), Said("x"), CallSeen(CALL), Compressed(3)):
+    for event in (RequestStarted("a/b", "anthropic"), TextReceived("x"), CallReceived(CALL), HistoryCompressed(3)):
         assert event_line(event) is not None
-    assert event_line(Thought("hm")) == {"event": "thought", "text": "hm"}
+    assert event_line(ThinkingReceived("hm")) == {"event": "thought", "text": "hm"}
 
 
 def test_where_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,10 +651,12 @@ def test_where_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_record_has_what_was_dropped_and_who_was_switched_to() -> None:
     record = RunRecord(clock=lambda: 0.0)
-    record.add(Dropped(Shown(text="half"), "it broke", "a/b"))
-    record.add(Switched("a/b", "c/d", "it broke"))
+    record.add(AttemptDiscarded(Shown(text="half"), "it broke", "a/b"))
+    record.add(ModelSwitched("a/b", "c/d", "it broke"))
     record.add(changed("cancelled", ToolResult("id", "never")))
-    told = record.document(Answer(stop="failed", failure=Failure("server", "down", 500)), session=None, simulated=False)
+    told = record.document(
+        RunResult(stop="failed", failure=Failure("server", "down", 500)), session=None, simulated=False
+    )
     assert told["dropped"][0]["shown"]["text"] == "half"
     assert told["switched"][0]["after"] == "c/d"
     assert told["calls"][0]["seconds"] is None
@@ -737,8 +739,8 @@ def test_servers_are_named_after_their_programs_and_apart() -> None:
 def test_only_what_is_gone_is_called_lost(action: Any, word: str) -> None:
     stream = io.StringIO()
     view = TranscriptView(TerminalPage(stream, "never"))
-    view.show(Told(Entry(action=action, reason="a keyword", fault="loss")))
-    view.show(Told(Entry(action="added", reason="a limit", fault="policy")))
+    view.show(ChangeReported(Entry(action=action, reason="a keyword", fault="loss")))
+    view.show(ChangeReported(Entry(action="added", reason="a limit", fault="policy")))
     assert stream.getvalue() == f"  {word}: a keyword\n"
 
 
@@ -757,13 +759,19 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
     out, err = io.StringIO(), io.StringIO()
     view = TranscriptView(TerminalPage(err, "never"), TerminalPage(out, "never"))
     said, calling = Turn("assistant", (Text("Done."),)), Turn("assistant", (Text("I look."), CALL))
-    for event in (Thought("hm"), Said("I look."), TurnKept(calling), Said("Do"), Dropped(Shown(text="Do"), "x", "a/b")):
+    for event in (
+        ThinkingReceived("hm"),
+        TextReceived("I look."),
+        TurnCommitted(calling),
+        TextReceived("Do"),
+        AttemptDiscarded(Shown(text="Do"), "x", "a/b"),
+    ):
         view.show(event)
-    view.show(Ended(Answer(text="I look.", turn=calling, stop="loop_limit")))
+    view.show(RunFinished(RunResult(text="I look.", turn=calling, stop="loop_limit")))
     assert out.getvalue() == "", "what goes before calls is no answer"
-    view.show(Said("Done."))
-    view.show(TurnKept(said))
-    view.show(Ended(Answer(text="Done.", turn=said)))
+    view.show(TextReceived("Done."))
+    view.show(TurnCommitted(said))
+    view.show(RunFinished(RunResult(text="Done.", turn=said)))
     assert out.getvalue() == "Done.\n"
     assert err.getvalue() == "hm\nI look.\n"
 
@@ -771,7 +779,7 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
 def test_at_the_prompt_the_hint_is_a_command() -> None:
     unreached = Failure("unreachable", "openai cannot be reached: its host is not known")
     for failure in (unreached, Failure("rate_limit", "slow down", 429), Failure("not_found", "", 404)):
-        told = problem_of(Answer(stop="failed", failure=failure, model="a/b"), in_chat=True)
+        told = problem_of(RunResult(stop="failed", failure=failure, model="a/b"), in_chat=True)
         assert told is not None
         assert "/model NAME" in told.hint
         assert "--" not in told.hint

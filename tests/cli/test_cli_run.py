@@ -170,7 +170,7 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
         (["x", "--mcp", "wrong.json"], "wrong.json: $.mcpServers.a"),
         (["x", "--mcp", "'"], "invalid command"),
         (["x", "--mcp", " "], "no server given"),
-        (["x", "--mcp", "http://"], "expected an address"),
+        (["x", "--mcp", "http://"], "expected a URL"),
         (["x", "--system", "@none.txt"], "none.txt: cannot be read"),
         (["x", "--system", "@data.bin"], "data.bin: not UTF-8"),
         (["x", "--store", "env:NOT_SET_ANYWHERE"], "the environment has no NOT_SET_ANYWHERE"),

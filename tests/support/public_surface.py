@@ -30,7 +30,7 @@ from toolglot import (
     UnknownNameError,
     VersionError,
 )
-from toolglot.runtime import Answer, FunctionTool, UpstreamModels
+from toolglot.runtime import FunctionTool, RunResult, UpstreamModels
 from toolglot.simulator import Simulator, upstreams
 from toolglot.upstream import AsgiTransport, HttpTransport, Transport
 
@@ -77,7 +77,7 @@ async def run_a_session() -> None:
         model="anthropic/claude-opus-5", tools=[read_file, write_file], models=models
     ) as session:
         answer = await session.run("Hello")
-        assert_type(answer, Answer)
+        assert_type(answer, RunResult)
         assert_type(answer.text, str)
         session.switch("openai/gpt-5.5")
         async for event in session.stream("And?"):

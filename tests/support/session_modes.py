@@ -19,7 +19,7 @@ from toolglot.cli.session.chat_session import Chat
 from toolglot.cli.session.run_once import RunOnce
 from toolglot.cli.session.session_options import SessionSettings
 from toolglot.runtime.log.memory_log import Log
-from toolglot.runtime.session.events import Answer, Ended
+from toolglot.runtime.session.events import RunFinished, RunResult
 from toolglot.runtime.session.session import Session
 
 
@@ -28,19 +28,19 @@ class Mode(NamedTuple):
 
     of: Callable[[Session, Log | None], Session]
     """The session that is run, where another one is open; what it writes to, where that is given."""
-    run: Callable[[Session, str], Awaitable[Answer]]
+    run: Callable[[Session, str], Awaitable[RunResult]]
     """Say something to it, and wait for its answer."""
 
 
-async def to_the_end(session: Session, said: str) -> Answer:
+async def to_the_end(session: Session, said: str) -> RunResult:
     return await session.run(said)
 
 
-async def told_live(session: Session, said: str) -> Answer:
+async def told_live(session: Session, said: str) -> RunResult:
     events = [event async for event in session.stream(said)]
-    ended = [event for event in events if isinstance(event, Ended)]
+    ended = [event for event in events if isinstance(event, RunFinished)]
     assert ended == events[-1:], "it ends once, and nothing follows"
-    return ended[0].answer
+    return ended[0].result
 
 
 def _nobody() -> tuple[Terminal, Foreground]:
@@ -48,11 +48,11 @@ def _nobody() -> tuple[Terminal, Foreground]:
     return Terminal(io.StringIO(), io.StringIO()), Foreground(PipedLines(io.StringIO()))
 
 
-async def as_chat(session: Session, said: str) -> Answer:
+async def as_chat(session: Session, said: str) -> RunResult:
     return await Chat(session, None, *_nobody()).send(said)
 
 
-async def as_run(session: Session, said: str) -> Answer:
+async def as_run(session: Session, said: str) -> RunResult:
     return (await RunOnce(SessionSettings(), *_nobody()).answer(session, said)).answer
 
 

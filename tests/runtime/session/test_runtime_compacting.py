@@ -26,7 +26,7 @@ from toolglot.runtime.session.compacting import (
     summary_request,
     transcript_of,
 )
-from toolglot.runtime.session.events import Compressed, Event
+from toolglot.runtime.session.events import HistoryCompressed, SessionEvent
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import tool
@@ -213,7 +213,7 @@ def small(window: int, *names: str) -> Overrides:
     return Overrides("".join(f'[profiles.{name}.rules]\n"context.window" = {window}\n' for name in names))
 
 
-async def told(session: Session, said: str) -> list[Event]:
+async def told(session: Session, said: str) -> list[SessionEvent]:
     return [event async for event in session.stream(said)]
 
 
@@ -248,7 +248,7 @@ def test_a_full_context_is_compressed_by_itself_once() -> None:
             compressed: list[int] = []
             for number in range(12):
                 events = await told(session, f"Number {number}. " + "word " * 400)
-                compressed += [event.turns for event in events if isinstance(event, Compressed)]
+                compressed += [event.turns for event in events if isinstance(event, HistoryCompressed)]
                 assert session.history.turns[-2].text.startswith(f"Number {number}.")
             assert 1 < len(compressed) < 6
             assert len(session.history) < 16
@@ -283,7 +283,7 @@ def test_a_summary_that_would_save_little_is_not_asked_for() -> None:
         async with stage.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
             await session.run("Hello.")
             events = await told(session, "word " * 4_000)
-            assert not any(isinstance(event, Compressed) for event in events)
+            assert not any(isinstance(event, HistoryCompressed) for event in events)
 
     play(scene, {"rules": [SUMMARY, FINE]})
 
@@ -295,7 +295,7 @@ def test_a_provider_that_says_it_is_too_long_is_asked_again_after_one_compressio
                 await session.run("Hello.")
             stage.simulator.fault("context_overflow")
             events = await told(session, "And now?")
-            assert [event.turns for event in events if isinstance(event, Compressed)] == [7]
+            assert [event.turns for event in events if isinstance(event, HistoryCompressed)] == [7]
             assert session.history.turns[-1].text == "Fine."
             stage.simulator.fault("context_overflow")
             stage.simulator.fault("context_overflow")

@@ -12,7 +12,16 @@ import pytest
 from simulated_sessions import ALL_TARGETS, Stage, play, spoken
 from toolglot import History, Text, Turn, request_for
 from toolglot.runtime.log.session_log import SessionLog
-from toolglot.runtime.session.events import Answer, CallChanged, CallSeen, Dropped, Ended, Event, Said, TurnKept
+from toolglot.runtime.session.events import (
+    AttemptDiscarded,
+    CallChanged,
+    CallReceived,
+    RunFinished,
+    RunResult,
+    SessionEvent,
+    TextReceived,
+    TurnCommitted,
+)
 from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import tool
 from toolglot.store import open_store
@@ -31,21 +40,23 @@ def script(**reply: Any) -> dict[str, Any]:
     }
 
 
-async def interrupted(session: Session, *, after: int = 1, kind: type[Event] = Said) -> tuple[list[Event], Answer]:
+async def interrupted(
+    session: Session, *, after: int = 1, kind: type[SessionEvent] = TextReceived
+) -> tuple[list[SessionEvent], RunResult]:
     """Cancel when so many events of a kind were told; everything that was told, and the answer."""
-    told: list[Event] = []
+    told: list[SessionEvent] = []
     cancels: list[asyncio.Task[None]] = []
     async for event in session.stream("Go."):
         told.append(event)
         if sum(isinstance(event, kind) for event in told) >= after and not cancels:
             cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
     await cancels[0]
-    assert isinstance(told[-1], Ended)
-    return told, told[-1].answer
+    assert isinstance(told[-1], RunFinished)
+    return told, told[-1].result
 
 
-def said(told: list[Event]) -> str:
-    return "".join(event.text for event in told if isinstance(event, Said))
+def said(told: list[SessionEvent]) -> str:
+    return "".join(event.text for event in told if isinstance(event, TextReceived))
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
@@ -59,8 +70,8 @@ def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(target: 
             turn = session.history.turns[-1]
             assert (turn.role, turn.text, turn.metadata.interrupted) == ("assistant", answer.text, "Stop it.")
             assert answer.turn == turn
-            assert [event.turn for event in told if isinstance(event, TurnKept)] == [turn]
-            assert not any(isinstance(event, Dropped) for event in told)
+            assert [event.turn for event in told if isinstance(event, TurnCommitted)] == [turn]
+            assert not any(isinstance(event, AttemptDiscarded) for event in told)
             assert spoken((await session.run("And now?")).text) == "Done."
             assert session.history.turns[-1].metadata.interrupted == ""
         assert stage.refused == []
@@ -126,7 +137,7 @@ def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: st
 
     async def scene(stage: Stage) -> None:
         async with stage.session(target, tools=[look]) as session:
-            told, answer = await interrupted(session, kind=CallSeen)
+            told, answer = await interrupted(session, kind=CallReceived)
             is_whole = not session.history.turns[1].metadata.interrupted
             if not is_whole:
                 assert answer.text == said(told)
@@ -146,7 +157,7 @@ def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
         async with stage.session(CLAUDE) as session:
             heard = ""
             async for event in session.stream("Go."):
-                heard += event.text if isinstance(event, Said) else ""
+                heard += event.text if isinstance(event, TextReceived) else ""
                 if heard:
                     break
             assert (await session.run("And now?")).text == "Done."
@@ -164,7 +175,7 @@ def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> N
         with anyio.CancelScope() as scope:
             async with session:
                 async for event in session.stream("Go."):
-                    if isinstance(event, Said):
+                    if isinstance(event, TextReceived):
                         scope.cancel()
         assert scope.cancelled_caught
         assert [turn.role for turn in session.history.turns] == ["user", "assistant"]
@@ -177,16 +188,16 @@ def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> N
 def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session("deepseek/deepseek-reasoner") as session:
-            told: list[Event] = []
+            told: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
                 told.append(event)
-                if type(event).__name__ == "Thought" and not cancels:
+                if type(event).__name__ == "ThinkingReceived" and not cancels:
                     cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
             await cancels[0]
             assert said(told) == ""
             assert [turn.role for turn in session.history.turns] == ["user"]
-            assert any(isinstance(event, Dropped) for event in told)
+            assert any(isinstance(event, AttemptDiscarded) for event in told)
             assert spoken((await session.run("And now?")).text) == "Done."
         assert stage.refused == []
 
@@ -199,7 +210,7 @@ def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
             told, answer = await interrupted(session, after=2)
             assert (answer.text, answer.turn) == ("", None)
             assert [turn.role for turn in session.history.turns] == ["user"]
-            (dropped,) = [event for event in told if isinstance(event, Dropped)]
+            (dropped,) = [event for event in told if isinstance(event, AttemptDiscarded)]
             assert dropped.shown.text == said(told)
             assert session.spawn()._loop.keep_interrupted is False
         assert stage.refused == []
@@ -235,19 +246,19 @@ def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> Non
 
     async def scene(stage: Stage, target: str, after: int) -> bool:
         async with stage.session(target) as session:
-            told: list[Event] = []
+            told: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
                 told.append(event)
-                if sum(isinstance(one, Said) for one in told) >= after and not cancels:
+                if sum(isinstance(one, TextReceived) for one in told) >= after and not cancels:
                     cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
             await asyncio.gather(*cancels)
-            assert isinstance(told[-1], Ended)
-            assert told[-1].answer.text == said(told)
+            assert isinstance(told[-1], RunFinished)
+            assert told[-1].result.text == said(told)
             assert session.history.in_flight is None
             assert spoken((await session.run("And now?")).text) == "Done."
         assert stage.refused == []
-        return told[-1].answer.stop == "cancelled"
+        return told[-1].result.stop == "cancelled"
 
     targets = (CLAUDE, "openai/gpt-4.1", "openai/gpt-5.5", "gemini/gemini-2.5-pro", "ollama/qwen3")
     for target in (*targets, "cohere/command-a-03-2025"):

@@ -14,7 +14,13 @@ import pytest
 
 from simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, play
 from toolglot.profiles import Overrides
-from toolglot.runtime.session.events import Asking, Compressed, Dropped, Event, Switched
+from toolglot.runtime.session.events import (
+    AttemptDiscarded,
+    HistoryCompressed,
+    ModelSwitched,
+    RequestStarted,
+    SessionEvent,
+)
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import tool
@@ -54,7 +60,7 @@ def results_of(session: Session) -> list[str]:
     return [found.result.text if found.result is not None else "?" for found in session.history.ledger]
 
 
-async def told(session: Session, said: str) -> list[Event]:
+async def told(session: Session, said: str) -> list[SessionEvent]:
     return [event async for event in session.stream(said)]
 
 
@@ -128,15 +134,15 @@ def test_scenario_failover_restarts_from_what_was_committed(target: str, fault: 
             assert first.model == source
             stage.simulator.fault(fault if fault != "timeout" else "504")
             events = await told(session, "And again.")
-            answer = events[-1].answer  # type: ignore[union-attr]
+            answer = events[-1].result  # type: ignore[union-attr]
             assert (answer.stop, answer.model) == ("stop", target)
             assert session.model == target, "it stays there: the other one is down"
-            assert [(event.before, event.after) for event in events if isinstance(event, Switched)] == [
+            assert [(event.before, event.after) for event in events if isinstance(event, ModelSwitched)] == [
                 (source, target)
             ]
-            asked = [event.model for event in events if isinstance(event, Asking)]
+            asked = [event.model for event in events if isinstance(event, RequestStarted)]
             assert asked[:2] == [source, target]
-            dropped = [event for event in events if isinstance(event, Dropped)]
+            dropped = [event for event in events if isinstance(event, AttemptDiscarded)]
             assert all(event.shown and event.model == source for event in dropped)
             assert bool(dropped) <= (fault in ("reset,after=2", "error_event,after=3"))
             assert results_of(session) == ["found 0.", "found 1.", "found 2."], "calls are run once"
@@ -219,7 +225,7 @@ def test_scenario_compression_comes_by_itself_and_another_provider_goes_on(sourc
                 await session.run(f"Number {number}. " + "word " * 300)
             assert len(session.history) == 6, "there was room until now"
             events = await told(session, "Go on. " + "word " * 600)
-            assert [event.turns for event in events if isinstance(event, Compressed)] != []
+            assert [event.turns for event in events if isinstance(event, HistoryCompressed)] != []
             assert session.history.turns[0].text.startswith("[Summary of")
             session.switch(TARGETS[2])
             assert (await session.run("And now?")).stop == "stop"

@@ -18,16 +18,16 @@ from toolglot.history.attempts import Attempt
 from toolglot.runtime.log.memory_log import MemoryLog
 from toolglot.runtime.log.session_log import SessionLog
 from toolglot.runtime.session.events import (
-    Answer,
-    Asking,
     CallChanged,
-    CallSeen,
-    Ended,
-    Event,
-    Said,
-    Switched,
-    Told,
-    TurnKept,
+    CallReceived,
+    ChangeReported,
+    ModelSwitched,
+    RequestStarted,
+    RunFinished,
+    RunResult,
+    SessionEvent,
+    TextReceived,
+    TurnCommitted,
 )
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import ModelChoice, UpstreamModels
@@ -53,7 +53,7 @@ def calling(*numbers: int, name: str = "look_up", **when: Any) -> dict[str, Any]
     return {"when": when, "reply": {"calls": [{"name": name, "arguments": {"n": n}} for n in numbers]}}
 
 
-async def told(session: Session, said: str) -> list[Event]:
+async def told(session: Session, said: str) -> list[SessionEvent]:
     return [event async for event in session.stream(said)]
 
 
@@ -199,26 +199,26 @@ def test_a_stream_tells_everything_in_order() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(OPENAI, tools=[look_up]) as session:
             events = await told(session, "Look.")
-            kinds = [type(event).__name__ for event in events if not isinstance(event, Told)]
+            kinds = [type(event).__name__ for event in events if not isinstance(event, ChangeReported)]
             assert kinds == [
-                *("Asking", "CallSeen", "TurnKept"),
+                *("RequestStarted", "CallReceived", "TurnCommitted"),
                 *["CallChanged"] * 4,
-                *("TurnKept", "Asking", "Said", "TurnKept", "Ended"),
+                *("TurnCommitted", "RequestStarted", "TextReceived", "TurnCommitted", "RunFinished"),
             ]
-            seen = next(event for event in events if isinstance(event, CallSeen))
+            seen = next(event for event in events if isinstance(event, CallReceived))
             assert seen.call.name == "look_up"
             states = [event.change.state for event in events if isinstance(event, CallChanged)]
             assert states == ["validating", "scheduled", "executing", "success"]
-            kept = [event for event in events if isinstance(event, TurnKept)]
+            kept = [event for event in events if isinstance(event, TurnCommitted)]
             assert [event.turn.role for event in kept] == ["assistant", "tool", "assistant"]
             assert tuple(event.turn for event in kept) == session.history.turns[1:]
             assert kept[0].usage is not None
             assert kept[0].cost is not None
             assert kept[1].usage is None
             ended = events[-1]
-            assert isinstance(ended, Ended)
-            assert ended.answer.text == "Found it."
-            assert "".join(event.text for event in events if isinstance(event, Said)) == "Found it."
+            assert isinstance(ended, RunFinished)
+            assert ended.result.text == "Found it."
+            assert "".join(event.text for event in events if isinstance(event, TextReceived)) == "Found it."
 
     play(scene, {"rules": [calling(1, results=0), {"reply": {"text": "Found it."}}]})
 
@@ -226,8 +226,8 @@ def test_a_stream_tells_everything_in_order() -> None:
 def test_what_was_changed_for_a_provider_is_told_once() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(CLAUDE, tools=[look_up]) as session:
-            first = [event.entry for event in await told(session, "Look.") if isinstance(event, Told)]
-            again = [event.entry for event in await told(session, "Look.") if isinstance(event, Told)]
+            first = [event.entry for event in await told(session, "Look.") if isinstance(event, ChangeReported)]
+            again = [event.entry for event in await told(session, "Look.") if isinstance(event, ChangeReported)]
             assert any("max_tokens" in entry.path for entry in first)
             assert again == []
             assert set(map(str, first)) <= set(map(str, session.report))
@@ -243,9 +243,9 @@ def test_a_switch_is_told_and_takes_effect_at_the_next_turn() -> None:
 
         async with stage.session(OPENAI, tools=[change]) as session:
             events = await told(session, "Look.")
-            assert [event.model for event in events if isinstance(event, Asking)] == [OPENAI, CLAUDE]
-            assert [event for event in events if isinstance(event, Switched)] == [
-                Switched(OPENAI, CLAUDE, "the session was switched")
+            assert [event.model for event in events if isinstance(event, RequestStarted)] == [OPENAI, CLAUDE]
+            assert [event for event in events if isinstance(event, ModelSwitched)] == [
+                ModelSwitched(OPENAI, CLAUDE, "the session was switched")
             ]
             assert session.model == CLAUDE
             with pytest.raises(InputError, match="unknown model"):
@@ -302,7 +302,7 @@ def test_a_slow_listener_makes_the_model_wait() -> None:
                     for _ in range(20_000):
                         await asyncio.sleep(0)
                     assert MOST_WAITING // 2 < len(models.read) <= MOST_WAITING + 20
-                heard += isinstance(event, Said)
+                heard += isinstance(event, TextReceived)
             assert heard > 4_000
             assert (session.history.turns[-1].text) == "word " * 1_000
 
@@ -430,7 +430,7 @@ def test_a_provider_that_is_busy_is_asked_again(fault: str) -> None:
         stage.simulator.fault(fault, times=2)
         async with stage.session(CLAUDE) as session:
             events = await told(session, "Hello")
-            assert [event.attempt for event in events if isinstance(event, Asking)] == [1, 2, 3]
+            assert [event.attempt for event in events if isinstance(event, RequestStarted)] == [1, 2, 3]
             assert session.history.turns[-1].text == "Fine."
 
     play(scene, FINE)
@@ -502,7 +502,7 @@ def test_a_choice_that_is_made_while_a_fallback_answers_holds() -> None:
         stage.simulator.fault("500")
         async with stage.session(CLAUDE, fallback=[OPENAI], limits=ASK_ONCE) as session:
             async for event in session.stream("Hello"):
-                if isinstance(event, Switched) and event.after == OPENAI:
+                if isinstance(event, ModelSwitched) and event.after == OPENAI:
                     session.switch("mistral/mistral-large-latest")
             assert stage.asked == [CLAUDE, OPENAI]
             assert session.model == "mistral/mistral-large-latest"
@@ -915,7 +915,7 @@ def test_an_outer_scope_that_is_cancelled_leaves_everything_in_order() -> None:
                 ending = asyncio.ensure_future(end())
                 async with session:
                     answer = await session.run("Look.")
-                    assert isinstance(answer, Answer)
+                    assert isinstance(answer, RunResult)
             await ending
             assert session.is_closed
             assert session.history.in_flight is None

@@ -15,7 +15,7 @@ from toolglot.conversation import Conversation, Failure, Issuer
 from toolglot.history.history import History
 from toolglot.profiles import get
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.runtime.session.events import Said
+from toolglot.runtime.session.events import TextReceived
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.model_call import MAX_REPLY_BYTES
 from toolglot.runtime.session.models import UpstreamModels
@@ -41,7 +41,7 @@ def chunk(text: str = "", finish: str | None = None) -> bytes:
 WHOLE = (chunk("Fine."), chunk("", "stop"), b"data: [DONE]\n\n")
 
 
-class Told:
+class ScriptedResponse:
     """An answer as it was written down."""
 
     def __init__(self, pieces: Iterable[bytes | Exception], status: int = 200) -> None:
@@ -67,7 +67,7 @@ class Told:
 class Provider:
     """Gives answers one after the other."""
 
-    def __init__(self, *answers: Told | Exception) -> None:
+    def __init__(self, *answers: ScriptedResponse | Exception) -> None:
         self._answers = list(answers)
         self.bodies: list[bytes] = []
 
@@ -104,8 +104,8 @@ def test_a_provider_that_cannot_be_reached_is_a_failure() -> None:
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
-    first = Told([chunk("Fi"), LOST])
-    answer, opened = asked(Provider(first, Told(WHOLE)), limits=SessionLimits(retries=1))
+    first = ScriptedResponse([chunk("Fi"), LOST])
+    answer, opened = asked(Provider(first, ScriptedResponse(WHOLE)), limits=SessionLimits(retries=1))
     assert (answer.stop, answer.text) == ("stop", "Fine.")
     assert first.is_closed
     assert [turn.text for turn in opened.history.turns] == ["Hello", "Fine."]
@@ -113,13 +113,13 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
 
 @pytest.mark.parametrize("after", [[b": more\n\n" * MAX_TRAILING] * 3, [LOST], []])
 def test_what_follows_the_end_of_an_answer_does_not_matter(after: list[bytes | Exception]) -> None:
-    answer, _ = asked(Provider(Told([*WHOLE, *after])))
+    answer, _ = asked(Provider(ScriptedResponse([*WHOLE, *after])))
     assert (answer.stop, answer.text) == ("stop", "Fine.")
 
 
 def test_an_answer_without_an_end_is_bounded() -> None:
     piece = b": " + b"x" * 1_000_000 + b"\n\n"
-    endless = Told(piece for _ in range(MAX_REPLY_BYTES // len(piece) + 10))
+    endless = ScriptedResponse(piece for _ in range(MAX_REPLY_BYTES // len(piece) + 10))
     answer, _ = asked(Provider(endless))
     assert answer.stop == "failed"
     assert "is longer than" in answer.failure.message
@@ -127,17 +127,17 @@ def test_an_answer_without_an_end_is_bounded() -> None:
 
 
 def test_the_tokens_of_an_answer_that_nobody_counted_are_estimated() -> None:
-    answer, opened = asked(Provider(Told(WHOLE)))
+    answer, opened = asked(Provider(ScriptedResponse(WHOLE)))
     assert answer.cost is None
     assert (opened.usage.input_tokens, opened.usage.output_tokens) == (2, 2)
     assert ["estimated" in entry.reason for entry in opened.report.entries] == [True]
 
 
 def test_an_error_in_words_that_nobody_can_read_is_told_by_its_status() -> None:
-    answer, _ = asked(Provider(Told([b"<html>"], 502)))
+    answer, _ = asked(Provider(ScriptedResponse([b"<html>"], 502)))
     assert answer.failure is not None
     assert answer.failure.status == 502
-    strange, _ = asked(Provider(Told([b"moved"], 304)))
+    strange, _ = asked(Provider(ScriptedResponse([b"moved"], 304)))
     assert strange.failure.status == 304
 
 
@@ -145,7 +145,7 @@ def test_what_a_filter_refused_is_not_taken_to_another_provider() -> None:
     error = {
         "error": {"message": "The response was filtered", "code": "content_filter", "type": "invalid_request_error"}
     }
-    provider = Provider(Told([msgspec.json.encode(error)], 400))
+    provider = Provider(ScriptedResponse([msgspec.json.encode(error)], 400))
     answer, _ = asked(provider, fallback=["box/other"])
     assert answer.failure.kind == "content_filter"
     assert len(provider.bodies) == 1
@@ -162,7 +162,7 @@ def test_what_cannot_be_written_for_a_provider_is_a_failure_and_asks_nobody() ->
 
 def test_a_refusal_of_signatures_where_there_are_none_is_not_tried_again() -> None:
     error = {"error": {"message": "Invalid signature in thinking block", "type": "invalid_request_error"}}
-    provider = Provider(Told([msgspec.json.encode(error)], 400))
+    provider = Provider(ScriptedResponse([msgspec.json.encode(error)], 400))
     answer, _ = asked(provider)
     assert answer.stop == "failed"
     assert "Invalid signature" in answer.failure.message
@@ -171,11 +171,11 @@ def test_a_refusal_of_signatures_where_there_are_none_is_not_tried_again() -> No
 
 def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answer() -> None:
     async def steps() -> None:
-        answer = Told([*(chunk("word ") for _ in range(5_000)), *WHOLE])
-        async with asyncio.timeout(120), session(Provider(answer, Told(WHOLE))) as opened:
+        answer = ScriptedResponse([*(chunk("word ") for _ in range(5_000)), *WHOLE])
+        async with asyncio.timeout(120), session(Provider(answer, ScriptedResponse(WHOLE))) as opened:
             events = opened.stream("Talk.")
             async for event in events:
-                if isinstance(event, Said):
+                if isinstance(event, TextReceived):
                     for _ in range(4_000):
                         await asyncio.sleep(0)
                     break
@@ -187,7 +187,7 @@ def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answer() -
 
 
 def test_opaque_blocks_can_be_said_and_go_to_their_protocol() -> None:
-    provider = Provider(Told(WHOLE))
+    provider = Provider(ScriptedResponse(WHOLE))
 
     async def steps() -> None:
         async with session(provider) as opened:
@@ -201,7 +201,7 @@ def test_opaque_blocks_can_be_said_and_go_to_their_protocol() -> None:
 def test_an_answer_that_is_no_error_at_all_says_at_least_its_status() -> None:
     async def steps() -> Failure:
         out = request_for(Conversation((Turn("user", (Text("Hello"),)),)), target="openai", model="gpt-4.1")
-        return await failure_of(Told([b"{}"], 299), out)
+        return await failure_of(ScriptedResponse([b"{}"], 299), out)
 
     assert asyncio.run(steps()) == Failure("server", "the provider answered with status 299", 299)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.errors import InputError
-from toolglot.runtime.session.events import Answer, Stop
+from toolglot.runtime.session.events import RunResult, Stop
 
 _STOPS: Final[dict[Stop, tuple[str, str]]] = {
     "length": ("the reply was truncated at the model's output limit", "ask it to continue"),
@@ -32,7 +32,7 @@ _UNREACHED: Final = "cannot be reached"
 """In the message of a failed connection."""
 
 
-def problem_of(answer: Answer, *, in_chat: bool = False) -> InputError | None:
+def problem_of(answer: RunResult, *, in_chat: bool = False) -> InputError | None:
     """The problem with a reply; None if it is complete or was cancelled. `in_chat`: hints name chat commands."""
     if answer.stop == "failed":
         return _failure_problem(answer.failure or Failure("server"), answer.model, in_chat=in_chat)

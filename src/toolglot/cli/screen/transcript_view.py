@@ -28,19 +28,19 @@ from toolglot.conversation import Text, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.completion import status_of
 from toolglot.runtime.scheduler.call_states import FINAL, CallChange
 from toolglot.runtime.session.events import (
-    Answer,
-    Asking,
+    AttemptDiscarded,
     CallChanged,
-    CallSeen,
-    Compressed,
-    Dropped,
-    Ended,
-    Event,
-    Said,
-    Switched,
-    Thought,
-    Told,
-    TurnKept,
+    CallReceived,
+    ChangeReported,
+    HistoryCompressed,
+    ModelSwitched,
+    RequestStarted,
+    RunFinished,
+    RunResult,
+    SessionEvent,
+    TextReceived,
+    ThinkingReceived,
+    TurnCommitted,
 )
 from toolglot.runtime.session.model_call import LEFT
 
@@ -125,7 +125,7 @@ class TranscriptView:
 
     # --- events -------------------------------------------------------------------------------------
 
-    def show(self, event: Event) -> None:
+    def show(self, event: SessionEvent) -> None:
         if self._waiting is not None:
             self._waiting.append(lambda: self._show(event))
         else:
@@ -144,38 +144,38 @@ class TranscriptView:
             for show in waiting:
                 show()
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: SessionEvent) -> None:
         match event:
-            case Said():
+            case TextReceived():
                 self._show_words(event.text)
-            case Thought():
+            case ThinkingReceived():
                 self._write(event.text, "thinking")
-            case Asking():
+            case RequestStarted():
                 self._show_model_call(event)
-            case CallSeen():
+            case CallReceived():
                 self.end_line()
                 self._await(f"calling {safe_line(event.call.name, 60)}")
             case CallChanged():
                 self._show_call_change(event.change)
-            case Dropped():
+            case AttemptDiscarded():
                 self._show_dropped(event)
-            case Switched():
+            case ModelSwitched():
                 self.note(f"{event.before} {self._marks['start']} {event.after}: {event.reason}")
-            case Compressed():
+            case HistoryCompressed():
                 self.note(f"replaced {plural(event.turns, 'turn')} by a summary")
-            case Told() if event.entry.fault == "loss":
+            case ChangeReported() if event.entry.fault == "loss":
                 self.note(f"{'lost' if event.entry.action in _REMOVING_ACTIONS else 'changed'}: {event.entry.reason}")
-            case TurnKept():
+            case TurnCommitted():
                 self._show_turn(event.turn)
-            case Ended():
+            case RunFinished():
                 self.rest()
-                self._write_answer(event.answer)
+                self._write_answer(event.result)
             case _:
                 pass
         self.status.refresh()
         self.page.stream.flush()
 
-    def _show_model_call(self, event: Asking) -> None:
+    def _show_model_call(self, event: RequestStarted) -> None:
         self.end_line()
         again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
         self._await(f"{safe_line(event.model, 80)}{again}")
@@ -241,7 +241,7 @@ class TranscriptView:
         if turn.calls or turn.metadata.interrupted:
             self._write(text, "text")
 
-    def _write_answer(self, answer: Answer) -> None:
+    def _write_answer(self, answer: RunResult) -> None:
         """Write the reply to the page for replies."""
         page, self._held = self._answers, []
         if page is None or not answer.text.strip() or answer.stop == "cancelled":
@@ -251,7 +251,7 @@ class TranscriptView:
         page.stream.write(clean_lines(answer.text).strip("\n") + "\n")
         page.stream.flush()
 
-    def _show_dropped(self, event: Dropped) -> None:
+    def _show_dropped(self, event: AttemptDiscarded) -> None:
         self.end_line()
         self._held = []
         is_above = self._shows_words and self._answers is None
@@ -393,7 +393,7 @@ class TranscriptView:
         return "\n".join(self.page.paint(line, "dim") for line in text.split("\n"))
 
 
-def footer(answer: Answer, took: float, *, simulated: bool) -> str:
+def footer(answer: RunResult, took: float, *, simulated: bool) -> str:
     """Tokens, cost and time of a reply, in one line."""
     parts = [answer.model, *tokens(answer.usage)]
     parts.append("simulated" if simulated else money(answer.cost))

@@ -28,7 +28,7 @@ from toolglot.cli.session.session_options import SessionSettings, state_folder
 from toolglot.cli.session.session_turn import send_message
 from toolglot.errors import InputError, ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
-from toolglot.runtime.session.events import Answer
+from toolglot.runtime.session.events import RunResult
 from toolglot.runtime.session.session import Session
 
 PROMPT: Final = "> "
@@ -238,7 +238,7 @@ class Chat:
 
     # --- sending -------------------------------------------------------------------------------------
 
-    async def send(self, message: str | None) -> Answer:
+    async def send(self, message: str | None) -> RunResult:
         """Send a message, and show the reply."""
         began = time.monotonic()
         timeout = self.host.settings.timeout if self.host is not None else None
@@ -275,7 +275,7 @@ class Chat:
         self.session.scheduler.stop_waiting()
 
 
-def _stop_note(answer: Answer, *, timed_out: bool) -> str:
+def _stop_note(answer: RunResult, *, timed_out: bool) -> str:
     """The note that a reply was stopped, and what is kept of it."""
     why = "stopped: timeout" if timed_out else "stopped"
     is_kept = answer.turn is not None and answer.turn.metadata.interrupted

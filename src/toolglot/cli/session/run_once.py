@@ -23,7 +23,7 @@ from toolglot.cli.session.session_options import SessionSettings
 from toolglot.cli.session.session_turn import TurnResult, send_message
 from toolglot.errors import ToolglotError
 from toolglot.runtime.log.session_log import SessionTakenError
-from toolglot.runtime.session.events import Event
+from toolglot.runtime.session.events import SessionEvent
 from toolglot.runtime.session.session import Session
 
 FAILED: Final = 1
@@ -103,7 +103,7 @@ class RunOnce:
         finally:
             self._view.rest()
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: SessionEvent) -> None:
         self._record.add(event)
         if self._is_shown:
             self._view.show(event)

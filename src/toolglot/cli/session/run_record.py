@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,18 +16,18 @@ from toolglot.conversation import Text, ToolCall, ToolResult, Usage
 from toolglot.conversation.report import Entry
 from toolglot.runtime.scheduler.call_states import FINAL, CallChange
 from toolglot.runtime.session.events import (
-    Answer,
-    Asking,
+    AttemptDiscarded,
     CallChanged,
-    CallSeen,
-    Compressed,
-    Dropped,
-    Event,
-    Said,
-    Switched,
-    Thought,
-    Told,
-    TurnKept,
+    CallReceived,
+    ChangeReported,
+    HistoryCompressed,
+    ModelSwitched,
+    RequestStarted,
+    RunResult,
+    SessionEvent,
+    TextReceived,
+    ThinkingReceived,
+    TurnCommitted,
 )
 
 
@@ -43,15 +43,15 @@ class RunRecord:
         self._switched: list[dict[str, Any]] = []
         self._entries: list[Entry] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: SessionEvent) -> None:
         match event:
             case CallChanged():
                 self._change(event.change)
-            case Dropped():
+            case AttemptDiscarded():
                 self._dropped.append(_event_json(event))
-            case Switched():
+            case ModelSwitched():
                 self._switched.append(_event_json(event))
-            case Told():
+            case ChangeReported():
                 self._entries.append(event.entry)
             case _:
                 pass
@@ -69,7 +69,7 @@ class RunRecord:
             kept["seconds"] = round(self._clock() - start, 3) if start is not None else None
             kept |= _result_json(change.result)
 
-    def document(self, answer: Answer, *, session: str | None, simulated: bool, reason: str = "") -> dict[str, Any]:
+    def document(self, answer: RunResult, *, session: str | None, simulated: bool, reason: str = "") -> dict[str, Any]:
         """The JSON document of the run."""
         failure = answer.failure
         return {
@@ -90,26 +90,35 @@ class RunRecord:
         }
 
 
-def event_line(event: Event) -> dict[str, Any] | None:
+_EVENT_NAMES: Final[dict[type, str]] = {
+    RequestStarted: "asking",
+    AttemptDiscarded: "dropped",
+    ModelSwitched: "switched",
+    HistoryCompressed: "compressed",
+}
+"""The names in the output of `toolglot run --stream-json`, which stay."""
+
+
+def event_line(event: SessionEvent) -> dict[str, Any] | None:
     """An event as JSON; None: it is not printed."""
     match event:
-        case Said():
+        case TextReceived():
             return {"event": "said", "text": event.text}
-        case Thought():
+        case ThinkingReceived():
             return {"event": "thought", "text": event.text}
-        case CallSeen():
+        case CallReceived():
             # Canonical ids are assigned when a turn is complete. Until then there is only the provider's.
             return {"event": "call_seen", "provider_id": event.call.id, "name": event.call.name}
         case CallChanged():
             return {"event": "call", **_change_json(event.change)}
-        case TurnKept():
+        case TurnCommitted():
             kept = {"event": "kept", "role": event.turn.role, "key": event.turn.key}
             why = event.turn.metadata.interrupted
             return {**kept, "interrupted": why} if why else kept
-        case Told():
+        case ChangeReported():
             return {"event": "told", "entry": msgspec.to_builtins(event.entry)}
-        case Asking() | Dropped() | Switched() | Compressed():
-            return {"event": type(event).__name__.lower(), **_event_json(event)}
+        case RequestStarted() | AttemptDiscarded() | ModelSwitched() | HistoryCompressed():
+            return {"event": _EVENT_NAMES[type(event)], **_event_json(event)}
         case _:
             return None
 
@@ -119,7 +128,7 @@ def encode_json(value: Any, *, pretty: bool = False) -> bytes:
     return (msgspec.json.format(data, indent=2) if pretty else data) + b"\n"
 
 
-def _event_json(event: Asking | Dropped | Switched | Compressed) -> dict[str, Any]:
+def _event_json(event: RequestStarted | AttemptDiscarded | ModelSwitched | HistoryCompressed) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(event)
     return fields
 

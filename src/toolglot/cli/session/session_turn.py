@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from toolglot.cli.screen.foreground import Foreground
-from toolglot.runtime.session.events import Answer, Ended, Event
+from toolglot.runtime.session.events import RunFinished, RunResult, SessionEvent
 from toolglot.runtime.session.session import CANCELLED, Session
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ TIMED_OUT: Final = "Cancelled: timeout."
 class TurnResult(NamedTuple):
     """The reply, and how it ended."""
 
-    answer: Answer
+    answer: RunResult
     timed_out: bool = False
     """Whether it was stopped by the timeout."""
 
@@ -87,7 +87,7 @@ def stopping(
 async def send_message(
     session: Session,
     message: str | None,
-    show: Callable[[Event], None],
+    show: Callable[[SessionEvent], None],
     *,
     foreground: Foreground | None = None,
     timeout: float | None = None,
@@ -96,13 +96,13 @@ async def send_message(
 ) -> TurnResult:
     """Send a message, show the events, and wait for the reply. None: continue without a message."""
     with stopping(session, foreground, timeout, on_second_signal, on_stop) as stopper:
-        answer = Answer(stop="cancelled")
-        events = cast("AsyncGenerator[Event, Any]", session.stream(message))
+        answer = RunResult(stop="cancelled")
+        events = cast("AsyncGenerator[SessionEvent, Any]", session.stream(message))
         async with aclosing(events):
             async for event in events:
                 show(event)
-                if isinstance(event, Ended):
-                    answer = event.answer
+                if isinstance(event, RunFinished):
+                    answer = event.result
         await stopper.wait_until_cancelled()
         return TurnResult(answer, stopper.timed_out)
 

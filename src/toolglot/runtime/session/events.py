@@ -1,9 +1,9 @@
-"""What a session tells while it runs, and what it answers in the end.
+"""The events of a running session, and the result of a run.
 
-    Asking  Said* Thought* CallSeen*  TurnKept  CallChanged*  Asking …  Ended
+    RequestStarted  (TextReceived | ThinkingReceived | CallReceived)*  TurnCommitted  CallChanged*  …  RunFinished
 
-Law: events are told, never asked back: whoever listens changes nothing by listening slowly, or not at all. What was
-told of a try that failed is taken back by `Dropped`; only what `TurnKept` tells is part of the history.
+Law: events only report. A slow listener, or none at all, changes nothing in the run. `AttemptDiscarded` withdraws what
+a failed attempt has shown; only turns in `TurnCommitted` are part of the history.
 """
 
 from __future__ import annotations
@@ -19,74 +19,74 @@ from toolglot.history.attempts import Shown
 from toolglot.runtime.scheduler.call_states import CallChange
 
 Stop = Literal["stop", "length", "filter", "calls_open", "cancelled", "loop_limit", "failed", "budget"]
-"""Why a run ended. `calls_open`: tools that the caller runs itself; `session.answer` goes on."""
+"""Why a run ended. `calls_open`: the caller runs these tools; `session.answer` continues."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """What came of a run."""
+class RunResult(Struct, frozen=True, kw_only=True):
+    """The result of a run."""
 
     text: str = ""
     """The text of the model's last turn."""
     turn: Turn | None = None
-    """The last turn that the model gave in this run; None: it gave none."""
+    """The model's last turn in this run; None if there is none."""
     stop: Stop = "stop"
     calls: tuple[ToolCall, ...] = ()
-    """Calls that are open: whoever asked runs them."""
+    """Open calls, which the caller runs."""
     usage: Usage = Usage()
-    """Tokens of this run, those of subagents included."""
+    """Tokens of this run, including its subagents."""
     cost: Decimal | None = None
-    """US dollars of this run; None: the price of some of it is not known."""
+    """US dollars of this run; None if the price of any part is unknown."""
     failure: Failure | None = None
-    """Why the run failed, where it did."""
+    """Why the run failed, if it did."""
     model: str = ""
-    """Who was asked last."""
+    """The model that was called last."""
 
 
-class SessionEvent(Struct, frozen=True):
+class _EventBase(Struct, frozen=True):
     """Something that happened in a session."""
 
 
-class Asking(SessionEvent, frozen=True):
-    """A model is asked."""
+class RequestStarted(_EventBase, frozen=True):
+    """A model is called."""
 
     model: str
     target: str
     attempt: int = 1
 
 
-class Said(SessionEvent, frozen=True):
+class TextReceived(_EventBase, frozen=True):
     """More of the model's text."""
 
     text: str
 
 
-class Thought(SessionEvent, frozen=True):
-    """More of what the model thinks."""
+class ThinkingReceived(_EventBase, frozen=True):
+    """More of the model's thinking."""
 
     text: str
 
 
-class CallSeen(SessionEvent, frozen=True):
-    """The model calls a tool: its name is known, its arguments may still come."""
+class CallReceived(_EventBase, frozen=True):
+    """The model calls a tool. Its name is known; its arguments may still arrive."""
 
     call: ToolCall
 
 
-class CallChanged(SessionEvent, frozen=True):
-    """The scheduler tells of a call."""
+class CallChanged(_EventBase, frozen=True):
+    """The scheduler reports a change of a call."""
 
     change: CallChange
 
 
-class Dropped(SessionEvent, frozen=True):
-    """A try failed after it had shown something: what was shown is not part of the history."""
+class AttemptDiscarded(_EventBase, frozen=True):
+    """An attempt failed after it had shown something, which is not part of the history."""
 
     shown: Shown
     reason: str
     model: str
 
 
-class TurnKept(SessionEvent, frozen=True):
+class TurnCommitted(_EventBase, frozen=True):
     """A turn became part of the history: the model's, or the results of its calls."""
 
     turn: Turn
@@ -94,30 +94,43 @@ class TurnKept(SessionEvent, frozen=True):
     cost: Decimal | None = None
 
 
-class Switched(SessionEvent, frozen=True):
-    """Another model is asked from now on."""
+class ModelSwitched(_EventBase, frozen=True):
+    """Another model is called from now on."""
 
     before: str
     after: str
     reason: str
 
 
-class Compressed(SessionEvent, frozen=True):
-    """A summary took the place of so many turns."""
+class HistoryCompressed(_EventBase, frozen=True):
+    """A summary replaced this many turns."""
 
     turns: int
 
 
-class Told(SessionEvent, frozen=True):
+class ChangeReported(_EventBase, frozen=True):
     """Something was changed, guessed or lost on the way to or from a provider."""
 
     entry: Entry
 
 
-class Ended(SessionEvent, frozen=True):
-    """The run is over."""
+class RunFinished(_EventBase, frozen=True):
+    """The run has ended. This is the last event."""
 
-    answer: Answer
+    result: RunResult
 
 
-Event = Asking | Said | Thought | CallSeen | CallChanged | Dropped | TurnKept | Switched | Compressed | Told | Ended
+SessionEvent = (
+    RequestStarted
+    | TextReceived
+    | ThinkingReceived
+    | CallReceived
+    | CallChanged
+    | AttemptDiscarded
+    | TurnCommitted
+    | ModelSwitched
+    | HistoryCompressed
+    | ChangeReported
+    | RunFinished
+)
+"""An event of `Session.stream`."""

@@ -44,7 +44,15 @@ from toolglot.runtime.session.compacting import (
     summary_of,
     summary_request,
 )
-from toolglot.runtime.session.events import Answer, Asking, Compressed, Stop, Switched, Told, TurnKept
+from toolglot.runtime.session.events import (
+    ChangeReported,
+    HistoryCompressed,
+    ModelSwitched,
+    RequestStarted,
+    RunResult,
+    Stop,
+    TurnCommitted,
+)
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.model_call import LEFT, Prepared, call_for_turn, call_model, drop, prepare
 from toolglot.runtime.session.models import ModelChoice, Models
@@ -154,7 +162,7 @@ class Loop:
 
     # --- the loop -----------------------------------------------------------------------------------
 
-    async def run(self, flight: SessionRun, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> Answer:
+    async def run(self, flight: SessionRun, said: Sequence[Turn] = (), results: Sequence[ToolResult] = ()) -> RunResult:
         """Go on until the model calls no more tools."""
         self.scheduler.forget(self.history.ledger)  # what was taken back since
         self._open = None
@@ -199,11 +207,11 @@ class Loop:
         (trial, prepared), self._open = self._open, None
         return ModelReply(trial, prepared, *self._counted(flight, prepared.choice, trial.reply, self.conversation))
 
-    async def _finished(self, flight: SessionRun, asked: ModelReply) -> Answer | None:
+    async def _finished(self, flight: SessionRun, asked: ModelReply) -> RunResult | None:
         """Write a turn, run its calls, write their results. The answer, where that was the last turn."""
         turn = await self._committed(asked.trial)
         self._measure(turn, asked.reply.usage)
-        flight.tell(TurnKept(turn, asked.reply.usage, asked.cost))
+        flight.tell(TurnCommitted(turn, asked.reply.usage, asked.cost))
         pending = {found.id for found in self.history.ledger.pending}
         calls = [call for call in turn.calls if call.id in pending]
         if calls:
@@ -219,7 +227,7 @@ class Loop:
             return None
         return self._answer(flight, asked, _STOPS.get(asked.reply.stop, "stop"))
 
-    def _still_open(self, flight: SessionRun, asked: ModelReply | None) -> Answer | None:
+    def _still_open(self, flight: SessionRun, asked: ModelReply | None) -> RunResult | None:
         """The answer with the calls that whoever asked runs; None: there are none."""
         calls = self.open_calls()
         self._given_out = frozenset(call.id for call in calls)
@@ -244,7 +252,7 @@ class Loop:
 
     def _tell_kept(self, turn: Turn | None) -> None:
         if turn is not None and self.branch.flight is not None:
-            self.branch.flight.tell(TurnKept(turn))
+            self.branch.flight.tell(TurnCommitted(turn))
 
     async def _publish(self, results: Sequence[ToolResult]) -> None:
         self._tell_kept(await self._fitting(results, self.log.publish))
@@ -263,7 +271,7 @@ class Loop:
                 entry = Entry(action="compressed", reason=reason[:500], fault="loss", call_ids=cut)
                 self.history.tell(entry)
                 if self.branch.flight is not None:
-                    self.branch.flight.tell(Told(entry))
+                    self.branch.flight.tell(ChangeReported(entry))
             return written
         raise problem or InputError("there is nothing to write")
 
@@ -302,7 +310,7 @@ class Loop:
         if self._runs_tools:
             self.scheduler.cancel(reason)
 
-    async def settled(self, flight: SessionRun, last: ModelReply | None = None) -> Answer:
+    async def settled(self, flight: SessionRun, last: ModelReply | None = None) -> RunResult:
         """The end of a run that was stopped: no turn is in flight, no call without its result."""
         await self.land(flight.reason or "")
         return self._answer(flight, last, "cancelled")
@@ -319,7 +327,7 @@ class Loop:
             drop(trial, LEFT, prepared.choice.name, flight.tell)
             return None
         turn = await self._committed(trial)
-        flight.tell(TurnKept(turn, reply.usage, cost))
+        flight.tell(TurnCommitted(turn, reply.usage, cost))
         return ModelReply(trial, prepared, reply, cost)
 
     async def land(self, reason: str = "") -> None:
@@ -357,9 +365,9 @@ class Loop:
         *,
         calls: tuple[ToolCall, ...] = (),
         failure: Failure | None = None,
-    ) -> Answer:
+    ) -> RunResult:
         turn = self._last_turn() if last is not None or calls else None
-        return Answer(
+        return RunResult(
             text=turn.text if turn is not None else "",
             turn=turn,
             stop=stop,
@@ -409,7 +417,7 @@ class Loop:
 
     def _report_fallback(self, flight: SessionRun, before: str, after: str, failure: Failure) -> None:
         entry = failover_entry(before, after, failure.kind, after.partition("/")[0])
-        flight.tell(Switched(before, after, entry.reason))
+        flight.tell(ModelSwitched(before, after, entry.reason))
         self._tell(flight, [entry])
 
     async def _call_with_retries(self, flight: SessionRun, name: str) -> ModelReply | Failure:
@@ -453,7 +461,7 @@ class Loop:
         choice, target = prepared.choice, prepared.profile.name
         self.history.begin_turn(target, overrides=self.overrides)
         self._tell(flight, prepared.out.report.entries)
-        flight.tell(Asking(choice.name, target, tries.count))
+        flight.tell(RequestStarted(choice.name, target, tries.count))
         trial = Attempt(self.history, issuer=prepared.destination)
         self._open = OpenAttempt(trial, prepared)
         found = await call_for_turn(
@@ -510,7 +518,7 @@ class Loop:
             key = (entry.action, entry.reason, entry.target)
             if key not in self._told and len(self._told) < MOST_TOLD:
                 self._told[key] = entry
-                flight.tell(Told(entry))
+                flight.tell(ChangeReported(entry))
 
     # --- the length of it ---------------------------------------------------------------------------
 
@@ -577,7 +585,7 @@ class Loop:
             )
         )
         self._measured = None
-        flight.tell(Compressed(len(cut.turns)))
+        flight.tell(HistoryCompressed(len(cut.turns)))
         return len(cut.turns)
 
     async def _summary(self, flight: SessionRun, choice: ModelChoice, turns: tuple[Turn, ...]) -> str:

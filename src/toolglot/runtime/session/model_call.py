@@ -26,7 +26,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.fields.shared_fields import asking_usage
-from toolglot.runtime.session.events import CallSeen, Dropped, Event, Said, Thought
+from toolglot.runtime.session.events import AttemptDiscarded, CallReceived, SessionEvent, TextReceived, ThinkingReceived
 from toolglot.runtime.session.models import ModelChoice
 from toolglot.translate.requests import ConvertedRequest, request_for
 from toolglot.translate.streams import StreamReader
@@ -147,16 +147,16 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
         take(reader.finish())
 
 
-def shown_events(events: list[StreamEvent], tell: Callable[[Event], None]) -> None:
+def shown_events(events: list[StreamEvent], tell: Callable[[SessionEvent], None]) -> None:
     """Report what a listener can show of a reply while it arrives."""
     for event in events:
         kind = type(event)
         if kind is TextDelta:
-            tell(Said(event.text))  # type: ignore[union-attr]
+            tell(TextReceived(event.text))  # type: ignore[union-attr]
         elif kind is ThinkingDelta:
-            tell(Thought(event.text))  # type: ignore[union-attr]
+            tell(ThinkingReceived(event.text))  # type: ignore[union-attr]
         elif isinstance(event, BlockStarted) and isinstance(event.block, ToolCall):
-            tell(CallSeen(event.block))
+            tell(CallReceived(event.block))
 
 
 async def call_for_turn(
@@ -165,7 +165,7 @@ async def call_for_turn(
     *,
     policy: Policy,
     overrides: Overrides | None,
-    tell: Callable[[Event], None],
+    tell: Callable[[SessionEvent], None],
     heard: Heard,
 ) -> AttemptResult:
     """Call a model once for a turn. What failed is discarded, and taken back from the listener. If this is cancelled,
@@ -187,8 +187,8 @@ async def call_for_turn(
     return found
 
 
-def drop(trial: Attempt, reason: str, model: str, tell: Callable[[Event], None]) -> None:
+def drop(trial: Attempt, reason: str, model: str, tell: Callable[[SessionEvent], None]) -> None:
     """Discard an attempt, and take back what it has shown."""
     if trial.shown:
-        tell(Dropped(trial.shown, reason, model))
+        tell(AttemptDiscarded(trial.shown, reason, model))
     trial.discard(reason)

@@ -21,7 +21,7 @@ import anyio.lowlevel
 from anyio import CancelScope
 
 from toolglot.conversation import Usage
-from toolglot.runtime.session.events import Answer, Event
+from toolglot.runtime.session.events import RunResult, SessionEvent
 
 MOST_WAITING: Final = 1_000
 """Events that a listener may be behind before the model is made to wait."""
@@ -76,14 +76,14 @@ class SessionRun:
 
     def __init__(self, *, listens: bool = False) -> None:
         self.sum: UsageTotal = UsageTotal()
-        self.answer: Answer | None = None
+        self.result: RunResult | None = None
         self.error: BaseException | None = None
         """What no answer can tell: a mistake of the caller's, a store that failed."""
         self.reason: str | None = None
         """Why it is to stop; None: it is not."""
         self.over: anyio.Event = anyio.Event()
         self._scope: CancelScope | None = None
-        self._events: deque[Event] | None = deque() if listens else None
+        self._events: deque[SessionEvent] | None = deque() if listens else None
         self._came: anyio.Event | None = None
         self._taken: anyio.Event | None = None
 
@@ -110,7 +110,7 @@ class SessionRun:
 
     # --- what it tells ------------------------------------------------------------------------------
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: SessionEvent) -> None:
         if self._events is None:
             return
         self._events.append(event)
@@ -126,7 +126,7 @@ class SessionRun:
             self._taken = anyio.Event()
             await self._taken.wait()
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[SessionEvent]:
         """What it tells, until it is over."""
         waiting = self._events
         while waiting is not None:

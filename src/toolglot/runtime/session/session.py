@@ -51,7 +51,7 @@ from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
 from toolglot.runtime.session.branch import SessionFamily
 from toolglot.runtime.session.compacting import Summarise, is_summary
-from toolglot.runtime.session.events import Answer, CallChanged, Ended, Event, Switched
+from toolglot.runtime.session.events import CallChanged, ModelSwitched, RunFinished, RunResult, SessionEvent
 from toolglot.runtime.session.limits import DEFAULT_SESSION_LIMITS, SessionLimits
 from toolglot.runtime.session.loop import INTERRUPTED, Loop
 from toolglot.runtime.session.models import Models, ProviderModels
@@ -69,7 +69,7 @@ SETTLING: Final = 10.0
 
 Message = str | Turn | Sequence[Block]
 """What can be said to a model: a text, blocks, or a turn."""
-Work = Callable[[SessionRun], Awaitable[Answer]]
+Work = Callable[[SessionRun], Awaitable[RunResult]]
 
 _INSIDE: ContextVar[frozenset[SessionRun]] = ContextVar("toolglot_runs", default=frozenset())
 """The runs that the code is part of. A task that a tool began, and that is still there, was part of one."""
@@ -241,11 +241,11 @@ class Session:
 
     # --- running ------------------------------------------------------------------------------------
 
-    async def run(self, said: Message | None = None) -> Answer:
+    async def run(self, said: Message | None = None) -> RunResult:
         """Say something, and go on until the model calls no more tools. Without anything said, it just goes on."""
         return await self._run(self._going_on(said))
 
-    async def stream(self, said: Message | None = None) -> AsyncIterator[Event]:
+    async def stream(self, said: Message | None = None) -> AsyncIterator[SessionEvent]:
         """The same, told live; the last event is `Ended`. Leaving early cancels."""
         flight = SessionRun(listens=True)
         try:
@@ -256,9 +256,9 @@ class Session:
             flight.unheard()
             await self._leave(flight)
             raise
-        yield Ended(_result(flight))
+        yield RunFinished(_result(flight))
 
-    async def answer(self, *results: ToolResult) -> Answer:
+    async def answer(self, *results: ToolResult) -> RunResult:
         """Give the results of calls that are open, and go on."""
         return await self._run(self._going_on_with(results))
 
@@ -266,13 +266,13 @@ class Session:
         """Put a summary in the place of all but the last turns now; how many it took the place of."""
         done: list[int] = []
 
-        async def work(flight: SessionRun) -> Answer:
+        async def work(flight: SessionRun) -> RunResult:
             await self._refuse_open("compress")
             if not flight.is_stopping:
                 with flight.leavable():
                     choice = self._models.find(self.model)
                     done.append(await self._loop.compress(flight, choice, self.limits.keep_turns))
-            return Answer(stop="cancelled" if flight.is_stopping else "stop", model=self.model)
+            return RunResult(stop="cancelled" if flight.is_stopping else "stop", model=self.model)
 
         await self._run(work)
         return sum(done)
@@ -281,7 +281,7 @@ class Session:
         """Take back the last thing that the user said, with everything after it; None: there is nothing."""
         undone: list[Turn] = []
 
-        async def work(_: SessionRun) -> Answer:
+        async def work(_: SessionRun) -> RunResult:
             await self._refuse_open("undo")
             turns = self.history.turns
             last = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == "user"), None)
@@ -289,7 +289,7 @@ class Session:
                 undone.append(turns[last])
                 key = turns[last - 1].key if last else None
                 await self._log.change(lambda history: history.rewind(key))
-            return Answer(model=self.model)
+            return RunResult(model=self.model)
 
         await self._run(work)
         return undone[0] if undone else None
@@ -300,7 +300,7 @@ class Session:
         after = self._loop.switch(model)
         flight = self._branch.flight
         if flight is not None and before != after:
-            flight.tell(Switched(before, after, "the session was switched"))
+            flight.tell(ModelSwitched(before, after, "the session was switched"))
 
     async def cancel(self, reason: str = CANCELLED) -> None:
         """Stop what runs, in this session and in those that it spawned; returns when all is in order.
@@ -365,7 +365,7 @@ class Session:
     def _going_on(self, said: Message | None) -> Work:
         turn = None if said is None else turn_of(said)
 
-        async def work(flight: SessionRun) -> Answer:
+        async def work(flight: SessionRun) -> RunResult:
             await self._refuse_open("run")
             opening = self._opening()
             if turn is None and not self.history and not opening:
@@ -375,7 +375,7 @@ class Session:
         return work
 
     def _going_on_with(self, results: Sequence[ToolResult]) -> Work:
-        async def work(flight: SessionRun) -> Answer:
+        async def work(flight: SessionRun) -> RunResult:
             await self._loop.settle()
             pending = {call.id for call in self._loop.open_calls()}
             for place, result in enumerate(results):
@@ -407,7 +407,7 @@ class Session:
                 hint="give their results with session.answer(…), or session.cancel()",
             )
 
-    async def _run(self, work: Work) -> Answer:
+    async def _run(self, work: Work) -> RunResult:
         flight = SessionRun()
         try:
             await self._take_off(flight, work)
@@ -439,7 +439,7 @@ class Session:
         _INSIDE.set(frozenset(run for run in _INSIDE.get() if not run.over.is_set()) | {flight})
         before = self.history.in_flight
         try:
-            flight.answer = await work(flight)
+            flight.result = await work(flight)
         except anyio.get_cancelled_exc_class():
             flight.stop(CLOSED)
             await self._landed_anyhow(flight)
@@ -574,10 +574,10 @@ def turn_of(said: Message) -> Turn:
     return Turn("user", blocks)
 
 
-def _result(flight: SessionRun) -> Answer:
+def _result(flight: SessionRun) -> RunResult:
     """What came of a run that is over."""
     if flight.error is not None:
         raise flight.error
-    if flight.answer is None:
-        return Answer(stop="cancelled")
-    return flight.answer
+    if flight.result is None:
+        return RunResult(stop="cancelled")
+    return flight.result
