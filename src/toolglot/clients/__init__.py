@@ -4,9 +4,9 @@
     anthropic.AsyncAnthropic(api_key="any", http_client=toolglot.async_client())
 
 The SDKs send by httpx2, older ones by httpx; a client of either is made here, with a transport that calls the gateway
-in a thread of its own. Neither library, nor the gateway, is imported before a client is asked for.
+in a thread of its own. Neither library, nor the gateway, is imported before a client is made.
 
-Law: whatever the address of a request, its path decides, and it is answered here. Nothing leaves the process but
+Law: whatever the host of a request, its path decides, and it is answered here. Nothing leaves the process except
 through the upstreams of the configuration.
 """
 
@@ -66,10 +66,10 @@ def client(
     log: Log = "off",
     library: Literal["httpx", "httpx2"] | None = None,
 ) -> httpx.Client | httpx2.Client:
-    """An HTTP client for an SDK, to be given to it as `http_client`, and closed by it or with a `with` block.
+    """An HTTP client for an SDK: pass it as `http_client`, and close it with the SDK's client or a `with` block.
 
-    `config` is a configuration or its file; without one, it is found as `toolglot serve` finds it. `log` says how each
-    request is told on stderr. `library` is the one that the SDK uses, where it is not the newest of those installed.
+    `config` is a configuration or its file; without one, it is found as `toolglot serve` finds it. `log` is the
+    format of the request log on stderr. `library` is the one that the SDK uses, if that is not the newest installed.
     A mistake in the configuration is raised here.
 
     middleware: steps that requests and replies pass.
@@ -118,7 +118,7 @@ def async_client(
     config: a configuration or its file; without one, it is found as `toolglot serve` finds it.
     middleware: steps that requests and replies pass.
     upstreams: the upstreams to use in place of those of the configuration, as tests do.
-    log: how each request is told on stderr.
+    log: the format of the request log on stderr.
     library: `httpx2` or `httpx`; without it, the newest of those installed.
     """
     from toolglot.clients.transports import LoopTransport  # noqa: PLC0415 - asyncio comes with it

@@ -1,14 +1,14 @@
-"""A gateway that runs in a thread of this process, and calls to it from other threads.
+"""A gateway that runs in a thread of this process, and calls of it from other threads.
 
     BackgroundGateway   made ─ first call ─▶ running ─ stop ─▶ stopped
-    Call                made ─ begin ─▶ answering ─ piece … ─▶ whole, or ended before
+    BackgroundCall      made ─ begin ─▶ answering ─ piece … ─▶ complete, or ended before
 
-The thread has an event loop, in which the gateway and all calls live. It is started by the first call, so that a
-process may fork before that; after it, a child is told that it needs a client of its own. Whoever calls gets a future,
-and waits for it in its own way.
+The thread has an event loop, in which the gateway and all calls live. The first call starts it, so that a process may
+fork before; after that, a child process gets an error: it needs a client of its own. The caller gets a future, and
+waits for it in its own way.
 
-Law: a call that is ended before its answer is whole takes its upstream request with it, at once. After `stop` there is
-no task and no thread, and who was waiting has an error.
+Law: a call that is ended before its response is complete ends its upstream request at once. After `stop` there is no
+task and no thread, and whoever was waiting has an error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREAD: Final = "toolglot gateway"
-LONGEST_END: Final = 10.0
-"""Seconds that the end of the thread is waited for: what it runs may be somebody's middleware."""
-LAST_WORDS: Final = 5.0
-"""Seconds in which calls that were cut off must have told it to those who wait for them."""
+MAX_STOP_SECONDS: Final = 10.0
+"""How long to wait for the end of the thread, which may run a user's middleware."""
+CANCEL_SECONDS: Final = 5.0
+"""How long calls that were cut off may take to raise an error in their callers."""
 
 
 class BackgroundGateway:
@@ -43,40 +43,40 @@ class BackgroundGateway:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._transport = AsgiTransport(self._serve_one)
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end = asyncio.Event()
         self._thread: threading.Thread | None = None
         self._process = 0
-        """Where the thread is."""
+        """The id of the process that has the thread."""
         self._is_stopped = False
         self._calls: set[asyncio.Task[Any]] = set()
-        """What was asked for from outside, and is not done."""
+        """Calls from outside that are in progress."""
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Have something done in the loop of the gateway."""
+        """Run something in the loop of the gateway."""
         self._check_caller()
-        with self._door:
+        with self._lock:
             if self._is_stopped:
                 raise InputError("this client is closed", path="client")
             loop = self._loop or self._started()
             return asyncio.run_coroutine_threadsafe(self._counted(work), loop)
 
     def post(self, act: Callable[[], object]) -> None:
-        """Do something in the loop of the gateway, soon. Nothing where that has ended, or is another process's."""
+        """Call something in the loop of the gateway, soon; not if it has ended or belongs to another process."""
         if self._loop is not None and self._process == os.getpid():
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(act)
 
     def stop(self) -> None:
-        """End it, and whatever is open. Returns when that is done."""
+        """Stop it and everything that is open. Returns when that is done."""
         if self._process not in (0, os.getpid()):
             return
-        with self._door:
+        with self._lock:
             self._is_stopped = True
         self.post(self._end.set)
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(LONGEST_END)
+            self._thread.join(MAX_STOP_SECONDS)
 
     async def _counted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
@@ -88,7 +88,7 @@ class BackgroundGateway:
             self._calls.discard(task)
 
     async def _serve_one(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The gateway learns by `receive` that nobody listens, as it does from a server, and not by an error."""
+        """The gateway learns from `receive` that the client is gone, as from a server, and not from an error."""
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             with suppress(ConnectionResetError):
@@ -96,10 +96,10 @@ class BackgroundGateway:
 
         await self._gateway(scope, receive, sent)
 
-    async def ask(self, ask: HttpRequest, limits: TimeLimits) -> AsgiResponse:
-        """In the loop: the gateway's answer."""
+    async def send(self, request: HttpRequest, limits: TimeLimits) -> AsgiResponse:
+        """In the loop: the gateway's response."""
         await self._gateway.start()
-        return await self._transport.send(ask, limits)
+        return await self._transport.send(request, limits)
 
     def _check_caller(self) -> None:
         """Before any lock is touched: in a forked process it may be held for ever."""
@@ -133,12 +133,12 @@ class BackgroundGateway:
         await self._end.wait()
         await self._transport.close()
         if self._calls:  # one of them may be starting what is stopped next
-            await asyncio.wait(self._calls, timeout=LAST_WORDS)
+            await asyncio.wait(self._calls, timeout=CANCEL_SECONDS)
         await self._gateway.stop()
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """The threads that the loop may use. When the interpreter ends there are no more: then the loop does it itself."""
+    """The threads of the loop. When the interpreter ends there are none: then the loop does the work itself."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         try:
@@ -152,24 +152,24 @@ class ThreadPool(ThreadPoolExecutor):
 class BackgroundCall:
     """One request to the gateway, from outside of its thread."""
 
-    def __init__(self, gateway: BackgroundGateway, ask: HttpRequest, limits: TimeLimits) -> None:
+    def __init__(self, gateway: BackgroundGateway, request: HttpRequest, limits: TimeLimits) -> None:
         self._gateway = gateway
-        self._ask = ask
+        self._request = request
         self._limits = limits
-        self._answer: AsgiResponse | None = None
+        self._response: AsgiResponse | None = None
         self._pieces: AsyncIterator[bytes] | None = None
         self._is_ended = False
 
     def begin(self) -> Future[AsgiResponse]:
-        """The answer, as soon as it has a status."""
+        """The response, as soon as it has a status."""
         return self._gateway.run(self._begin)
 
     def piece(self) -> Future[bytes]:
-        """The next of its pieces; an empty one after the last."""
+        """Its next piece; an empty one after the last."""
         return self._gateway.run(self._piece)
 
     def end(self) -> None:
-        """Nobody reads on. From any thread, any number of times, and without waiting."""
+        """Stop reading. From any thread, any number of times, and without waiting."""
         if not self._is_ended:
             self._is_ended = True
             self._gateway.post(self._close)
@@ -177,16 +177,16 @@ class BackgroundCall:
     # --- in the gateway's loop ----------------------------------------------------------------------
 
     async def _begin(self) -> AsgiResponse:
-        self._answer = await self._gateway.ask(self._ask, self._limits)
-        self._pieces = self._answer.pieces()
+        self._response = await self._gateway.send(self._request, self._limits)
+        self._pieces = self._response.pieces()
         if self._is_ended:
-            self._answer.end()
-        return self._answer
+            self._response.end()
+        return self._response
 
     async def _piece(self) -> bytes:
         assert self._pieces is not None  # noqa: S101 - it has begun
         return await anext(self._pieces, b"")
 
     def _close(self) -> None:
-        if self._answer is not None:
-            self._answer.end()
+        if self._response is not None:
+            self._response.end()

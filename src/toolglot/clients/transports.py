@@ -1,10 +1,9 @@
-"""Transports of httpx2 and httpx that ask a gateway in this process.
+"""Transports of httpx2 and httpx that call a gateway in this process.
 
-Both libraries have the same interface, so that one class serves both: it is given the module. What it raises are the
-library's own exceptions, which the SDKs know: a time-out of the client, an answer that broke off, a client that is
-closed.
+Both libraries have the same interface, so that one class serves both: it takes the module. It raises the library's own
+exceptions, which the SDKs know: a timeout of the client, a response that broke off, a client that is closed.
 
-Law: a piece of an answer is asked for when it is read, and not before. An answer that is closed, or dropped, ends.
+Law: a piece of a response is fetched when it is read, and not before. A response that is closed, or dropped, ends.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from toolglot.upstream.http.asgi_transport import AsgiResponse
 T = TypeVar("T")
 
 ROOT: Final = "http://127.0.0.1"
-"""Where every request goes: a gateway without client keys answers to a loopback name only."""
-_SHORTEST: Final = 0.001
-_LONGEST: Final = 365 * 24 * 3600.0
-"""Seconds, for clients that wait for ever."""
+"""The address of every request: a gateway without client keys only accepts a loopback name."""
+_MIN_SECONDS: Final = 0.001
+_MAX_SECONDS: Final = 365 * 24 * 3600.0
+"""Seconds, for clients without a timeout."""
 
 
 class GatewayTransport:
-    """What both transports do alike."""
+    """What both transports share."""
 
     def __init__(self, gateway: BackgroundGateway, library: Any) -> None:
         self._gateway = gateway
@@ -45,15 +44,15 @@ class GatewayTransport:
     def _call(self, request: Any, body: bytes) -> BackgroundCall:
         headers = {name.lower(): value for name, value in request.headers.items() if name.lower() != "host"}
         url = ROOT + request.url.raw_path.decode("ascii")
-        ask = HttpRequest(url=url, headers=headers, body=body, method=request.method, name="toolglot")
-        return BackgroundCall(self._gateway, ask, _limits(request))
+        sent = HttpRequest(url=url, headers=headers, body=body, method=request.method, name="toolglot")
+        return BackgroundCall(self._gateway, sent, _limits(request))
 
-    def _response(self, answer: AsgiResponse, body: Any) -> Any:
-        return self._library.Response(answer.status, headers=answer.headers, stream=body)
+    def _wrap(self, response: AsgiResponse, body: Any) -> Any:
+        return self._library.Response(response.status, headers=response.headers, stream=body)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Errors as the library's own."""
+    def library_errors(self) -> Iterator[None]:
+        """Raise errors as the library's own."""
         try:
             yield
         except ProviderError as error:
@@ -69,11 +68,11 @@ class ThreadTransport(GatewayTransport):
 
     def handle_request(self, request: Any) -> Any:
         call = self._call(request, request.read())
-        with self.told():
-            answer = self.waited(call, call.begin)
-        return self._response(answer, _made(ThreadBody, self._library.SyncByteStream)(self, call))
+        with self.library_errors():
+            response = self.wait(call, call.begin)
+        return self._wrap(response, _body_class(ThreadBody, self._library.SyncByteStream)(self, call))
 
-    def waited(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
+    def wait(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
         future: Future[T] | None = None
         try:
             future = part()
@@ -99,11 +98,11 @@ class LoopTransport(GatewayTransport):
 
     async def handle_async_request(self, request: Any) -> Any:
         call = self._call(request, await request.aread())
-        with self.told():
-            answer = await self.waited(call, call.begin)
-        return self._response(answer, _made(LoopBody, self._library.AsyncByteStream)(self, call))
+        with self.library_errors():
+            response = await self.wait(call, call.begin)
+        return self._wrap(response, _body_class(LoopBody, self._library.AsyncByteStream)(self, call))
 
-    async def waited(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
+    async def wait(self, call: BackgroundCall, part: Callable[[], Future[T]]) -> T:
         try:
             return await asyncio.wrap_future(part())  # cancelling the one cancels the other
         except BaseException:
@@ -124,15 +123,15 @@ class LoopTransport(GatewayTransport):
 
 
 class ThreadBody:
-    """The body of an answer, read in a thread."""
+    """The body of a response, read in a thread."""
 
     def __init__(self, transport: ThreadTransport, call: BackgroundCall) -> None:
         self._transport = transport
         self._call = call
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._transport.told():
-            while piece := self._transport.waited(self._call, self._call.piece):
+        with self._transport.library_errors():
+            while piece := self._transport.wait(self._call, self._call.piece):
                 yield piece
 
     def close(self) -> None:
@@ -143,15 +142,15 @@ class ThreadBody:
 
 
 class LoopBody:
-    """The body of an answer, read in an event loop."""
+    """The body of a response, read in an event loop."""
 
     def __init__(self, transport: LoopTransport, call: BackgroundCall) -> None:
         self._transport = transport
         self._call = call
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._transport.told():
-            while piece := await self._transport.waited(self._call, self._call.piece):
+        with self._transport.library_errors():
+            while piece := await self._transport.wait(self._call, self._call.piece):
                 yield piece
 
     async def aclose(self) -> None:
@@ -162,13 +161,13 @@ class LoopBody:
 
 
 @cache
-def _made(body: type[Any], stream: type[Any]) -> type[Any]:
-    """A body that is a stream to the library, which looks for its own class."""
+def _body_class(body: type[Any], stream: type[Any]) -> type[Any]:
+    """A body that is a stream to the library, which checks for its own class."""
     return type(body.__name__, (body, stream), {})
 
 
 def _limits(request: Any) -> TimeLimits:
-    """The client's time-outs. There is nothing to connect to, and no pool to wait for: what counts is silence."""
+    """The client's timeouts. There is nothing to connect to and no pool to wait for: only silence counts."""
     read = request.extensions.get("timeout", {}).get("read")
-    seconds = _LONGEST if read is None else min(max(float(read), _SHORTEST), _LONGEST)
+    seconds = _MAX_SECONDS if read is None else min(max(float(read), _MIN_SECONDS), _MAX_SECONDS)
     return TimeLimits(first_byte=seconds, idle=seconds)

@@ -139,7 +139,7 @@ class UpstreamPool:
 
 def apply_route(upstream: Upstream, settings: RouteSettings) -> Upstream:
     """An upstream with the settings of a route in place of its own."""
-    retry, limits = settings.patience, upstream.limits
+    retry, limits = settings.retry, upstream.limits
     return dataclasses.replace(
         upstream,
         target=settings.target or upstream.target,

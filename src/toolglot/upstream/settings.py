@@ -158,4 +158,4 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     """None: that of the gateway."""
     target: str = ""
     headers: dict[str, Secret] = {}
-    patience: RetrySettings = RetrySettings()
+    retry: RetrySettings = RetrySettings()

@@ -97,7 +97,7 @@ def test_everything_that_can_be_set_is_there() -> None:
         "x-team": "a-token-of-the-team",
         "x-plain": "yes",
     }
-    assert [getattr(found.patience, name) for name in found.patience.__struct_fields__] == [3, 1.5, 2, 3, 4]
+    assert [getattr(found.retry, name) for name in found.retry.__struct_fields__] == [3, 1.5, 2, 3, 4]
     assert "a-token-of-the-team" not in repr(found)
 
 
@@ -112,8 +112,8 @@ def test_a_targets_own_table_counts_over_that_of_its_name() -> None:
     policy = { stream_calls = "whole" }
     """
     first, second = way(text), way(text, place=1)
-    assert (first.patience.retries, second.patience.retries) == (2, 0)
-    assert (first.patience.idle_seconds, second.patience.idle_seconds) == (9, 9)
+    assert (first.retry.retries, second.retry.retries) == (2, 0)
+    assert (first.retry.idle_seconds, second.retry.idle_seconds) == (9, 9)
     assert (first.force.top_p, second.force.top_p) == (1, 0.5)
     assert second.force.temperature == 0
     assert second.policy == Policy(server_tools="spare", stream_calls="whole", ids="canonical")
@@ -129,7 +129,7 @@ def test_a_name_counts_over_the_name_that_it_leads_to() -> None:
     """
     found = way(text)
     assert found.name == "x"
-    assert (found.patience.retries, found.force.temperature, found.force.seed) == (1, 1, 7)
+    assert (found.retry.retries, found.force.temperature, found.force.seed) == (1, 1, 7)
     assert {name: value.reveal() for name, value in found.headers.items()} == {"a": "1", "b": "2"}
     assert way(text, "plain").force == RequestSettings(temperature=0, seed=7)
 

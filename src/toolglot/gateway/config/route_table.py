@@ -85,7 +85,7 @@ class RouteTable(Struct, frozen=True, kw_only=True):
 
 
 ROUTE_SETTINGS: Final = RouteTable.__struct_fields__
-_PATIENCE: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seconds", "idle_seconds")
+_RETRY: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seconds", "idle_seconds")
 
 
 class CheckedTable(Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ class CheckedTable(Struct, frozen=True, kw_only=True):
     policy: dict[str, Any] = {}
     target: str = ""
     headers: dict[str, Secret] = {}
-    patience: RetrySettings = RetrySettings()
+    retry: RetrySettings = RetrySettings()
 
     def over(self, other: CheckedTable) -> CheckedTable:
         """Both, where this one counts."""
@@ -110,7 +110,7 @@ class CheckedTable(Struct, frozen=True, kw_only=True):
             policy={**other.policy, **self.policy},
             target=self.target or other.target,
             headers={**other.headers, **self.headers},
-            patience=_joined(self.patience, other.patience),
+            retry=_joined(self.retry, other.retry),
         )
 
     def settings(self, name: str, policy: Policy) -> RouteSettings | None:
@@ -125,7 +125,7 @@ class CheckedTable(Struct, frozen=True, kw_only=True):
             policy=replace(policy, **self.policy) if self.policy else None,
             target=self.target,
             headers=self.headers,
-            patience=self.patience,
+            retry=self.retry,
         )
 
 
@@ -152,7 +152,7 @@ class RouteReader(Struct, frozen=True):
             policy=self._policy(table.policy, *at, "policy"),
             target=read_target(table.target, self.overrides, self.text, *at, "target") if table.target else "",
             headers=read_headers(table.headers, self.environ, self.text, *at, "headers"),
-            patience=RetrySettings(**{name: getattr(table, name) for name in _PATIENCE}),
+            retry=RetrySettings(**{name: getattr(table, name) for name in _RETRY}),
         )
 
     def _policy(self, table: dict[str, Any], *at: str) -> dict[str, Any]:
