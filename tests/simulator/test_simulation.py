@@ -394,7 +394,7 @@ def has_line(log: list[str], start: str) -> bool:
 
 def test_serve_says_at_its_start_what_is_simulated(tmp_path: Path) -> None:
     for words, environment, line, told in [
-        ((), {}, "all known models, since nothing is configured: no real model answers", {"simulated": True}),
+        ((), {}, "all known models, because nothing is configured: no real model answers", {"simulated": True}),
         ((), {"ANTHROPIC_API_KEY": "k"}, "only names that begin with simulated/", {}),
         (("--no-simulate",), {}, "none", {}),
     ]:

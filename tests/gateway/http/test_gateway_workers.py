@@ -176,7 +176,7 @@ def test_workers_end_in_order_when_their_supervisor_is_killed(simulated: Server,
 def test_several_workers_need_a_store_that_they_can_share(simulated: Server, tmp_path: Path) -> None:
     ended = command("serve", "--workers", "2", "--store", ":memory:", cwd=tmp_path)
     assert ended.code == 2
-    assert "several workers share what they keep" in ended.err
+    assert "several workers need a shared store" in ended.err
     assert command("serve", "--workers", "0", cwd=tmp_path).code == 2
 
 
