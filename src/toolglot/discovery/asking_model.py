@@ -28,6 +28,7 @@ from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.replies import convert_reply
 from toolglot.translate.requests import convert
 from toolglot.upstream import PROVIDERS, TimeLimits, Transport, Upstream, key_of, url_of
+from toolglot.upstream.routing.model_names import provider_of
 
 MOST_EVIDENCE: Final = 30_000
 """Characters of evidence in the prompt."""
@@ -90,13 +91,12 @@ def _over_http() -> Transport:
 def _upstream(
     who: str, environ: Mapping[str, str], url: str, transport: Transport, timeout: float
 ) -> tuple[Upstream, str]:
-    name, _, model = who.partition("/")
-    provider = PROVIDERS.get(name)
+    provider, model = provider_of(who)
     if provider is None or not model:
         hint = f"such as anthropic/claude-opus-5; one of {', '.join(PROVIDERS)}"
         raise InputError(f"expected a provider and its model, got {quote(who)}", path="--ask", hint=hint)
     upstream = Upstream(
-        name=name,
+        name=provider.name,
         target=provider.target,
         url=url_of(provider, url=url, environ=environ),
         transport=transport,

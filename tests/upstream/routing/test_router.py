@@ -1,4 +1,4 @@
-"""Who gets a request: names, tiers, patterns, prefixes, lists, and the simulator where it is on."""
+"""The route of a name: aliases, tiers, patterns, prefixes, listings, and simulated models if they are allowed."""
 
 from __future__ import annotations
 
