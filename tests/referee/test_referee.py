@@ -19,7 +19,7 @@ from toolglot.referee.checking import UNSEEN
 from toolglot.referee.checks.ids import item_id_prefix
 from toolglot.referee.checks.reasoning import grouped, may_end_turn, placeholder
 from toolglot.referee.finding import RuleBreach, open_case
-from toolglot.referee.judging import MOST_VIOLATIONS
+from toolglot.referee.judging import MAX_VIOLATIONS
 from toolglot.referee.view import Message, PartView, View
 from toolglot.referee.wording import worded
 
@@ -123,14 +123,14 @@ def test_a_violation_says_rule_place_words_and_what_to_do() -> None:
         path="$.messages[1].tool_calls[0]",
         message="An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: abcdef001",
-        hint="send a result, if only that it was cancelled",
+        hint="add a result; if there is none, one that says it was cancelled",
         wording="provider",
         key="results.complete",
         target="openai",
         confidence="observed",
     )
     assert str(found).startswith("$.messages[1].tool_calls[0]: An assistant message")
-    assert str(found).endswith("(send a result, if only that it was cancelled) [openai-result-complete]")
+    assert str(found).endswith("(add a result; if there is none, one that says it was cancelled) [openai-result-complete]")
     assert str(Violation(rule="shape", path="$", message="no")) == "$: no [shape]"
 
 
@@ -151,8 +151,8 @@ def test_violations_come_in_the_order_of_the_body() -> None:
 
 
 def test_the_number_of_violations_is_bounded() -> None:
-    body = chat(*({"role": "user", "content": ""} for _ in range(3 * MOST_VIOLATIONS)))
-    assert len(lint(body, "openai", defaults=True)) == MOST_VIOLATIONS
+    body = chat(*({"role": "user", "content": ""} for _ in range(3 * MAX_VIOLATIONS)))
+    assert len(lint(body, "openai", defaults=True)) == MAX_VIOLATIONS
 
 
 def test_a_fact_without_a_key_is_checked_and_cited() -> None:

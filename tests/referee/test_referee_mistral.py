@@ -308,4 +308,4 @@ def test_a_breach_that_the_providers_words_do_not_fit_is_told_in_ours() -> None:
     messages = [USER, {"role": "assistant", "content": "I", "prefix": True}, USER]
     (found,) = lint({"model": "m", "messages": messages}, "mistral")
     assert (found.key, found.wording) == ("turns.prefill", "ours")
-    assert found.message == "a turn inside is marked as the start of the answer"
+    assert found.message == "only the last turn may be marked as the start of the answer"

@@ -1,4 +1,4 @@
-"""Every check by the key of the profile that makes the demand, and the keys that no check can be made for."""
+"""Every check by the profile key that it checks, and the keys that cannot be checked."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ CHECKS: Final[Mapping[str, Check]] = {
 FACTS: Final[Mapping[str, Check]] = {**checks_schema.FACTS, **checks_turns.FACTS}
 
 UNSEEN: Final[Mapping[str, str]] = {
-    "ids.style": "how ids are made; what is legal is said by pattern and length",
-    "ids.prefix": "a habit of the issuer: other prefixes are taken",
-    "tools.unknown_fields": "where `request.unknown_fields` does not hold: it finds the fields",
+    "ids.style": "how ids are made; pattern and length decide what is legal",
+    "ids.prefix": "a habit of the issuer: other prefixes are accepted",
+    "tools.unknown_fields": "an exception to `request.unknown_fields`, whose check follows it",
     "results.carrier": "the form of the protocol: no other can be written",
-    "reasoning.foreign": "a request does not say who made its thinking",
-    "reasoning.default": "what holds when nothing is asked",
-    "reasoning.placeholder": "what to write; that something must stand is said by placeholder_on",
-    "reasoning.bound_to": "a request does not say who made a signature, and with which prefix",
+    "reasoning.foreign": "a request does not show who made its thinking",
+    "reasoning.default": "the mode of a request that sets none",
+    "reasoning.placeholder": "what to write; placeholder_on decides where something is needed",
+    "reasoning.bound_to": "a request does not show who made a signature, and with which prefix",
     "schema.field": "a name of the protocol: a wrong one is an unknown field",
-    "schema.free_field": "names where the other rules of schemas do not hold",
+    "schema.free_field": "names the field that the other schema rules do not apply to",
     "request.count_tokens": "another request",
     "calls.in_text": "about replies",
     "calls.malformed": "about replies",
     "turns.refusals": "about replies",
-    "tools.by_prompt": "tools that are in the prompt are text there",
+    "tools.by_prompt": "tools in the prompt are text",
 }
-"""Keys that say nothing about what can be seen in a request, and why."""
+"""Keys about things that a request does not show, and why."""

@@ -1,7 +1,7 @@
-"""What a check finds, and what it looks at.
+"""What a check looks at, and what it finds.
 
-A check is a function of a `RequestCase` (the picture of a request and the profile it is judged by) that yields
-findings. Law: a check reads the picture once, so that all of them together take time in proportion to the body.
+A check is a function of a `RequestCase` (the view of a request and the profile it is judged by) that yields findings.
+Law: a check reads the view once, so that all of them together take time in proportion to the body.
 """
 
 from __future__ import annotations
@@ -23,43 +23,47 @@ class RuleBreach(Struct, frozen=True):
 
     path: str
     message: str
-    """In our own words; the provider's are used where the profile knows them."""
+    """In our own words; the provider's are used if the profile has them."""
     hint: str = ""
     shown: str = ""
-    """What stands for a gap in the provider's words: an id, a name, a number."""
+    """The value for a gap in the provider's words: an id, a name, a number."""
     is_aside: bool = False
-    """The provider's words are for another breach of the same demand: ours are used."""
+    """The provider's words are about another breach of the same rule: ours are used."""
 
 
 def short(value: object) -> str:
-    """What a finding shows of a value of any type, which may nest deeper than Python can print."""
+    """A value of any type as a finding shows it; it may nest deeper than Python can print."""
     return value[:QUOTED_CHARACTERS] if isinstance(value, str) else quote(value)
 
 
 class RequestCase(Struct, frozen=True, kw_only=True):
-    """A request before its judge."""
+    """A request and what it is judged by."""
 
     view: View
     profile: Profile
     pairing: Pairing
     thinking: str
-    """The mode that holds: as asked for, or the target's own default."""
+    """The thinking mode in force: the request's, or the target's default."""
     schemas: tuple[tuple[SchemaNode, ...], ...]
-    """Of each tool, all schemas in its schema."""
+    """For each tool, all schemas in its schema."""
 
     @property
     def ignores_fields(self) -> bool:
-        """A setting that the target does not know does no harm."""
+        """Whether the target ignores settings that it does not know."""
         return self.profile.request.unknown_fields == "ignored"
 
     def ignores(self, key: str) -> bool:
-        """A setting that a rule refuses does no harm: the target ignores what it does not know, and where that is only
-        assumed, nobody says that it refuses this one."""
+        """Whether the target ignores a setting that a rule refuses: it ignores what it does not know, and if that is
+        only assumed, no rule states that it refuses this one."""
         if not self.ignores_fields:
             return False
         origins = self.profile.origins
         is_known = "request.unknown_fields" in origins and not origins["request.unknown_fields"].assumed
         return is_known or key not in origins or origins[key].assumed
+
+    def has_fact(self, ending: str) -> bool:
+        """Whether the profile has a fact whose id ends so."""
+        return any(fact.id.endswith(ending) for fact in self.profile.facts)
 
     @property
     def has_tools(self) -> bool:

@@ -1,8 +1,8 @@
-"""A request body before its judge: reader, checks, and the words for what they find.
+"""Judges a request body: the reader of the protocol, the checks, and the words for what they find.
 
-A reader draws the picture of the request, the checks of all groups look at it, and what they find is said in the
-provider's own words where the profile has them. Laws: no body makes it raise; the answer depends on nothing but its
-arguments; time is linear in the body.
+A reader builds the view of the request, the checks look at it, and what they find is worded as the provider would, if
+the profile has its words. Laws: no body makes it raise; the result depends only on its arguments; time is linear in the
+body.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from toolglot.referee.linting import Violation
 from toolglot.referee.view import MalformedPart, View
 from toolglot.referee.wording import worded
 
-MOST_VIOLATIONS: Final = 1_000
-"""More are not told, of one rule and in all."""
+MAX_VIOLATIONS: Final = 1_000
+"""More are not listed, per rule and in all."""
 
 
 def judge(value: Any, profile: Profile) -> tuple[Violation, ...]:
@@ -30,34 +30,36 @@ def judge(value: Any, profile: Profile) -> tuple[Violation, ...]:
     found = list(_violations(value, profile))
     position = _positions(value)
     found.sort(key=lambda violation: (position(violation.path), violation.path, violation.rule))
-    return tuple(found[:MOST_VIOLATIONS])
+    return tuple(found[:MAX_VIOLATIONS])
 
 
 def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     if not isinstance(value, dict):
-        yield _shaped(MalformedPart("$", f"a request is an object, not {quote(value)}"), profile)
+        yield _shape_violation(MalformedPart("$", f"expected an object, got {quote(value)}"), profile)
         return
     reader = importlib.import_module(f"toolglot.referee.readers.{profile.protocol}")
     read: Callable[[dict[str, Any]], View] = reader.read
     view = read(value)
-    for shape in view.shapes[:MOST_VIOLATIONS]:
-        yield _shaped(shape, profile)
+    for shape in view.shapes[:MAX_VIOLATIONS]:
+        yield _shape_violation(shape, profile)
     case = open_case(view, profile)
     for key, check in CHECKS.items():
-        yield from (_ruled(key, finding, profile) for finding in islice(check(case), MOST_VIOLATIONS))
+        yield from (_rule_violation(key, finding, profile) for finding in islice(check(case), MAX_VIOLATIONS))
     yield from _by_facts(case)
 
 
 def _by_facts(case: RequestCase) -> Iterator[Violation]:
-    """Demands that the profile tells as facts, since no key fits them."""
+    """Demands that are facts of the profile, since no key fits them."""
     for ending, check in FACTS.items():
-        if any(fact.id.endswith(ending) for fact in case.profile.facts):
+        if case.has_fact(ending):
             rule = next(fact.id for fact in case.profile.facts if fact.id.endswith(ending))
-            for finding in islice(check(case), MOST_VIOLATIONS):
-                yield _shaped(MalformedPart(finding.path, finding.message, rule), case.profile, hint=finding.hint)
+            for finding in islice(check(case), MAX_VIOLATIONS):
+                yield _shape_violation(
+                    MalformedPart(finding.path, finding.message, rule), case.profile, hint=finding.hint
+                )
 
 
-def _ruled(key: str, finding: RuleBreach, profile: Profile) -> Violation:
+def _rule_violation(key: str, finding: RuleBreach, profile: Profile) -> Violation:
     rule = profile.origin(key)
     is_quoted = bool(rule.error) and not finding.is_aside
     return Violation(
@@ -72,7 +74,7 @@ def _ruled(key: str, finding: RuleBreach, profile: Profile) -> Violation:
     )
 
 
-def _shaped(shape: MalformedPart, profile: Profile, *, hint: str = "") -> Violation:
+def _shape_violation(shape: MalformedPart, profile: Profile, *, hint: str = "") -> Violation:
     fact = next((fact for fact in profile.facts if fact.id == shape.rule), None)
     rule = next((rule for rule in profile.origins.values() if rule.id == shape.rule), fact)
     error = rule.error if rule is not None else ""
@@ -91,17 +93,17 @@ _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['([^']*)'\]|\[(\d+)\]")
 
 
 def _positions(body: Any) -> Callable[[str], tuple[int, ...]]:
-    """Where a path stands in the body: the places of its steps. What the body does not have comes after what it has."""
-    places: dict[int, dict[Any, int]] = {}
+    """The position of a path in the body: the indices of its steps. Missing fields come after existing ones."""
+    indices: dict[int, dict[Any, int]] = {}
 
     def position(path: str) -> tuple[int, ...]:
         found, value = [], body
         for plain, quoted, index in _STEP.findall(path):
             name = plain or quoted
             if isinstance(value, dict) and name:
-                if id(value) not in places:
-                    places[id(value)] = {key: place for place, key in enumerate(value)}
-                known = places[id(value)]
+                if id(value) not in indices:
+                    indices[id(value)] = {key: index for index, key in enumerate(value)}
+                known = indices[id(value)]
                 found.append(known.get(name, len(value)))
                 value = value.get(name)
             elif isinstance(value, list) and index and int(index[:9]) < len(value):

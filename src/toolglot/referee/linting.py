@@ -1,4 +1,4 @@
-"""`lint`: a wire body and a target → what the target would refuse.
+"""`lint`: a request body and a target → what the target would refuse.
 
 This file is what `import toolglot` loads of the referee; the judge itself comes with the first body.
 """
@@ -30,16 +30,16 @@ class Violation(Struct, frozen=True, kw_only=True):
     """
 
     rule: str
-    """The id of the rule, or `shape` where the body has not the form of the protocol."""
+    """The id of the rule, or `shape` if the body does not have the form of the protocol."""
     path: str
     message: str
     hint: str = ""
     wording: Literal["provider", "ours"] = "ours"
     key: str = ""
-    """The key of the profile, where one says it."""
+    """The key of the profile, if there is one."""
     target: str = ""
     confidence: Confidence = "documented"
-    """How sure the rule is; `default`: nobody described it, the conservative default is in force."""
+    """How sure the rule is; `default`: no profile states it, the conservative default applies."""
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
@@ -56,16 +56,16 @@ def lint(
 ) -> tuple[Violation, ...]:
     """What a target would refuse of a request body, in the order of the body.
 
-    The model is the body's own where none is named. A target is held to what is known of it; with `defaults` it is
-    held to the conservative defaults too. A name that is not known is an `UnknownNameError`.
+    The model is that of the body unless one is named. The rules are those that are known of the target; with
+    `defaults`, the conservative defaults apply too. An unknown name raises `UnknownNameError`.
 
-    body: the JSON, as bytes or text, or the object that it means.
+    body: the JSON, as bytes or a string, or the parsed object.
     target: the provider that it is for.
     overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
     """
     value = _value(body)
     named = value.get("model") if isinstance(value, dict) and not model else model
-    # A model that is longer than a profile is asked for is nobody's: the provider's rules hold.
+    # A model name that is too long for a profile gets the provider's rules.
     asked = named if isinstance(named, str) and (model or len(named) <= profiles.MAX_NAME) else ""
     profile = profiles.get(target, asked, overrides=overrides, kind="target")
     from toolglot.referee.judging import judge  # noqa: PLC0415 - so that importing toolglot stays quick
@@ -75,15 +75,15 @@ def lint(
 
 def _value(body: object) -> Any:
     if isinstance(body, bytes | bytearray | str):
-        return _parsed(body)
+        return _parse(body)
     if isinstance(body, dict):
         return body
     if isinstance(body, Mapping):
         return dict(body)
-    raise InputError(f"expected a request body, got {quote(body)}", path="body", hint="an object, or its JSON text")
+    raise InputError(f"expected a request body, got {quote(body)}", path="body", hint="an object, or JSON")
 
 
-def _parsed(text: bytes | bytearray | str) -> Any:
+def _parse(text: bytes | bytearray | str) -> Any:
     if len(text) > DEFAULT_LIMITS.max_bytes:
         raise LimitError(f"larger than max_bytes ({DEFAULT_LIMITS.max_bytes})", path="body", hint="send a smaller body")
     try:
@@ -91,7 +91,7 @@ def _parsed(text: bytes | bytearray | str) -> Any:
     except RecursionError:
         raise LimitError(f"nests deeper than max_depth ({DEEPEST})", path="body", hint="send a flatter body") from None
     except UnicodeEncodeError as error:
-        reason = "not JSON: half of a surrogate pair, which no text in UTF-8 can hold"
+        reason = "not JSON: half of a surrogate pair, which UTF-8 cannot encode"
         raise JSONError(reason, position=error.start, hint="send valid JSON") from None
     except (msgspec.DecodeError, ValueError) as error:
         at = re.search(r"byte (\d+)", str(error))

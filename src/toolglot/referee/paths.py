@@ -1,4 +1,4 @@
-"""Paths of places in a body: `$.messages[0].content`, with names that are no plain words in brackets and quotes."""
+"""JSON paths: `$.messages[0].content`, with brackets and quotes around unusual names."""
 
 from __future__ import annotations
 

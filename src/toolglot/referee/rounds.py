@@ -1,4 +1,4 @@
-"""Which result answers which call: the calling turns of a request, and what stands in answer to each.
+"""Which result answers which call: the turns with calls, and the results of each.
 
 A round is a turn that calls, and the window after it in which results are expected: the tool messages that follow
 it, or the next turn of the user. Where the protocol merges neighbours of one role (`merges`), a run of them is one
@@ -16,14 +16,14 @@ from toolglot.referee.view import Message, PartView
 
 
 class ResultPosition(Struct, frozen=True):
-    """A result, and the place of its message."""
+    """A result, and the index of its message."""
 
     item: PartView
     message: int
     is_near: bool
-    """It stands in the window of its call's round."""
+    """It is in the window of its call's round."""
     order: int
-    """The place of its call in the round."""
+    """The index of its call in the round."""
 
 
 class CallRound(Struct):
@@ -33,7 +33,7 @@ class CallRound(Struct):
     message: int
     round: int
     order: int
-    """Its place among the calls of its round."""
+    """Its index among the calls of its round."""
     answers: list[ResultPosition] = field(default_factory=list)
 
 
@@ -71,30 +71,30 @@ class _Pairer:
         """The calls of the last round that may still be unanswered: by id, by name, and in order."""
 
     def run(self) -> Pairing:
-        for place, message in enumerate(self.messages):
-            self.is_window = self.is_window and self._keeps_window(place)
+        for index, message in enumerate(self.messages):
+            self.is_window = self.is_window and self._keeps_window(index)
             for item in message.items:
                 if item.kind == "call":
-                    self._call(place, item)
+                    self._call(index, item)
                 elif item.kind == "result":
-                    self._result(place, item)
+                    self._result(index, item)
         return Pairing(tuple(self.rounds), tuple(self.orphans))
 
-    def _keeps_window(self, place: int) -> bool:
+    def _keeps_window(self, index: int) -> bool:
         """Whether a message still belongs to the turn that calls, or to the answer to it."""
-        role, before = self.messages[place].role, self.messages[place - 1].role
+        role, before = self.messages[index].role, self.messages[index - 1].role
         if role == "tool":
-            return any(item.kind == "result" for item in self.messages[place].items)
+            return any(item.kind == "result" for item in self.messages[index].items)
         return self.merges and (role == before or (role, before) == ("user", "assistant"))
 
-    def _call(self, place: int, item: PartView) -> None:
-        if not self._continues(place):
-            self.rounds.append(Round(place, place))
+    def _call(self, index: int, item: PartView) -> None:
+        if not self._continues(index):
+            self.rounds.append(Round(index, index))
             self.open_ids, self.open_names, self.open = {}, {}, deque()
         round_ = self.rounds[-1]
-        round_.last_message = place
+        round_.last_message = index
         self.is_window = True
-        call = CallRound(item, place, len(self.rounds), len(round_.calls))
+        call = CallRound(item, index, len(self.rounds), len(round_.calls))
         round_.calls.append(call)
         self.open.append(call)
         self.open_ids.setdefault(item.id, deque()).append(call)
@@ -102,20 +102,20 @@ class _Pairer:
         if item.id is not None:
             self.last_of[item.id] = call
 
-    def _continues(self, place: int) -> bool:
+    def _continues(self, index: int) -> bool:
         """Whether a call belongs to the round before it: the same message, or a neighbour that is merged with it."""
         if not self.rounds:
             return False
-        is_run = self.merges and self.is_window and self.messages[place].role == self.messages[place - 1].role
-        return place == self.rounds[-1].last_message or is_run
+        is_run = self.merges and self.is_window and self.messages[index].role == self.messages[index - 1].role
+        return index == self.rounds[-1].last_message or is_run
 
-    def _result(self, place: int, item: PartView) -> None:
+    def _result(self, index: int, item: PartView) -> None:
         call = self._found(item)
         if call is None:
             self.orphans.append(item)
             return
         is_near = self.is_window and call.round == len(self.rounds)
-        answer = ResultPosition(item, place, is_near, call.order)
+        answer = ResultPosition(item, index, is_near, call.order)
         call.answers.append(answer)
         if is_near:
             self.rounds[-1].near.append(answer)

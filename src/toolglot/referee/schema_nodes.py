@@ -1,7 +1,7 @@
 """The schemas inside a schema, with their paths.
 
-Law: each is met once, with a stack of its own. No reference is followed, nothing is looked at below `DEEPEST`, and a
-value that Python names in several places, even inside itself, is met in the first.
+Law: each is visited once, without recursion. References are not followed, nothing below `DEEPEST` is visited, and an
+object that occurs several times, even inside itself, is visited at its first position.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What a request body says, seen by the referee: one neutral picture for every protocol.
+"""A request body as the referee sees it: one neutral view for all protocols.
 
-Each protocol has a reader (`read_<protocol>.py`) that draws this picture from the JSON as it is, with the path of
-everything. Demands are checked on the picture (`checks_<group>.py`), so that a demand is checked in one way for all
-protocols. The referee shares nothing with codecs and renderer: it must be able to find them wrong.
+Each protocol has a reader (`readers/<protocol>.py`) that builds the view from the JSON as it is, with the path of each
+part. The checks (`checks/<group>.py`) work on the view, so that each demand is checked in one way for all protocols.
+The referee shares nothing with codecs and renderer: it must be able to find them wrong.
 
-A reader never raises on a body: what has the wrong shape is a `MalformedPart` finding, and the rest is read as far as
-it goes.
+A reader never raises: what has the wrong shape is a `MalformedPart`, and the rest is read as far as possible.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ OLD_FORMS: Final = ("function_call", "function")
 
 
 class MalformedPart(Struct, frozen=True):
-    """A part of the body that is not of the form that the protocol has."""
+    """A part of the body that does not have the form of the protocol."""
 
     path: str
     message: str
     rule: str = ""
-    """The id of a rule, where a profile has one for it."""
+    """The id of a rule, if a profile has one for it."""
 
 
 class PartView(Struct, frozen=True, kw_only=True):
@@ -39,11 +38,11 @@ class PartView(Struct, frozen=True, kw_only=True):
     type: str = ""
     """As the protocol calls it: `tool_use`, `image_url`, `reasoning`, …"""
     text: str | None = None
-    """Of text and thinking; None where it is not a string."""
+    """Of text and thinking; None if it is not a string."""
     id: str | None = None
-    """Of a call or result: the id that pairs it; None where there is none."""
+    """Of a call or result: the id that pairs it; None if there is none."""
     has_empty_id: bool = False
-    """There is an id that says nothing, where such a one is read as none."""
+    """There is an empty id, in a protocol that reads it as none."""
     item_id: str | None = None
     """The separate id of an item (OpenAI Responses); of a message, on its first part."""
     name: str | None = None
@@ -56,7 +55,7 @@ class PartView(Struct, frozen=True, kw_only=True):
     has_content: bool = True
     """False: a result whose content is missing or null."""
     is_error: bool | None = None
-    """The error flag, where one is written."""
+    """The error flag, if there is one."""
     media: str = ""
     """Of media: image, document, audio, video, file."""
     source: Literal["", "data", "url", "file"] = ""
@@ -89,7 +88,7 @@ class ToolView(Struct, frozen=True, kw_only=True):
     type: str = ""
     description: str | None = None
     schema: Any = None
-    """As written; None where there is none."""
+    """As written; None if there is none."""
     schema_path: str = ""
     schema_field: str = ""
     strict: bool | None = None
@@ -106,7 +105,7 @@ class ChoiceView(Struct, frozen=True, kw_only=True):
 
 
 class Setting(Struct, frozen=True):
-    """A number, a text or a switch of a request, and where it stands."""
+    """A setting of a request and its path."""
 
     path: str
     value: Any
@@ -116,7 +115,7 @@ class View(Struct, kw_only=True):
     """A whole request."""
 
     system: Message | None = None
-    """The system prompt that stands in a field of its own."""
+    """The system prompt, if it has a field of its own."""
     messages: tuple[Message, ...] = ()
     messages_path: str = "$.messages"
     tools: tuple[ToolView, ...] | None = None
@@ -124,34 +123,36 @@ class View(Struct, kw_only=True):
     tools_path: str = "$.tools"
     choice: ChoiceView | None = None
     parallel: Setting | None = None
-    """Whether several calls at once are allowed, where it is said."""
+    """Whether parallel calls are allowed, if the request sets it."""
     max_tokens: Setting | None = None
     max_tokens_field: str = ""
     sampling: dict[str, Setting] = {}
     """By canonical name: temperature, top_p, top_k, stop, seed, presence_penalty, frequency_penalty."""
     thinking_mode: Setting | None = None
     """off, on, adaptive, between_tools; other values as written."""
+    thinking_switch: str = ""
+    """The field that sets the mode, if hosts of the protocol differ in it."""
     effort: Setting | None = None
     budget: Setting | None = None
     summary: Setting | None = None
-    """Asks for a summary of the thinking, where the protocol has such a field."""
+    """The setting for a summary of the thinking, if the protocol has one."""
     output: Setting | None = None
-    """json or json_schema, where structured output is asked for."""
+    """json or json_schema, if the request asks for structured output."""
     output_schema: ToolView | None = None
-    """The schema of the output, where there is one, with the switch `strict` beside it."""
+    """The schema of the output, if there is one, with its `strict`."""
     user: Setting | None = None
     extra_fields: tuple[str, ...] = ()
     """Top-level fields that the protocol does not have."""
     fields: tuple[str, ...] = ()
     """Top-level fields that ask for something."""
     signature_fields: tuple[str, ...] = ()
-    """Where fields stand that may hold a signature of another host's."""
+    """Paths of fields that may hold a signature of another host."""
     cache_markers: tuple[str, ...] = ()
-    """Where cache markers stand."""
+    """Paths of cache markers."""
     shapes: tuple[MalformedPart, ...] = ()
     extra_paths: tuple[str, ...] = ()
-    """Unknown fields deeper inside, where no part of this picture stands: whole paths."""
+    """Paths of unknown fields in parts that the view does not have."""
     keeps_items: bool = False
-    """The provider keeps what it answered, so that an item can be sent by its id alone."""
+    """The provider stores its replies, so that an item can be sent by its id alone."""
     is_continued: bool = False
-    """Turns before these are held by the server: a result may answer a call that is not in the request."""
+    """The server has stored earlier turns: a result may answer a call that is not in the request."""

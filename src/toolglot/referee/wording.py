@@ -1,8 +1,8 @@
 """The provider's own words for a finding: its error text, with the gaps filled in.
 
 Error texts are kept as they were seen or documented: with letters for numbers (`messages.N.content.M`), with the
-positions of the day (`messages[3].tool_calls[0]`), with an ellipsis or an X for a value. Positions become those of
-the finding, values become what the finding shows; what cannot be told stays as it is.
+positions of the example (`messages[3].tool_calls[0]`), with an ellipsis or an X for a value. Positions become those of
+the finding, values become what the finding shows; the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from toolglot.errors import cut
 from toolglot.referee.finding import RuleBreach
 
-_PLACE: Final = re.compile(r"\b(messages?|tools|input|contents|content|tool_calls|parts)(\.|\[)(?:\d+|<n>|[NM]\b)")
+_POSITION: Final = re.compile(r"\b(messages?|tools|input|contents|content|tool_calls|parts)(\.|\[)(?:\d+|<n>|[NM]\b)")
 _NUMBERED: Final = re.compile(r"\b(index|position) (?:\d+|N\b)")
 _STEPS: Final = re.compile(r"(\w+)\[(\d+)\]")
 _LOCATION: Final = re.compile(r"^(?:messages|tools|input)\.[\w.]+(?=: )")
@@ -25,22 +25,22 @@ _GAP: Final = re.compile(r"(?:(?<=[ '(])…|\bX\b|(?<=length )N\b)")
 
 def worded(error: str, finding: RuleBreach) -> str:
     """The error text as it would read for this finding."""
-    return cut(_with_values(_with_places(error, finding), finding))
+    return cut(_fill_values(_fill_positions(error, finding), finding))
 
 
-def _with_places(text: str, finding: RuleBreach) -> str:
-    places = dict(_STEPS.findall(finding.path))
-    message_place = places.get("messages") or places.get("contents") or places.get("input")
+def _fill_positions(text: str, finding: RuleBreach) -> str:
+    indices = dict(_STEPS.findall(finding.path))
+    message_index = indices.get("messages") or indices.get("contents") or indices.get("input")
 
-    def placed(found: re.Match[str]) -> str:
-        place = places.get(found[1]) or (message_place if found[1] == "message" else None)
-        return f"{found[1]}{found[2]}{place}" if place is not None else found[0]
+    def fill(found: re.Match[str]) -> str:
+        index = indices.get(found[1]) or (message_index if found[1] == "message" else None)
+        return f"{found[1]}{found[2]}{index}" if index is not None else found[0]
 
-    text = _PLACE.sub(placed, text)
-    return text if message_place is None else _NUMBERED.sub(lambda found: f"{found[1]} {message_place}", text)
+    text = _POSITION.sub(fill, text)
+    return text if message_index is None else _NUMBERED.sub(lambda found: f"{found[1]} {message_index}", text)
 
 
-def _with_values(text: str, finding: RuleBreach) -> str:
+def _fill_values(text: str, finding: RuleBreach) -> str:
     shown = finding.shown
     if not shown:
         return text

@@ -1,4 +1,4 @@
-"""Names of documents, where a target says what they may be."""
+"""Names of documents."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from toolglot.referee.checks.ids import compiled
 from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, messages_with_items
 from toolglot.referee.view import PartView
 
-LONGEST: Final = 1000
-"""How much of a name is looked at; no legal one is as long."""
+MAX_NAME: Final = 1000
+"""Characters of a name that are checked; no legal one is as long."""
 
 
 def _documents(case: RequestCase) -> Iterator[PartView]:
@@ -20,7 +20,7 @@ def _documents(case: RequestCase) -> Iterator[PartView]:
 
 
 def document_name(case: RequestCase) -> Findings:
-    """A missing name is a matter of the protocol's form, and not looked at here."""
+    """A missing name is a matter of the protocol's form."""
     pattern = case.profile.turns.document_name
     if pattern is None:
         return
@@ -29,7 +29,7 @@ def document_name(case: RequestCase) -> Findings:
         name = item.name
         if name is None:
             continue
-        if not legal.fullmatch(name[:LONGEST]):
+        if not legal.fullmatch(name[:MAX_NAME]):
             yield RuleBreach(item.path, f"the name {quote(name)} does not match {pattern}", "rename it", name[:80])
         elif name in seen:
             message = f"two documents are called {quote(name)}"

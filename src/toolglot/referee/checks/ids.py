@@ -12,7 +12,7 @@ from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, 
 from toolglot.referee.view import PartView
 
 CUSTOM_ITEM_PREFIX: Final = "ctc"
-"""Of the item ids of calls of free-text tools, where those of functions have a prefix."""
+"""The prefix of item ids of calls of free-text tools, if those of functions have one."""
 
 
 @lru_cache(maxsize=256)
@@ -25,7 +25,7 @@ def _carriers(case: RequestCase) -> Iterator[PartView]:
 
 
 def _ids(case: RequestCase) -> Iterator[tuple[str, str]]:
-    """Every id once, where it is first written."""
+    """Every id once, at its first position."""
     seen: set[str] = set()
     for item in _carriers(case):
         if item.id is not None and item.id not in seen:
@@ -34,7 +34,7 @@ def _ids(case: RequestCase) -> Iterator[tuple[str, str]]:
 
 
 def _wants_exact_length(case: RequestCase) -> bool:
-    """Where longer ids are taken, the length is only that of new ones."""
+    """Whether ids must have the fixed length; if longer ones are accepted, it is only the length of new ones."""
     rules = case.profile.ids
     return rules.style == "fixed" and rules.max_length <= rules.fixed_length
 
@@ -47,10 +47,10 @@ def _has_wrong_length(case: RequestCase, id_: str) -> bool:
 def id_pattern(case: RequestCase) -> Findings:
     legal = compiled(case.profile.ids.pattern)
     length_key = "ids.fixed_length" if _wants_exact_length(case) else "ids.max_length"
-    # Where the rule of the length says the same, one finding for one id is enough.
-    says_the_same = case.profile.origin("ids.pattern").error == case.profile.origin(length_key).error != ""
+    # If the rule of the length has the same error, one finding per id is enough.
+    has_same_error = case.profile.origin("ids.pattern").error == case.profile.origin(length_key).error != ""
     for path, id_ in _ids(case):
-        if not legal.fullmatch(id_[:1000]) and not (says_the_same and _has_wrong_length(case, id_)):
+        if not legal.fullmatch(id_[:1000]) and not (has_same_error and _has_wrong_length(case, id_)):
             message = f"the id {quote(id_)} does not match {case.profile.ids.pattern}"
             yield RuleBreach(path, message, "give call and result the same new id", id_[:80])
 
@@ -80,7 +80,7 @@ def id_required(case: RequestCase) -> Findings:
 def id_written(case: RequestCase) -> Findings:
     for item in _carriers(case) if not case.profile.ids.written else ():
         if item.id is not None or item.has_empty_id:
-            yield RuleBreach(item.path, f"a {item.kind} has no id here", "leave the ids out", "id")
+            yield RuleBreach(item.path, f"ids are not accepted on a {item.kind}", "leave the ids out", "id")
 
 
 def id_unique(case: RequestCase) -> Findings:
@@ -93,7 +93,7 @@ def id_unique(case: RequestCase) -> Findings:
             id_ = call.item.id
             if id_ is not None and id_ in seen:
                 where = "conversation" if everywhere else "turn"
-                message = f"the id {quote(id_)} stands on two calls of the {where}"
+                message = f"two calls of the {where} have the id {quote(id_)}"
                 yield RuleBreach(call.item.path, message, "give each call an id of its own", id_[:80])
             seen |= {id_} if id_ is not None else set()
 
@@ -105,7 +105,7 @@ def item_id_prefix(case: RequestCase) -> Findings:
         prefix = CUSTOM_ITEM_PREFIX if item.is_custom else prefixes.get(item.kind, "")
         if item.kind != "result" and item.item_id is not None and not item.item_id.startswith(prefix):
             message = f"the item id {quote(item.item_id)} does not begin with {prefix!r}"
-            # The id of a message stands beside its content.
+            # The id of a message is next to its content.
             path = step(item.path.partition(".content")[0], "id")
             is_aside = prefix != own
             yield RuleBreach(path, message, "leave the item id out", item.item_id[:80], is_aside=is_aside)

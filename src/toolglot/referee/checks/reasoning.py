@@ -17,10 +17,10 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
     "think_tags": ("reasoning_details", "reasoning_content"),
     "thinking_chunks": ("thinking",),
 }
-"""Where chat-like targets keep thinking, and the forms that they read. Other protocols have one form only."""
+"""Where hosts of Chat Completions put thinking, and the forms that they read. Other protocols have one form."""
 
 FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details")
-"""Forms that are fields of a message: where unknown fields are ignored, these are."""
+"""Forms that are fields of a message: if unknown fields are ignored, these are too."""
 
 
 def _assistant(case: RequestCase) -> Iterator[Message]:
@@ -47,14 +47,13 @@ def modes(case: RequestCase) -> Findings:
 
 
 def switch(case: RequestCase) -> Findings:
-    """Of Chat Completions only, where each host has a field of its own."""
-    setting, field = case.view.thinking_mode, case.profile.reasoning.switch
-    if setting is None or case.profile.protocol != "openai_chat" or case.ignores_fields:
+    """In Chat Completions, each host has a field of its own."""
+    setting, field, used = case.view.thinking_mode, case.profile.reasoning.switch, case.view.thinking_switch
+    if setting is None or not used or case.ignores_fields:
         return
-    used = setting.path.split(".")[1]
     if used != field:
         hint = "leave it out" if field == "none" else f"write {field}"
-        yield RuleBreach(setting.path, f"there is no switch {used}", hint, used)
+        yield RuleBreach(setting.path, f"the field {used} is not known", hint, used)
 
 
 def signed(case: RequestCase) -> Findings:
@@ -68,7 +67,7 @@ def foreign_marks(case: RequestCase) -> Findings:
     marks = case.profile.reasoning.foreign_marks
     for item in _thinking(case) if marks else ():
         if (item.signature or "").startswith(marks):
-            yield RuleBreach(item.path, "the signature is of another issuer", "leave the thinking out")
+            yield RuleBreach(item.path, "the signature is another issuer's", "leave the thinking out")
 
 
 def signature_fields(case: RequestCase) -> Findings:
@@ -80,7 +79,7 @@ def signature_fields(case: RequestCase) -> Findings:
 
 
 def _open_loop(case: RequestCase) -> Message | None:
-    """The turn whose calls the request answers at its end."""
+    """The turn whose calls are answered at the end of the request."""
     messages, rounds = case.view.messages, case.pairing.rounds
     if not rounds or not rounds[-1].near:
         return None
@@ -108,19 +107,19 @@ def placeholder(case: RequestCase) -> Findings:
         yield from _unsigned_steps(case)
     if where not in ("calls", "assistant") or case.thinking == "off":
         return
-    has_called = False  # thinking of the turns before the first call is not asked for
-    for place, message in enumerate(case.view.messages):
+    has_called = False  # turns before the first call need no thinking
+    for index, message in enumerate(case.view.messages):
         calls = bool(calls_of(message))
         has_called = has_called or calls
         is_bound = message.role == "assistant" and (calls or (where == "assistant" and has_called))
         if is_bound and _lacks_thinking(message):
             hint = "send the thinking that came with it, or a placeholder"
-            yield RuleBreach(message.path, "the turn has no thinking, which must be passed back", hint, str(place))
+            yield RuleBreach(message.path, "the turn lacks its thinking, which must be passed back", hint, str(index))
 
 
 def _unsigned_steps(case: RequestCase) -> Findings:
-    """The first call of each step since the last words of the user must carry a signature."""
-    start = max((place for place, message in enumerate(case.view.messages) if _is_prompt(message)), default=-1)
+    """The first call of each step since the user's last text must have a signature."""
+    start = max((index for index, message in enumerate(case.view.messages) if _is_prompt(message)), default=-1)
     for message in case.view.messages[start + 1 :]:
         calls = calls_of(message)
         if calls and not calls[0].signature:
@@ -133,31 +132,31 @@ def _is_prompt(message: Message) -> bool:
 
 
 def grouped(case: RequestCase) -> Findings:
-    """A thinking item without its follower. `may_end_turn` says the same of a turn of the assistant."""
+    """A thinking item without its follower. `may_end_turn` is the same for an assistant turn."""
     messages, rules = case.view.messages, case.profile.reasoning
-    for place, message in enumerate(messages if rules.grouped else ()):
-        goes_on = place + 1 < len(messages) and messages[place + 1].role == "assistant"
+    for index, message in enumerate(messages if rules.grouped else ()):
+        goes_on = index + 1 < len(messages) and messages[index + 1].role == "assistant"
         is_found_as_end = message.role == "assistant" and not rules.may_end_turn
         if message.items and message.items[-1].kind == "thinking" and not goes_on and not is_found_as_end:
             item = message.items[-1]
             shown = item.item_id or item.id or ""
-            # The provider's words of the rule are about the opposite: a follower without its thinking.
+            # The provider's words are about the opposite: a follower without its thinking.
             yield RuleBreach(item.path, "nothing follows the thinking item", "leave it out", shown, is_aside=True)
 
 
 def before_calls(case: RequestCase) -> Findings:
-    """Between two calls it may stand (it is then before the second); after the last it is too late."""
+    """Between two calls it is accepted (it is before the second); after the last it is not."""
     for message in _assistant(case) if case.profile.reasoning.before_calls else ():
-        last = max((place for place, item in enumerate(message.items) if item.kind == "call"), default=None)
+        last = max((index for index, item in enumerate(message.items) if item.kind == "call"), default=None)
         for item in message.items[last + 1 :] if last is not None else ():
             if item.kind == "thinking":
-                yield RuleBreach(item.path, "thinking stands after the calls of its turn", "put it before them")
+                yield RuleBreach(item.path, "thinking comes after the calls of its turn", "put it before them")
 
 
 def may_end_turn(case: RequestCase) -> Findings:
     for message in _assistant(case) if not case.profile.reasoning.may_end_turn else ():
         if message.items and message.items[-1].kind == "thinking":
-            yield RuleBreach(message.items[-1].path, "the turn ends on thinking", "leave it out")
+            yield RuleBreach(message.items[-1].path, "the turn ends with thinking", "leave it out")
 
 
 def efforts(case: RequestCase) -> Findings:
@@ -168,25 +167,23 @@ def efforts(case: RequestCase) -> Findings:
     summary, rules = case.view.summary, case.profile.reasoning
     thinks = bool(rules.modes or rules.efforts or rules.budget) or rules.default != "off"
     if summary is not None and not thinks and not case.ignores("reasoning.efforts"):
-        yield RuleBreach(
-            summary.path, "a model that does not think has no summary of it", "leave it out", is_aside=True
-        )
+        yield RuleBreach(summary.path, "a model without thinking has no summary", "leave it out", is_aside=True)
 
 
 def budget(case: RequestCase) -> Findings:
     setting = case.view.budget
     if setting is not None and not case.profile.reasoning.budget and not case.ignores("reasoning.budget"):
-        yield RuleBreach(setting.path, "a budget for thinking is not accepted", "leave it out")
+        yield RuleBreach(setting.path, "a thinking budget is not accepted", "leave it out")
 
 
 def budget_required(case: RequestCase) -> Findings:
     mode = case.view.thinking_mode
     if case.profile.reasoning.budget_required and mode is not None and mode.value == "on" and case.view.budget is None:
-        yield RuleBreach(mode.path, "thinking is switched on without a budget", "give a budget")
+        yield RuleBreach(mode.path, "thinking is on without a budget", "add a budget")
 
 
 def min_budget(case: RequestCase) -> Findings:
-    """Of thinking that is on: elsewhere a budget of 0 or less is a way to say off, or as much as it likes."""
+    """Only while thinking is on: otherwise 0 or less means off, or no limit."""
     setting, mode, rules = case.view.budget, case.view.thinking_mode, case.profile.reasoning
     if setting is None or not rules.budget or (mode is not None and mode.value in ("off", "adaptive")):
         return
@@ -199,8 +196,8 @@ def budget_below_limit(case: RequestCase) -> Findings:
     if not rules.budget_below_limit or not rules.budget or setting is None or limit is None:
         return
     if isinstance(setting.value, int) and isinstance(limit.value, int) and setting.value >= limit.value > 0:
-        message = f"a budget of {setting.value} leaves no room in {limit.value}"
-        yield RuleBreach(setting.path, message, "lower it, or raise the limit of the answer", short(setting.value))
+        message = f"a budget of {setting.value} is not below the limit of {limit.value}"
+        yield RuleBreach(setting.path, message, "lower it, or raise the limit", short(setting.value))
 
 
 def narrows_sampling(case: RequestCase) -> Findings:
@@ -217,7 +214,7 @@ _BESIDE_THINKING: Final[Mapping[str, Callable[[Setting], bool]]] = {
     "top_p": lambda setting: isinstance(setting.value, int | float) and 0.95 <= setting.value <= 1,
     "top_k": lambda _: False,
 }
-"""What each setting may be where thinking leaves little of them."""
+"""What each setting may be while thinking restricts it."""
 
 
 def refused_sampling(case: RequestCase) -> Findings:
@@ -234,13 +231,13 @@ def refused_sampling(case: RequestCase) -> Findings:
 
 
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""What a setting may say at any time: what holds without it."""
+"""Values that are always accepted: those that apply without the setting."""
 
 
 def one_setting(case: RequestCase) -> Findings:
     effort, mode = case.view.effort, case.view.thinking_mode
     if case.profile.reasoning.one_setting and effort is not None and mode is not None:
-        yield RuleBreach(effort.path, "effort and thinking mode are given together", "keep one of them")
+        yield RuleBreach(effort.path, "effort and thinking mode are both set", "keep one of them")
 
 
 CHECKS: Checks = {

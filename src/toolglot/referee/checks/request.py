@@ -1,4 +1,4 @@
-"""The rest of a request: limits, sampling, structured output, fields that nobody knows."""
+"""The rest of a request: limits, sampling, structured output, unknown fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, 
 
 
 def max_tokens_field(case: RequestCase) -> Findings:
-    """`max_tokens` is understood beside its successor, save by models that think and show nothing of it."""
+    """`max_tokens` is accepted like its successor, except by models with hidden thinking."""
     setting, field = case.view.max_tokens, case.profile.request.max_tokens_field
     used, reasoning = case.view.max_tokens_field, case.profile.reasoning
     is_hidden = reasoning.carrier == "none" and reasoning.default != "off"
@@ -40,7 +40,7 @@ def sampling(case: RequestCase) -> Findings:
 
 
 def _number(case: RequestCase, name: str) -> float | None:
-    """A sampling setting that the target takes, where it is a number."""
+    """A sampling setting that the target accepts, if it is a number."""
     setting = case.view.sampling.get(name)
     if setting is None or name not in case.profile.request.sampling or isinstance(setting.value, bool):
         return None
@@ -48,10 +48,10 @@ def _number(case: RequestCase, name: str) -> float | None:
 
 
 def temperature_max(case: RequestCase) -> Findings:
-    value, most = _number(case, "temperature"), case.profile.request.temperature_max
-    if value is not None and most is not None and value > most:
+    value, limit = _number(case, "temperature"), case.profile.request.temperature_max
+    if value is not None and limit is not None and value > limit:
         path = case.view.sampling["temperature"].path
-        yield RuleBreach(path, f"at most {most:g} is accepted", "lower it", short(value))
+        yield RuleBreach(path, f"at most {limit:g} is accepted", "lower it", short(value))
 
 
 def temperature_min(case: RequestCase) -> Findings:
@@ -62,34 +62,34 @@ def temperature_min(case: RequestCase) -> Findings:
 
 
 def temperature_or_top_p(case: RequestCase) -> Findings:
-    given = [_number(case, name) for name in ("temperature", "top_p")]
-    if case.profile.request.temperature_or_top_p and None not in given:
+    numbers = [_number(case, name) for name in ("temperature", "top_p")]
+    if case.profile.request.temperature_or_top_p and None not in numbers:
         path = case.view.sampling["top_p"].path
-        yield RuleBreach(path, "temperature and top_p are given together", "keep one of them")
+        yield RuleBreach(path, "temperature and top_p are both set", "keep one of them")
 
 
 def _stops(case: RequestCase) -> list[tuple[str, str]]:
-    """Stop sequences with their paths; a lone one may stand without a list."""
+    """Stop sequences with their paths; a single one may be a string."""
     setting = case.view.sampling.get("stop")
     if setting is None or "stop" not in case.profile.request.sampling:
         return []
     if isinstance(setting.value, str):
         return [(setting.path, setting.value)]
     listed = setting.value if isinstance(setting.value, list | tuple) else ()
-    return [(f"{setting.path}[{place}]", text) for place, text in enumerate(listed) if isinstance(text, str)]
+    return [(f"{setting.path}[{index}]", text) for index, text in enumerate(listed) if isinstance(text, str)]
 
 
 def max_stop(case: RequestCase) -> Findings:
-    stops, most = _stops(case), case.profile.request.max_stop
-    if most is not None and len(stops) > most:
+    stops, limit = _stops(case), case.profile.request.max_stop
+    if limit is not None and len(stops) > limit:
         path = case.view.sampling["stop"].path
-        yield RuleBreach(path, f"at most {most} stop sequences are accepted", "leave some out", str(len(stops)))
+        yield RuleBreach(path, f"at most {limit} stop sequences are accepted", "leave some out", str(len(stops)))
 
 
 def blank_stop(case: RequestCase) -> Findings:
     for path, text in _stops(case) if not case.profile.request.blank_stop else ():
         if not text.strip():
-            yield RuleBreach(path, "the stop sequence is nothing but white space", "leave it out")
+            yield RuleBreach(path, "the stop sequence is only white space", "leave it out")
 
 
 def output(case: RequestCase) -> Findings:
@@ -102,16 +102,16 @@ def output(case: RequestCase) -> Findings:
 def output_with_tools(case: RequestCase) -> Findings:
     setting = case.view.output
     if setting is not None and case.has_tools and not case.profile.request.output_with_tools:
-        yield RuleBreach(setting.path, "structured output and tools do not go together", "keep one of them")
+        yield RuleBreach(setting.path, "structured output and tools cannot be combined", "keep one of them")
 
 
 def unknown_fields(case: RequestCase) -> Findings:
     if case.ignores_fields:
         return
     for name in case.view.extra_fields:
-        yield RuleBreach(step("$", name), f"there is no field {quote(name)}", "leave it out", name[:80])
+        yield RuleBreach(step("$", name), f"unknown field {quote(name)}", "leave it out", name[:80])
     for path in case.view.extra_paths:
-        yield RuleBreach(path, "there is no such field", "leave it out")
+        yield RuleBreach(path, "unknown field", "leave it out")
     yield from extra_message_fields(case)
     yield from extra_tool_fields(case)
 
@@ -125,7 +125,7 @@ def refused_fields(case: RequestCase) -> Findings:
 def user(case: RequestCase) -> Findings:
     setting = case.view.user
     if setting is not None and not case.profile.request.user and not case.ignores("request.user"):
-        yield RuleBreach(setting.path, "no field names the end user here", "leave it out")
+        yield RuleBreach(setting.path, "a field for the end user is not accepted", "leave it out")
 
 
 def cache_markers(case: RequestCase) -> Findings:
@@ -135,7 +135,7 @@ def cache_markers(case: RequestCase) -> Findings:
 
 
 def foreign_models(case: RequestCase) -> Findings:
-    """A name that plainly belongs to another provider; any other name may be one that nobody wrote down."""
+    """A name that plainly belongs to another provider. Any other name may be a new model."""
     model = case.profile.model
     if any(fnmatchcase(model.lower(), pattern) for pattern in case.profile.request.foreign_models):
         hint = f"name a model of {case.profile.name}"

@@ -1,4 +1,4 @@
-"""Results in the history: where they stand, which call they answer, and what they hold."""
+"""Results in the history: their position, their call, and their content."""
 
 from __future__ import annotations
 
@@ -27,15 +27,20 @@ def _own(item: PartView) -> str:
 def complete(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.complete else ():
         if not call.answers:
-            message = f"no result answers the call {quote(_own(call.item))}"
-            yield RuleBreach(call.item.path, message, "send a result, if only that it was cancelled", _own(call.item))
+            message = f"the call {quote(_own(call.item))} has no result"
+            yield RuleBreach(
+                call.item.path,
+                message,
+                "add a result; if there is none, one that says it was cancelled",
+                _own(call.item),
+            )
 
 
 def paired(case: RequestCase) -> Findings:
-    # A request that goes on from a stored answer may answer calls that stand there.
+    # A request that continues a stored reply may answer its calls.
     is_checked = case.profile.results.paired and not case.view.is_continued
     for item in case.pairing.orphans if is_checked else ():
-        message = f"the result {quote(_own(item))} answers no call before it"
+        message = f"the result {quote(_own(item))} has no call before it"
         yield RuleBreach(item.path, message, "leave it out, or send it as text", _own(item))
 
 
@@ -57,11 +62,11 @@ def together(case: RequestCase) -> Findings:
     for round_ in case.pairing.rounds if case.profile.results.together else ():
         split = next((answer for answer in round_.near if answer.message != round_.near[0].message), None)
         if split is not None:
-            yield RuleBreach(split.item.path, "the results of one turn stand in several messages", "put them into one")
+            yield RuleBreach(split.item.path, "the results of one turn are in several messages", "put them into one")
 
 
 def first(case: RequestCase) -> Findings:
-    """Of blocks only: a message of results holds nothing else."""
+    """Only for results that are blocks: a message of results holds nothing else."""
     if not case.profile.results.first or case.profile.results.carrier != "block":
         return
     for round_ in case.pairing.rounds:
@@ -71,13 +76,13 @@ def first(case: RequestCase) -> Findings:
 
 
 def _late(messages: tuple[Message, ...]) -> Findings:
-    """The first result that stands after something else."""
+    """The first result that comes after something else."""
     is_late = False
     for message in messages:
         for item in message.items:
             if item.kind == "result" and is_late:
                 hint = "put the results before everything else"
-                yield RuleBreach(item.path, "something stands before the result", hint, _own(item))
+                yield RuleBreach(item.path, "results must come first in their turn", hint, _own(item))
                 return
             is_late = is_late or item.kind != "result"
 
@@ -90,7 +95,9 @@ def _beside(message: Message) -> Iterator[PartView]:
 def alone(case: RequestCase) -> Findings:
     for message in case.view.messages if case.profile.results.alone else ():
         for item in _beside(message):
-            yield RuleBreach(item.path, f"{item.kind} stands beside results", "move it to a turn of its own", item.kind)
+            yield RuleBreach(
+                item.path, f"{item.kind} is not accepted next to results", "move it to a turn of its own", item.kind
+            )
 
 
 def colocated(case: RequestCase) -> Findings:
@@ -99,7 +106,9 @@ def colocated(case: RequestCase) -> Findings:
         for item in _beside(message):
             what = item.media if item.kind == "media" else item.kind
             if item.kind in ("text", "media") and what not in allowed:
-                yield RuleBreach(item.path, f"{what} may not share a turn with results", "move it", what)
+                yield RuleBreach(
+                    item.path, f"{what} is not accepted in a turn with results", "move it to a turn of its own", what
+                )
 
 
 def call_order(case: RequestCase) -> Findings:
@@ -126,7 +135,7 @@ def result_name(case: RequestCase) -> Findings:
         if rule == "required" and not item.name:
             yield RuleBreach(item.path, "the result does not name its tool", "write the tool's name", _own(item))
         elif rule == "refused" and item.name is not None and not case.ignores_fields:
-            yield RuleBreach(item.path, "a result has no name here", "leave the name out", item.name[:80])
+            yield RuleBreach(item.path, "a result must not have a name", "leave the name out", item.name[:80])
 
 
 def body(case: RequestCase) -> Findings:
@@ -134,7 +143,7 @@ def body(case: RequestCase) -> Findings:
         for part in item.content:
             if part.kind not in ("text", "media"):
                 yield RuleBreach(
-                    part.path, f"a result holds text only, not {quote(part.type)}", "send it as text", part.type
+                    part.path, f"a result may hold only text, not {quote(part.type)}", "send it as text", part.type
                 )
 
 
@@ -143,21 +152,21 @@ def media(case: RequestCase) -> Findings:
     for item in _results(case):
         for part in item.content:
             if part.kind == "media" and part.media not in allowed:
-                message = f"a result may not hold {part.media or 'this medium'}"
+                message = f"{part.media or 'this medium'} is not accepted in a result"
                 yield RuleBreach(part.path, message, "send it in a user turn after the results", part.media)
 
 
 def error_flag(case: RequestCase) -> Findings:
     for item in _results(case) if not case.profile.results.error_flag else ():
         if item.is_error is not None and not case.ignores_fields:
-            yield RuleBreach(item.path, "a result has no error mark here", "say in the text that it failed")
+            yield RuleBreach(item.path, "a result must not have an error flag", "say in its text that it failed")
 
 
 def error_media(case: RequestCase) -> Findings:
     for item in _results(case) if not case.profile.results.error_media else ():
         part = next((part for part in item.content if part.kind == "media"), None)
         if item.is_error and part is not None:
-            yield RuleBreach(part.path, "an error result may hold text only", "send the medium in a user turn")
+            yield RuleBreach(part.path, "an error result may hold only text", "send the medium in a user turn")
 
 
 def _is_empty(item: PartView) -> bool:
@@ -177,11 +186,13 @@ def _empty(*, of_errors: bool) -> Check:
 def user_after(case: RequestCase) -> Findings:
     for before, message in pairwise(case.view.messages) if not case.profile.results.user_after else ():
         if _ends_with_results(before) and message.role == "user" and not _has_results(message):
-            yield RuleBreach(message.path, "a user turn follows results", "put a short assistant turn between them")
+            yield RuleBreach(
+                message.path, "a user turn must not follow results", "put a short assistant turn between them"
+            )
 
 
 def _ends_with_results(message: Message) -> bool:
-    """Whether a message is one of results: a tool's, or a user's where results are blocks."""
+    """Whether a message holds results: a tool's, or a user's if results are blocks."""
     return message.role == "tool" or (message.role == "user" and _has_results(message))
 
 

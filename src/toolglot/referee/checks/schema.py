@@ -1,6 +1,6 @@
 """Schemas of tool parameters: the keywords, and how they may be combined.
 
-A demand is a function of one schema (`referee/schema_nodes.py` finds them all) that says what is wrong with it.
+A demand is a function of one schema (`referee/schema_nodes.py` finds them all) that yields what is wrong with it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from toolglot.referee.view import ToolView
 
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
-"""What an object of any names has in the place of properties, where it is not the root."""
+"""What an object with arbitrary names has instead of properties, except at the root."""
 _BESIDE_UNION: Final = ("description", "title")
 
 
 def _judged(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
-    """Tools whose schema stands in the field that the rules are about, and the schemas in it."""
+    """Tools whose schema is in the field that the rules are about, and the schemas in it."""
     rules = case.profile.schema
     for tool, nodes in zip(case.view.tools or (), case.schemas, strict=True):
         is_free = bool(tool.schema_field) and tool.schema_field == rules.free_field != rules.field
@@ -38,7 +38,7 @@ def _strict(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...
 
 
 Demand = Callable[[SchemaNode, SchemaRules], Iterator[tuple[str, str]]]
-"""What is wrong with one schema: the message, and what stands for a gap."""
+"""What is wrong with one schema: the message, and the value for a gap."""
 
 
 def _types(schema: dict[str, Any]) -> tuple[Any, ...]:
@@ -57,57 +57,59 @@ def _is_array(schema: dict[str, Any]) -> bool:
 def _not_among(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     for keyword in node.schema if rules.keywords is not None else ():
         if rules.keywords is not None and keyword not in rules.keywords:
-            yield f"the keyword {quote(keyword)} is not known", str(keyword)[:80]
+            yield f"unknown keyword {quote(keyword)}", str(keyword)[:80]
 
 
 def _refused(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     yield from (
-        (f"the keyword {quote(keyword)} is refused", keyword) for keyword in rules.refused if keyword in node.schema
+        (f"the keyword {quote(keyword)} is not accepted", keyword)
+        for keyword in rules.refused
+        if keyword in node.schema
     )
 
 
 def _root_union(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if node.depth == 0 and not rules.root_union:
-        yield from ((f"{word} stands at the root", word) for word in _UNIONS if word in node.schema)
+        yield from ((f"{word} is not accepted at the root", word) for word in _UNIONS if word in node.schema)
 
 
 def _references(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.refs and "$ref" in node.schema:
-        yield "references are not understood", short(node.schema["$ref"])
+        yield "references are not supported", short(node.schema["$ref"])
 
 
 def _type_list(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.type_lists and isinstance(node.schema.get("type"), list):
-        yield "the type is a list", "type"
+        yield "a list of types is not accepted", "type"
 
 
 def _union_with_type(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if not rules.union_with_type and "anyOf" in node.schema and "type" in node.schema:
-        yield "type stands beside anyOf", "type"
+        yield "type is not accepted next to anyOf", "type"
 
 
 def _union_alone(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.union_alone and "anyOf" in node.schema and len(node.schema) > 1:
-        yield "something stands beside anyOf", "anyOf"
+        yield "nothing is accepted next to anyOf", "anyOf"
 
 
 def _typeless(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     is_typed = any(word in node.schema for word in ("type", "$ref", *_UNIONS))
     if rules.type_required and not is_typed:
-        yield "there is no type", "type"
+        yield "the type is missing", "type"
 
 
 def _null_type(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.nullable and "null" in _types(node.schema):
-        yield 'null is allowed by "nullable": true here, not by a type', "null"
+        yield 'null must be allowed by "nullable": true, not by a type', "null"
 
 
 def _tuple_form(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
-    """Under `items`, a draft that does not know prefixItems passes over it."""
+    """With `items`, a draft without prefixItems ignores it."""
     if rules.tuple_items != "items" and isinstance(node.schema.get("items"), list):
-        yield "a tuple may not be written as a list of items", "items"
+        yield "a list of items is not accepted", "items"
     if rules.tuple_items == "no" and "prefixItems" in node.schema:
-        yield "a tuple may not be written with prefixItems", "prefixItems"
+        yield "prefixItems is not accepted", "prefixItems"
 
 
 def _enum_values(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
@@ -117,7 +119,7 @@ def _enum_values(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, st
         and isinstance(values, list)
         and any(not isinstance(value, str) for value in values)
     ):
-        yield "an enum holds values that are no strings", "enum"
+        yield "an enum may hold only strings", "enum"
 
 
 def _format(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
@@ -131,18 +133,18 @@ def _no_properties(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, 
         return
     is_map = node.depth > 0 and any(keyword in node.schema for keyword in _MAP)
     if not isinstance(node.schema.get("properties"), dict) and not is_map:
-        yield "an object does not list its properties", "properties"
+        yield "an object must list its properties", "properties"
 
 
 def _empty_properties(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     if rules.properties_non_empty and _is_object(node.schema) and not node.schema.get("properties"):
-        yield "an object has no properties", "properties"
+        yield "an object must have properties", "properties"
 
 
 def _no_items(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     has_items = "items" in node.schema or "prefixItems" in node.schema
     if rules.items_required and _is_array(node.schema) and not has_items:
-        yield "an array does not say what its items are", "items"
+        yield "an array must describe its items", "items"
 
 
 def _undefined_required(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
@@ -152,7 +154,7 @@ def _undefined_required(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[
     known = properties if isinstance(properties, dict) else {}
     for name in names:
         if isinstance(name, str) and name not in known:
-            yield f"{quote(name)} is required, but not one of the properties", name[:80]
+            yield f"{quote(name)} is required, but is not one of the properties", name[:80]
 
 
 def _property_name(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
@@ -168,7 +170,7 @@ def _property_name(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, 
 def _strict_refused(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
     for keyword in rules.strict_refused:
         if keyword in node.schema:
-            yield f"the keyword {quote(keyword)} is refused in strict mode", keyword
+            yield f"the keyword {quote(keyword)} is not accepted in strict mode", keyword
 
 
 def _strict_format(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, str]]:
@@ -188,7 +190,7 @@ def _strict_required(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str
 
 
 def open_strict_objects(case: RequestCase) -> Findings:
-    """No key says it, the facts do: in strict mode every object is closed."""
+    """By a fact of the profile: in strict mode every object is closed."""
     for tool, nodes in _strict(case):
         for node in nodes:
             if _is_object(node.schema) and node.schema.get("additionalProperties") is not False:
@@ -197,7 +199,7 @@ def open_strict_objects(case: RequestCase) -> Findings:
 
 
 def output_closed(case: RequestCase) -> Findings:
-    """A schema that the output is held to is closed and, where that is demanded of strict tools, complete."""
+    """An enforced output schema is closed and, if strict tools must be, complete."""
     output, rule = case.view.output_schema, case.profile.request.output_closed
     if output is None or rule == "no" or (rule == "strict" and not output.strict):
         return
@@ -257,7 +259,7 @@ def strict_max_tools(case: RequestCase) -> Findings:
 
 
 def _optional(nodes: tuple[SchemaNode, ...]) -> int:
-    """How many properties a schema has that may be left out."""
+    """The number of optional properties of a schema."""
     count = 0
     for node in nodes:
         properties, names = node.schema.get("properties"), node.schema.get("required")
@@ -268,7 +270,7 @@ def _optional(nodes: tuple[SchemaNode, ...]) -> int:
 
 
 def _unions(nodes: tuple[SchemaNode, ...]) -> int:
-    """How many properties a schema has that are of several types."""
+    """The number of properties of a schema that have several types."""
     count = 0
     for node in nodes:
         properties = node.schema.get("properties")
@@ -282,7 +284,7 @@ Count = Callable[[tuple[SchemaNode, ...]], int]
 
 
 def _held_output(case: RequestCase) -> tuple[SchemaNode, ...]:
-    """The schema of the output, where the output is held to it as arguments are to that of a strict tool."""
+    """The schema of the output, if it is enforced as that of a strict tool."""
     output, rule = case.view.output_schema, case.profile.request.output_closed
     is_held = output is not None and (rule == "always" or (rule == "strict" and output.strict is True))
     return tuple(schema_nodes(output)) if output is not None and is_held else ()
@@ -314,7 +316,7 @@ def strict_recursion(case: RequestCase) -> Findings:
 
 
 def _circle(schema: Any, nodes: tuple[SchemaNode, ...]) -> tuple[str, ...]:
-    """Definitions that lead back to themselves; empty where there are none."""
+    """Definitions that refer back to themselves; empty if there are none."""
     if any(node.schema.get("$ref") == "#" for node in nodes):
         return ("#", "#")
     tables = (schema.get(word) for word in ("$defs", "definitions"))
@@ -392,19 +394,19 @@ def malformed(case: RequestCase) -> Findings:
         for node in nodes:
             for keyword, is_good in forms.items():
                 if keyword in node.schema and not is_good(node.schema[keyword]):
-                    message = f"{quote(node.schema[keyword])} is no value for {keyword}"
+                    message = f"{quote(node.schema[keyword])} is not a valid {keyword}"
                     yield RuleBreach(step(node.path, keyword), message, "see JSON Schema", keyword)
 
 
 FACTS: Checks = {"strict-objects": open_strict_objects}
-"""By the end of a fact's id: checked where the profile has such a fact."""
+"""By the end of a fact's id; checked if the profile has such a fact."""
 
 CHECKS: Checks = {
-    "schema.keywords": partial(_each, _not_among, hint="leave it out, or say it in the description"),
-    "schema.refused": partial(_each, _refused, hint="write it in another way, or leave it out"),
+    "schema.keywords": partial(_each, _not_among, hint="leave it out, or describe it in words"),
+    "schema.refused": partial(_each, _refused, hint="leave it out, or describe it in words"),
     "schema.well_formed": malformed,
     "schema.root_union": partial(_each, _root_union, hint="merge the branches into one object"),
-    "schema.refs": partial(_each, _references, hint="write the definition out in its place"),
+    "schema.refs": partial(_each, _references, hint="replace it with the definition"),
     "schema.type_lists": partial(_each, _type_list, hint="write a union with anyOf"),
     "schema.union_with_type": partial(_each, _union_with_type, hint="move the type into the branches"),
     "schema.union_alone": partial(_each, _union_alone, hint="move everything else into the branches"),
@@ -412,14 +414,14 @@ CHECKS: Checks = {
     "schema.nullable": partial(_each, _null_type, hint='write "nullable": true'),
     "schema.tuple_items": partial(_each, _tuple_form, hint="write one schema for all items"),
     "schema.enum_types": partial(_each, _enum_values, hint="list the values in the description"),
-    "schema.formats": partial(_each, _format, hint="say it in the description"),
+    "schema.formats": partial(_each, _format, hint="describe it in words"),
     "schema.properties_required": partial(_each, _no_properties, hint='add "properties": {}'),
     "schema.properties_non_empty": partial(_each, _empty_properties, hint="leave the schema out"),
     "schema.items_required": partial(_each, _no_items, hint='add "items": {}'),
-    "schema.required_defined": partial(_each, _undefined_required, hint="take it out of required"),
+    "schema.required_defined": partial(_each, _undefined_required, hint="remove it from required"),
     "schema.property_pattern": partial(_each, _property_name, hint="rename the property"),
     "schema.max_depth": max_depth,
-    "schema.strict_formats": partial(_each, _strict_format, hint="say it in the description", only_strict=True),
+    "schema.strict_formats": partial(_each, _strict_format, hint="describe it in words", only_strict=True),
     "schema.strict_refused": partial(
         _each, _strict_refused, hint="leave it out, or send strict false", only_strict=True
     ),

@@ -34,23 +34,21 @@ def parameters_required(case: RequestCase) -> Findings:
     for tool in _functions(case) if case.profile.tools.parameters_required else ():
         if tool.schema is None:
             hint = 'send {"type": "object", "properties": {}}'
-            yield RuleBreach(tool.path, "the tool has no schema of its parameters", hint, tool.name or "")
+            yield RuleBreach(tool.path, "the tool has no parameter schema", hint, tool.name or "")
 
 
 def empty_schema(case: RequestCase) -> Findings:
     for tool in _functions(case) if not case.profile.tools.empty_schema else ():
         if tool.schema == {}:
             hint = 'send {"type": "object", "properties": {}}'
-            yield RuleBreach(
-                tool.schema_path or tool.path, "the schema of the parameters is empty", hint, tool.name or ""
-            )
+            yield RuleBreach(tool.schema_path or tool.path, "the parameter schema is empty", hint, tool.name or "")
 
 
 def omit_empty_parameters(case: RequestCase) -> Findings:
     for tool in _functions(case) if case.profile.tools.omit_empty_parameters else ():
         if isinstance(tool.schema, dict) and not tool.schema.get("properties"):
             path = tool.schema_path or tool.path
-            yield RuleBreach(path, "the tool takes no parameters, but has a schema", "leave the schema out")
+            yield RuleBreach(path, "a tool without parameters must not have a schema", "leave the schema out")
 
 
 def description_required(case: RequestCase) -> Findings:
@@ -70,7 +68,7 @@ def strict_field(case: RequestCase) -> Findings:
     is_checked = form in ("omit", "only_false", "request") and not case.ignores("tools.strict")
     for tool in _functions(case) if is_checked else ():
         if tool.strict is not None and not (form == "only_false" and tool.strict is False):
-            yield RuleBreach(tool.path, "the field strict is not known here", "leave strict out", tool.name or "")
+            yield RuleBreach(tool.path, "the field strict is not accepted", "leave strict out", tool.name or "")
 
 
 def _foreign(kind: str, what: str) -> Check:
@@ -78,7 +76,7 @@ def _foreign(kind: str, what: str) -> Check:
         is_native = case.profile.tools.custom if kind == "custom" else case.profile.tools.namespaces
         for tool in (case.view.tools or ()) if not is_native else ():
             if tool.kind == kind:
-                yield RuleBreach(tool.path, f"{what} do not exist here", "send it as a function", tool.type[:80])
+                yield RuleBreach(tool.path, f"{what} are not supported", "send it as a function", tool.type[:80])
 
     return check
 
@@ -94,20 +92,22 @@ def server_tools(case: RequestCase) -> Findings:
     known = case.profile.tools.server
     for tool in case.view.tools or ():
         if tool.kind == "server" and not any(_is_of_type(tool.type, type_) for type_ in known):
-            message = f"there is no tool of the type {quote(tool.type)} here"
-            yield RuleBreach(tool.path, message, "leave it out, or send a function in its place", tool.type[:80])
+            message = f"tools of type {quote(tool.type)} are not supported"
+            yield RuleBreach(tool.path, message, "leave it out, or send a function instead", tool.type[:80])
 
 
 def tools_elsewhere(case: RequestCase) -> Findings:
     target = case.profile.tools.protocol
     if target and case.has_tools:
-        yield RuleBreach(case.view.tools_path, "this model takes no tools on this endpoint", f"use the target {target}")
+        yield RuleBreach(
+            case.view.tools_path, "this model does not support tools on this endpoint", f"use the target {target}"
+        )
 
 
 def choice_modes(case: RequestCase) -> Findings:
     choice, modes = case.view.choice, case.profile.choice.modes
     if choice is not None and choice.mode not in modes:
-        message = f"the choice {choice.mode} is not accepted"
+        message = f"tool choice {choice.mode} is not accepted"
         yield RuleBreach(choice.path, message, f"one of {', '.join(modes)}", choice.mode)
 
 
@@ -117,7 +117,7 @@ def choice_while_thinking(case: RequestCase) -> Findings:
     if choice is None or case.thinking != "on" or choice.mode not in case.profile.choice.modes:
         return
     if choice.mode not in modes:
-        message = f"the choice {choice.mode} is not accepted while thinking is on"
+        message = f"tool choice {choice.mode} is not accepted while thinking is on"
         yield RuleBreach(choice.path, message, f"one of {', '.join(modes)}, or thinking off", choice.mode)
 
 
@@ -127,29 +127,29 @@ def choice_needs_tools(case: RequestCase) -> Findings:
         return
     for setting in (choice, case.view.parallel):
         if setting is not None and not case.has_tools:
-            yield RuleBreach(
-                setting.path, "there is a choice among tools, but no tools", "leave it out, or send the tools"
-            )
+            yield RuleBreach(setting.path, "there is a tool choice, but no tools", "leave it out, or send the tools")
     if choice is not None and case.has_tools:
         listed = case.view.tools or ()
         known = {tool.name for tool in (*listed, *(member for tool in listed for member in tool.members))}
         for name in choice.names:
             if name not in known:
-                message = f"the choice names {quote(name)}, which is no tool of the request"
+                message = f"the tool choice names {quote(name)}, which is not a tool of the request"
                 yield RuleBreach(choice.path, message, "name one of the tools", name[:80], is_aside=True)
 
 
 def parallel_switch(case: RequestCase) -> Findings:
     parallel = case.view.parallel
     if parallel is not None and not case.profile.choice.parallel_switch and not case.ignores("choice.parallel_switch"):
-        yield RuleBreach(parallel.path, "parallel calls cannot be switched here", "leave it out")
+        yield RuleBreach(parallel.path, "a switch for parallel calls is not accepted", "leave it out")
 
 
 def parallel_with_none(case: RequestCase) -> Findings:
     parallel, choice = case.view.parallel, case.view.choice
     if parallel is None or choice is None or choice.mode != "none" or case.profile.choice.parallel_with_none:
         return
-    yield RuleBreach(parallel.path, "parallel calls are switched where no tool may be called", "leave the switch out")
+    yield RuleBreach(
+        parallel.path, "a switch for parallel calls is not accepted with tool choice none", "leave the switch out"
+    )
 
 
 def extra_tool_fields(case: RequestCase) -> Findings:

@@ -10,7 +10,7 @@ from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, 
 from toolglot.referee.view import OLD_FORMS, Message, PartView
 
 _INSTRUCTING = ("system", "developer")
-_MOST_MARKERS = 4
+_MAX_MARKERS = 4
 
 
 def _spoken(case: RequestCase) -> list[Message]:
@@ -21,7 +21,7 @@ def first(case: RequestCase) -> Findings:
     spoken = _spoken(case)
     if case.profile.turns.first == "user" and spoken and spoken[0].role != "user":
         yield RuleBreach(
-            spoken[0].path, f"the first turn is of the {spoken[0].role}", "begin with a user turn", spoken[0].role
+            spoken[0].path, f"the first turn is the {spoken[0].role}'s", "begin with a user turn", spoken[0].role
         )
 
 
@@ -45,12 +45,15 @@ def prefill(case: RequestCase) -> Findings:
     for other in case.view.messages[:-1] if turns.prefill == "flag" else ():
         if other.is_prefill:
             yield RuleBreach(
-                other.path, "a turn inside is marked as the start of the answer", "take the mark off", is_aside=True
+                other.path,
+                "only the last turn may be marked as the start of the answer",
+                "remove the mark",
+                is_aside=True,
             )
     if message is None or turns.last == "any" or turns.prefill == "yes" or calls_of(message):
         return
-    if case.profile.protocol == "anthropic" and any(item.kind == "server" for item in message.items):
-        return  # a turn that was paused amid a tool of the provider is sent again as it is
+    if case.has_fact("pause-turn") and any(item.kind == "server" for item in message.items):
+        return  # a turn that was paused while a tool of the provider ran is sent again as it is
     if turns.prefill == "no" or not message.is_prefill:
         hint = "mark it as the start of the answer" if turns.prefill == "flag" else "end with a user turn or results"
         yield RuleBreach(message.path, "the request ends with an assistant turn", hint)
@@ -60,17 +63,17 @@ def alternate(case: RequestCase) -> Findings:
     spoken = _spoken(case) if case.profile.turns.alternate else []
     for before, message in pairwise(spoken):
         if before.role == message.role and message.role in ("user", "assistant"):
-            yield RuleBreach(message.path, f"two turns of the {message.role} in a row", "merge them", message.role)
+            yield RuleBreach(message.path, f"two {message.role} turns in a row", "merge them", message.role)
 
 
 def min_user(case: RequestCase) -> Findings:
     count, least = sum(message.role == "user" for message in case.view.messages), case.profile.turns.min_user
     if count < least:
-        yield RuleBreach(case.view.messages_path, f"{count} user turns, at least {least} are needed", "add a user turn")
+        yield RuleBreach(case.view.messages_path, f"{count} user turns, at least {least} required", "add a user turn")
 
 
 def required(case: RequestCase) -> Findings:
-    """Nothing is said, and nothing is stored that stands for it. Where the list is missing, its form says so."""
+    """There is no input, and no stored turn takes its place. A missing list is a matter of the form."""
     view = case.view
     is_missing = any(shape.path == view.messages_path for shape in view.shapes)
     if case.profile.turns.required and not view.messages and not view.is_continued and not is_missing:
@@ -80,12 +83,12 @@ def required(case: RequestCase) -> Findings:
 def max_count(case: RequestCase) -> Findings:
     count, limit = len(case.view.messages), case.profile.turns.max_count
     if limit is not None and count > limit:
-        yield RuleBreach(case.view.messages_path, f"{count} messages, at most {limit} are accepted", "shorten it")
+        yield RuleBreach(case.view.messages_path, f"{count} messages, at most {limit} are accepted", "send fewer")
 
 
-def system_place(case: RequestCase) -> Findings:
+def system_message(case: RequestCase) -> Findings:
     if case.profile.turns.system == "message" and case.view.system is not None:
-        yield RuleBreach(case.view.system.path, "the system prompt goes into a message here", "write it as a message")
+        yield RuleBreach(case.view.system.path, "the system prompt must be a message", "write it as a message")
 
 
 def system_inside(case: RequestCase) -> Findings:
@@ -93,33 +96,33 @@ def system_inside(case: RequestCase) -> Findings:
     if rule == "anywhere":
         return
     is_late = False
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role not in _INSTRUCTING:
             is_late = True
         elif rule == "no":
-            yield RuleBreach(message.path, "a system message may not stand among the turns", "use the system field")
+            yield RuleBreach(message.path, "a system message is not accepted among the turns", "use the system field")
         elif rule == "first_only" and is_late:
-            yield RuleBreach(message.path, "a system message may stand at the beginning only", "move it there")
-        elif rule == "before_assistant" and place + 1 < len(messages) and messages[place + 1].role != "assistant":
-            yield RuleBreach(message.path, "a system message stands before an assistant turn, or last", "move it")
+            yield RuleBreach(message.path, "a system message is accepted at the beginning only", "move it there")
+        elif rule == "before_assistant" and index + 1 < len(messages) and messages[index + 1].role != "assistant":
+            yield RuleBreach(message.path, "a system message must precede an assistant turn, or be last", "move it")
 
 
 def system_many(case: RequestCase) -> Findings:
     found = [message for message in case.view.messages if message.role in _INSTRUCTING]
     for message in found[1:] if not case.profile.turns.system_many else ():
-        yield RuleBreach(message.path, "there is a second system message", "join them into one")
+        yield RuleBreach(message.path, "only one system message is accepted", "merge them")
 
 
 def developer_role(case: RequestCase) -> Findings:
     for message in case.view.messages if not case.profile.turns.developer_role else ():
         if message.role == "developer":
-            yield RuleBreach(step(message.path, "role"), "there is no developer role here", 'write "system"')
+            yield RuleBreach(step(message.path, "role"), "the role developer is not accepted", 'write "system"')
 
 
 def function_role(case: RequestCase) -> Findings:
     for _, item in messages_with_items(case) if not case.profile.turns.function_role else ():
         if item.type in OLD_FORMS and item.kind == "other":
-            message = "function calls and function messages are not accepted here"
+            message = "function calls and function messages are not accepted"
             yield RuleBreach(item.path, message, "write tool calls and tool messages", item.type)
 
 
@@ -127,13 +130,13 @@ def name_field(case: RequestCase) -> Findings:
     for message in case.view.messages if not case.profile.turns.name_field else ():
         if message.name is not None and message.role != "tool" and not case.ignores("turns.name_field"):
             yield RuleBreach(
-                step(message.path, "name"), "a message has no name here", "leave it out", message.name[:80]
+                step(message.path, "name"), "the field name is not accepted", "leave it out", message.name[:80]
             )
 
 
 def _texts(case: RequestCase) -> Iterator[PartView]:
-    """Texts that stand as blocks. The empty text of a turn that only calls has a key of its own, and so has an empty
-    string that is all of a turn or of a result."""
+    """Texts that are blocks. Other keys are about the empty text of a turn that only calls, and about an empty string
+    that is all of a turn or of a result."""
     for message, item in messages_with_items(case):
         if item.kind == "text" and not message.is_empty_string:
             yield item
@@ -150,18 +153,18 @@ def empty_text(case: RequestCase) -> Findings:
 def blank_text(case: RequestCase) -> Findings:
     for item in _texts(case) if not case.profile.turns.blank_text else ():
         if item.text and item.text.isspace():
-            yield RuleBreach(item.path, "the text is white space only", "leave it out")
+            yield RuleBreach(item.path, "the text is only white space", "leave it out")
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a message has no content; a block of empty text is another matter."""
+    """Whether a message has no content. A block of empty text is content."""
     if any(item.kind != "text" or item.text for item in message.items):
         return False
     return message.is_empty_string or not any(item.kind == "text" for item in message.items)
 
 
 def _started_answer(case: RequestCase) -> Message | None:
-    """The last message, where it is the start of the answer to the one before."""
+    """The last message, if it is the start of the answer to the one before."""
     messages = case.view.messages
     if len(messages) < 2 or messages[-2].role not in ("user", "tool") or messages[-1].role != "assistant":
         return None
@@ -187,7 +190,7 @@ def trailing_space(case: RequestCase) -> Findings:
         return
     text = message.items[-1]
     if text.kind == "text" and text.text and text.text != text.text.rstrip():
-        yield RuleBreach(text.path, "the start of the answer ends in white space", "cut the white space off")
+        yield RuleBreach(text.path, "the start of the answer ends with white space", "remove it")
 
 
 def _media(case: RequestCase, *roles: str) -> Iterator[PartView]:
@@ -205,7 +208,7 @@ def user_media(case: RequestCase) -> Findings:
 def assistant_media(case: RequestCase) -> Findings:
     for item in _media(case, "assistant"):
         if item.media not in case.profile.turns.assistant_media:
-            message = f"an assistant turn may not hold {item.media or 'this medium'}"
+            message = f"{item.media or 'this medium'} is not accepted in an assistant turn"
             yield RuleBreach(item.path, message, "send it in a user turn", item.media)
 
 
@@ -213,10 +216,8 @@ def media_sources(case: RequestCase) -> Findings:
     allowed = case.profile.turns.media_sources
     for item in _media(case, "user"):
         if item.source in ("data", "url") and item.source not in allowed:
-            way = "by an address" if item.source == "url" else "within the request"
-            yield RuleBreach(
-                item.path, f"a medium may not be given {way}", f"give it as {', '.join(allowed)}", item.source
-            )
+            way = "by URL" if item.source == "url" else "as data"
+            yield RuleBreach(item.path, f"media are not accepted {way}", f"send {' or '.join(allowed)}", item.source)
 
 
 def extra_message_fields(case: RequestCase) -> Findings:
@@ -233,26 +234,26 @@ def extra_message_fields(case: RequestCase) -> Findings:
 
 
 def assistant_text_only(case: RequestCase) -> Findings:
-    """No key says it, the facts do: an assistant turn holds text, and thinking."""
+    """By a fact of the profile: an assistant turn holds only text and thinking."""
     for item in _media(case, "assistant"):
         yield RuleBreach(
-            item.path, "an assistant turn holds text and thinking only", "send it in a user turn", item.media
+            item.path, "an assistant turn may hold only text and thinking", "send it in a user turn", item.media
         )
 
 
 def no_text_at_all(case: RequestCase) -> Findings:
-    """No key says it, the facts do: a message that says nothing has at least an empty text."""
+    """By a fact of the profile: a message without calls has at least an empty text."""
     for message in case.view.messages:
         if not message.items and not message.is_empty_string:
-            yield RuleBreach(step(message.path, "content"), "there is no content, and no call", "leave the message out")
+            yield RuleBreach(step(message.path, "content"), "the message has neither content nor calls", "leave it out")
 
 
 def cache_breakpoints(case: RequestCase) -> Findings:
-    """No key says it, the facts do: only so many places of a request are marked."""
-    for path in case.view.cache_markers[:-_MOST_MARKERS]:
+    """By a fact of the profile: the number of cache markers is limited."""
+    for path in case.view.cache_markers[:-_MAX_MARKERS]:
         count = len(case.view.cache_markers)
-        message = f"A maximum of {_MOST_MARKERS} blocks with cache_control may be provided. Found {count}."
-        yield RuleBreach(path, message, f"leave all but {_MOST_MARKERS} out")
+        message = f"A maximum of {_MAX_MARKERS} blocks with cache_control may be provided. Found {count}."
+        yield RuleBreach(path, message, f"leave all but {_MAX_MARKERS} out")
 
 
 FACTS: Checks = {
@@ -260,7 +261,7 @@ FACTS: Checks = {
     "null-content": no_text_at_all,
     "cache-breakpoints": cache_breakpoints,
 }
-"""By the end of a fact's id: checked where the profile has such a fact."""
+"""By the end of a fact's id; checked if the profile has such a fact."""
 
 CHECKS: Checks = {
     "turns.first": first,
@@ -270,7 +271,7 @@ CHECKS: Checks = {
     "turns.min_user": min_user,
     "turns.required": required,
     "turns.max_count": max_count,
-    "turns.system": system_place,
+    "turns.system": system_message,
     "turns.system_inside": system_inside,
     "turns.system_many": system_many,
     "turns.developer_role": developer_role,

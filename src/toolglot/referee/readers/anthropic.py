@@ -1,4 +1,4 @@
-"""What an Anthropic Messages request says, for the referee.
+"""Reads an Anthropic Messages request for the referee.
 
 The forms are those of the provider's own types, generously: of blocks and tools that the provider runs itself only
 the type is looked at.
@@ -41,7 +41,7 @@ _CACHE: Final = "cache_control"
 
 
 def _form(known: dict[str, Form], *required: str) -> Fields:
-    """An object of this API; null is not given."""
+    """An object of this API; null counts as missing."""
     return Fields({"type": ANYTHING, **known}, required, null_is_absent=True)
 
 
@@ -82,7 +82,9 @@ _IN_RESULTS: Final[dict[str, Form]] = {
 
 def _listed(value: dict[str, Any], path: str, found: FormFaults) -> None:
     if value.get("content") == []:
-        found.wrong(f"{path}.content", "the content of a result is an empty list", "anthropic-result-empty-list")
+        found.wrong(
+            f"{path}.content", "the content of a result must not be an empty list", "anthropic-result-empty-list"
+        )
 
 
 _RESULT: Final = Also(
@@ -150,7 +152,7 @@ _MESSAGE: Final = Fields(
 
 def _object_root(value: dict[str, Any], path: str, found: FormFaults) -> None:
     if value.get("type") != "object":
-        found.wrong(f"{path}.type", 'the type of an input_schema is "object"')
+        found.wrong(f"{path}.type", 'the type of an input_schema must be "object"')
 
 
 _TOOL: Final = _form(
@@ -300,7 +302,7 @@ def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
         items = tuple(_items(content, f"{path}.content", found))
         for item in items:
             if (item.type in _OF_ASSISTANT and role != "assistant") or (item.kind == "result" and role != "user"):
-                found.wrong(item.path, f"a {item.type} block may not stand in a message of the role {role}")
+                found.wrong(item.path, f"a {item.type} block is not accepted in a message of role {role}")
         yield Message(
             role=role,
             path=path,
@@ -314,8 +316,8 @@ def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
 def _items(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
         yield PartView(kind="text", path=path, text=content)
-    for place, block in objects(content, path):
-        yield _item(block, place, found)
+    for inner_path, block in objects(content, path):
+        yield _item(block, inner_path, found)
 
 
 def _item(block: dict[str, Any], path: str, found: FormFaults) -> PartView:
@@ -426,35 +428,35 @@ def _thinking_mode(thinking: dict[str, Any]) -> Setting | None:
 
 
 def _output_schema(body: dict[str, Any], config: dict[str, Any]) -> ToolView | None:
-    given = _output(body, config)
-    if given is None or given.value != "json_schema":
+    output = _output(body, config)
+    if output is None or output.value != "json_schema":
         return None
-    form = config["format"] if given.path == "$.output_config.format" else body["output_format"]
-    return ToolView(path=given.path, name=None, schema=form.get("schema"), schema_path=f"{given.path}.schema")
+    form = config["format"] if output.path == "$.output_config.format" else body["output_format"]
+    return ToolView(path=output.path, name=None, schema=form.get("schema"), schema_path=f"{output.path}.schema")
 
 
 def _output(body: dict[str, Any], config: dict[str, Any]) -> Setting | None:
-    for path, given in (
+    for path, wire in (
         ("$.output_config.format", config.get("format")),
         ("$.output_format", body.get("output_format")),
     ):
-        if isinstance(given, dict):
-            return Setting(path, given.get("type"))
+        if isinstance(wire, dict):
+            return Setting(path, wire.get("type"))
     return None
 
 
 def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
     for path, message in objects(body.get("messages"), "$.messages"):
-        for place, holder in ((path, message), *objects(message.get("content"), f"{path}.content")):
-            yield from (f"{place}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
+        for inner_path, holder in ((path, message), *objects(message.get("content"), f"{path}.content")):
+            yield from (f"{inner_path}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
 
 
 def _cache_markers(body: dict[str, Any]) -> Iterator[str]:
     """Where blocks and tools are marked, and the request itself."""
-    places: list[tuple[str, Any]] = [("$", body), *members(body.get("tools"), "$.tools")]
-    places += members(body.get("system"), "$.system")
+    candidates: list[tuple[str, Any]] = [("$", body), *members(body.get("tools"), "$.tools")]
+    candidates += members(body.get("system"), "$.system")
     for path, message in objects(body.get("messages"), "$.messages"):
-        places += members(message.get("content"), f"{path}.content")
-    for path, marked in places:
+        candidates += members(message.get("content"), f"{path}.content")
+    for path, marked in candidates:
         if isinstance(marked, dict) and marked.get(_CACHE) is not None:
             yield f"{path}.{_CACHE}"

@@ -1,4 +1,4 @@
-"""What a Bedrock Converse request says, for the referee.
+"""Reads a Bedrock Converse request for the referee.
 
 The forms follow the service's own model: blocks, sources and tools are objects with exactly one field, which says
 what they are.
@@ -38,7 +38,7 @@ def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None =
 
 
 def _source(*names: str) -> Only:
-    """How a medium may be given."""
+    """The sources of a medium."""
     known: dict[str, Form] = {"bytes": TEXT, "s3Location": _S3, "text": TEXT, "content": Each(Only({"text": TEXT}))}
     return Only({name: known[name] for name in names})
 
@@ -227,23 +227,23 @@ _CHOICES: Final[dict[str, Literal["auto", "required", "named"]]] = {"auto": "aut
 def read(body: dict[str, Any]) -> View:
     """The picture of a request."""
     found = look(body, _BODY)
-    given = fields(body)
-    config, tool_config = fields(given.get("inferenceConfig")), fields(given.get("toolConfig"))
-    output, own = fields(given.get("outputConfig")), fields(given.get("additionalModelRequestFields"))
-    thinking, place = fields(own.get("thinking")), "$.additionalModelRequestFields.thinking"
+    request = fields(body)
+    config, tool_config = fields(request.get("inferenceConfig")), fields(request.get("toolConfig"))
+    output, own = fields(request.get("outputConfig")), fields(request.get("additionalModelRequestFields"))
+    thinking, inner_path = fields(own.get("thinking")), "$.additionalModelRequestFields.thinking"
     markers = list[str]()
     return View(
-        is_continued=given.get("messages") is None,  # a stored prompt has messages of its own
-        system=_system(given.get("system"), markers),
-        messages=tuple(_messages(given.get("messages"), markers, found)),
+        is_continued=request.get("messages") is None,  # a stored prompt has messages of its own
+        system=_system(request.get("system"), markers),
+        messages=tuple(_messages(request.get("messages"), markers, found)),
         tools=_tools(tool_config.get("tools"), markers),
         tools_path="$.toolConfig.tools",
         choice=_choice(tool_config.get("toolChoice")),
         max_tokens=setting(config, "maxTokens", "$.inferenceConfig"),
         max_tokens_field="maxTokens" if config.get("maxTokens") is not None else "",
         sampling=settings(config, _SAMPLING, "$.inferenceConfig") | _beside_thinking(own),
-        thinking_mode=_mode(setting(thinking, "type", place)),
-        budget=setting(thinking, "budget_tokens", place),
+        thinking_mode=_mode(setting(thinking, "type", inner_path)),
+        budget=setting(thinking, "budget_tokens", inner_path),
         effort=setting(output, "effort", "$.outputConfig"),
         output=Setting("$.outputConfig.textFormat", "json_schema") if fields(output.get("textFormat")) else None,
         cache_markers=tuple(markers),
@@ -266,12 +266,12 @@ def _mode(written: Setting | None) -> Setting | None:
 
 
 def _choice(written: Any) -> ChoiceView | None:
-    given = fields(written)
-    kind = next(iter(given), None)
-    mode = _CHOICES.get(kind) if len(given) == 1 and kind is not None else None
+    wire = fields(written)
+    kind = next(iter(wire), None)
+    mode = _CHOICES.get(kind) if len(wire) == 1 and kind is not None else None
     if mode is None:
         return None
-    name = text_of(fields(given["tool"]).get("name")) if mode == "named" else None
+    name = text_of(fields(wire["tool"]).get("name")) if mode == "named" else None
     return ChoiceView(path="$.toolConfig.toolChoice", mode=mode, names=() if name is None else (name,))
 
 
@@ -311,60 +311,60 @@ def _system(written: Any, markers: list[str]) -> Message | None:
 
 
 def _messages(written: Any, markers: list[str], found: FormFaults) -> Iterator[Message]:
-    for path, given in objects(written, "$.messages"):
-        role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
+    for path, message in objects(written, "$.messages"):
+        role = _ROLES.get(message["role"]) if isinstance(message.get("role"), str) else None
         if role is not None:
             yield Message(
                 role=role,
                 path=path,
-                items=tuple(_blocks(given.get("content"), f"{path}.content", markers)),
-                has_content=given.get("content") is not None,
+                items=tuple(_blocks(message.get("content"), f"{path}.content", markers)),
+                has_content=message.get("content") is not None,
                 extra_fields=found.take(path),
             )
 
 
 def _blocks(content: Any, path: str, markers: list[str]) -> Iterator[PartView]:
-    for place, block in objects(content, path):
+    for inner_path, block in objects(content, path):
         kind = next(iter(block), "")
         if kind == "cachePoint":
-            markers.append(place)
+            markers.append(inner_path)
         elif kind:
-            yield _block(kind, block[kind], place)
+            yield _block(kind, block[kind], inner_path)
 
 
 def _block(kind: str, value: Any, path: str) -> PartView:
     if kind == "text":
         return PartView(kind="text", path=path, type=kind, text=text_of(value))
-    given = fields(value)
-    if kind in ("toolUse", "toolResult") and given.get("type") is not None:
-        return PartView(kind="server", path=path, type=kind, name=text_of(given.get("name")))
+    wire = fields(value)
+    if kind in ("toolUse", "toolResult") and wire.get("type") is not None:
+        return PartView(kind="server", path=path, type=kind, name=text_of(wire.get("name")))
     if kind == "toolUse":
         return PartView(
             kind="call",
             path=path,
             type=kind,
-            id=text_of(given.get("toolUseId")),
-            name=text_of(given.get("name")),
-            arguments=given.get("input"),
+            id=text_of(wire.get("toolUseId")),
+            name=text_of(wire.get("name")),
+            arguments=wire.get("input"),
         )
     if kind == "toolResult":
-        return _result(given, path)
+        return _result(wire, path)
     if kind == "reasoningContent":
-        return _thinking(given, path)
+        return _thinking(wire, path)
     if kind in _MEDIA:
-        source: Literal["data", "file"] = "file" if "s3Location" in fields(given.get("source")) else "data"
-        name = text_of(given.get("name")) if kind == "document" else None
+        source: Literal["data", "file"] = "file" if "s3Location" in fields(wire.get("source")) else "data"
+        name = text_of(wire.get("name")) if kind == "document" else None
         return PartView(kind="media", path=path, type=kind, media=kind, source=source, name=name)
     return PartView(kind="other", path=path, type=kind)
 
 
-def _result(given: dict[str, Any], path: str) -> PartView:
-    content, status = given.get("content"), given.get("status")
+def _result(wire: dict[str, Any], path: str) -> PartView:
+    content, status = wire.get("content"), wire.get("status")
     return PartView(
         kind="result",
         path=path,
         type="toolResult",
-        id=text_of(given.get("toolUseId")),
+        id=text_of(wire.get("toolUseId")),
         content=tuple(_flat_blocks(content, f"{path}.toolResult.content")),
         has_content=content is not None,
         is_error=status == "error" if isinstance(status, str) else None,
@@ -373,21 +373,21 @@ def _result(given: dict[str, Any], path: str) -> PartView:
 
 def _flat_blocks(content: Any, path: str) -> Iterator[PartView]:
     """The parts of a result, which hold no results themselves, so that a false one nests no deeper."""
-    for place, block in objects(content, path):
+    for inner_path, block in objects(content, path):
         kind = next(iter(block), "")
         if kind in _RESULT_CONTENT:
-            yield _block(kind, block[kind], place)
+            yield _block(kind, block[kind], inner_path)
         elif kind:
-            yield PartView(kind="other", path=place, type=kind)
+            yield PartView(kind="other", path=inner_path, type=kind)
 
 
-def _thinking(given: dict[str, Any], path: str) -> PartView:
-    said = fields(given.get("reasoningText"))
+def _thinking(wire: dict[str, Any], path: str) -> PartView:
+    reasoning_text = fields(wire.get("reasoningText"))
     return PartView(
         kind="thinking",
         path=path,
         type="reasoningContent",
-        text=text_of(said.get("text")),
-        signature=text_of(said.get("signature")),
-        is_redacted="redactedContent" in given,
+        text=text_of(reasoning_text.get("text")),
+        signature=text_of(reasoning_text.get("signature")),
+        is_redacted="redactedContent" in wire,
     )

@@ -29,12 +29,12 @@ from toolglot.referee.readers.forms import (
 
 
 def _form(known: dict[str, Form], *required: str) -> Fields:
-    """An object of this protocol; null is not given."""
+    """An object of this protocol; null counts as missing."""
     return Fields({"type": ANYTHING, **known}, required, null_is_absent=True)
 
 
 def _part(field: str, form: Form, **more: Form) -> Fields:
-    """A part of a content, with what marks its place for a cache."""
+    """A part of a content, with its cache marker."""
     marks: dict[str, Form] = {"cache_control": ANYTHING, "prompt_cache_breakpoint": ANYTHING}
     return _form({field: form, **marks, **more}, field)
 

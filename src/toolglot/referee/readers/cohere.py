@@ -1,4 +1,4 @@
-"""What a Cohere v2 chat request says, for the referee."""
+"""Reads a Cohere v2 chat request for the referee."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, 
 
 
 def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    """An object of this API, which reads null as not given."""
+    """An object of this API, which reads null as missing."""
     return Fields(known, required, rules or {}, null_is_absent=True)
 
 
@@ -157,18 +157,18 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "sys
 def read(body: dict[str, Any]) -> View:
     """The picture of a request."""
     found = look(body, _BODY)
-    given = fields(body)
-    thinking = fields(given.get("thinking"))
+    request = fields(body)
+    thinking = fields(request.get("thinking"))
     return View(
-        messages=tuple(_messages(given.get("messages"), found)),
-        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list) else None,
-        choice=_choice(given.get("tool_choice")),
-        max_tokens=setting(given, "max_tokens"),
-        max_tokens_field="max_tokens" if given.get("max_tokens") is not None else "",
-        sampling=settings(given, _SAMPLING),
+        messages=tuple(_messages(request.get("messages"), found)),
+        tools=tuple(_tools(request["tools"], found)) if isinstance(request.get("tools"), list) else None,
+        choice=_choice(request.get("tool_choice")),
+        max_tokens=setting(request, "max_tokens"),
+        max_tokens_field="max_tokens" if request.get("max_tokens") is not None else "",
+        sampling=settings(request, _SAMPLING),
         thinking_mode=_mode(thinking.get("type")),
         budget=setting(thinking, "token_budget", "$.thinking"),
-        output=_output(fields(given.get("response_format"))),
+        output=_output(fields(request.get("response_format"))),
         extra_fields=found.take("$"),
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
@@ -209,66 +209,66 @@ def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
 
 
 def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
-    for path, given in objects(written, "$.messages"):
-        role = _ROLES.get(given["role"]) if isinstance(given.get("role"), str) else None
+    for path, message in objects(written, "$.messages"):
+        role = _ROLES.get(message["role"]) if isinstance(message.get("role"), str) else None
         if role is not None:
-            content = given.get("content")
+            content = message.get("content")
             yield Message(
                 role=role,
                 path=path,
                 extra_fields=found.take(path),
-                items=(_result(given, path),) if role == "tool" else tuple(_items(given, path, found)),
+                items=(_result(message, path),) if role == "tool" else tuple(_items(message, path, found)),
                 has_content=content is not None,
                 is_empty_string=content == "",
             )
 
 
-def _result(given: dict[str, Any], path: str) -> PartView:
-    content, place = given.get("content"), f"{path}.content"
-    whole = (PartView(kind="text", path=place, text=content),) if isinstance(content, str) else ()
+def _result(message: dict[str, Any], path: str) -> PartView:
+    content, inner_path = message.get("content"), f"{path}.content"
+    whole = (PartView(kind="text", path=inner_path, text=content),) if isinstance(content, str) else ()
     return PartView(
         kind="result",
         path=path,
         type="tool",
-        id=text_of(given.get("tool_call_id")),
-        content=whole or tuple(_parts(content, place, FormFaults())),
+        id=text_of(message.get("tool_call_id")),
+        content=whole or tuple(_parts(content, inner_path, FormFaults())),
         has_content=content is not None,
     )
 
 
-def _items(given: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
-    content, place = given.get("content"), f"{path}.content"
+def _items(message: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
+    content, inner_path = message.get("content"), f"{path}.content"
     if isinstance(content, str) and content:
-        yield PartView(kind="text", path=place, text=content)
-    yield from _parts(content, place, found)
-    plan = text_of(given.get("tool_plan"))
+        yield PartView(kind="text", path=inner_path, text=content)
+    yield from _parts(content, inner_path, found)
+    plan = text_of(message.get("tool_plan"))
     if plan is not None:
         yield PartView(kind="other", path=f"{path}.tool_plan", type="tool_plan", text=plan)
-    for place, call in objects(given.get("tool_calls"), f"{path}.tool_calls"):
+    for inner_path, call in objects(message.get("tool_calls"), f"{path}.tool_calls"):
         function = fields(call.get("function"))
         yield PartView(
             kind="call",
-            path=place,
+            path=inner_path,
             type="function",
             id=text_of(call.get("id")),
             name=text_of(function.get("name")),
             arguments=function.get("arguments"),
-            extra_fields=found.take(place),
+            extra_fields=found.take(inner_path),
         )
 
 
 def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
-    for place, part in objects(content, path):
-        kind, extra = text_of(part.get("type")) or "", found.take(place)
+    for inner_path, part in objects(content, path):
+        kind, extra = text_of(part.get("type")) or "", found.take(inner_path)
         if kind == "text":
-            yield PartView(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+            yield PartView(kind="text", path=inner_path, type=kind, text=text_of(part.get("text")), extra_fields=extra)
         elif kind == "thinking":
             yield PartView(
-                kind="thinking", path=place, type=kind, text=text_of(part.get("thinking")), extra_fields=extra
+                kind="thinking", path=inner_path, type=kind, text=text_of(part.get("thinking")), extra_fields=extra
             )
         elif kind == "image_url":
             url = text_of(fields(part.get("image_url")).get("url")) or ""
             source: Literal["data", "url"] = "data" if url.startswith("data:") else "url"
-            yield PartView(kind="media", path=place, type=kind, media="image", source=source, extra_fields=extra)
+            yield PartView(kind="media", path=inner_path, type=kind, media="image", source=source, extra_fields=extra)
         else:
-            yield PartView(kind="other", path=place, type=kind, extra_fields=extra)
+            yield PartView(kind="other", path=inner_path, type=kind, extra_fields=extra)

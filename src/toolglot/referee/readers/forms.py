@@ -45,7 +45,7 @@ class FormFaults:
             self._extras.setdefault(path, []).append(name)
 
     def take(self, path: str) -> tuple[str, ...]:
-        """The unknown fields of the object at a path, for that part of the picture to tell."""
+        """The unknown fields of the object at a path, for that part of the view."""
         return tuple(self._extras.pop(path, ()))
 
     def left(self) -> tuple[str, ...]:
@@ -143,8 +143,8 @@ class Values(Struct, frozen=True):
     """A number stands for a value too, as in protocol buffers."""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
-        said = value.upper() if self.any_case and isinstance(value, str) else value
-        if isinstance(said, str) and said in self.allowed:
+        spelled = value.upper() if self.any_case and isinstance(value, str) else value
+        if isinstance(spelled, str) and spelled in self.allowed:
             return
         if self.numbers and type(value) is int and value >= 0:
             return
@@ -196,7 +196,7 @@ class Fields(Struct, frozen=True):
     known: Mapping[str, Form]
     required: tuple[str, ...] = ()
     rules: Mapping[str, str] = {}
-    """Rules that say why a field is required."""
+    """The ids of rules that require a field."""
     null_is_absent: bool = False
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
@@ -215,7 +215,7 @@ class Fields(Struct, frozen=True):
 
 
 class Only(Struct, frozen=True):
-    """An object with exactly one of the known fields, which says what it is."""
+    """An object with exactly one of the known fields, which is its kind."""
 
     known: Mapping[str, Form]
     rule: str = ""
@@ -313,7 +313,7 @@ def members(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Those members of a list that are objects."""
-    return ((place, member) for place, member in members(value, path) if isinstance(member, dict))
+    return ((inner_path, member) for inner_path, member in members(value, path) if isinstance(member, dict))
 
 
 def one_or_objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -340,12 +340,12 @@ def named_schema(form: dict[str, Any], path: str) -> ToolView:
     )
 
 
-def setting(given: dict[str, Any], field: str, path: str = "$") -> Setting | None:
-    """A setting that is given."""
-    return None if given.get(field) is None else Setting(f"{path}.{field}", given[field])
+def setting(wire: dict[str, Any], field: str, path: str = "$") -> Setting | None:
+    """A setting, if the request has it."""
+    return None if wire.get(field) is None else Setting(f"{path}.{field}", wire[field])
 
 
-def settings(given: dict[str, Any], names: Mapping[str, str], path: str = "$") -> dict[str, Setting]:
-    """Those settings that are given, under their canonical names."""
-    found = ((name, setting(given, field, path)) for field, name in names.items())
+def settings(wire: dict[str, Any], names: Mapping[str, str], path: str = "$") -> dict[str, Setting]:
+    """The settings of the request, by canonical name."""
+    found = ((name, setting(wire, field, path)) for field, name in names.items())
     return {name: one for name, one in found if one is not None}

@@ -416,7 +416,7 @@ ITEMS: Final[dict[str, Form]] = {
 
 
 class _WithoutType:
-    """An item that does not say what it is: a message, or the mere id of a stored item."""
+    """An item without a type: a message, or only the id of a stored item."""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         is_reference = "id" in value and "role" not in value

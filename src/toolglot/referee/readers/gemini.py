@@ -1,6 +1,6 @@
-"""What a Gemini `generateContent` request says, for the referee.
+"""Reads a Gemini `generateContent` request for the referee.
 
-The API reads its messages as protocol buffers do: each field in camelCase or snake_case, null as not given, numbers
+The API reads its messages as protocol buffers do: each field in camelCase or snake_case, null as missing, numbers
 also as texts, the values of enumerations by their names in any case or by their numbers, one object as a list of one.
 Paths name the fields as they are written.
 """
@@ -111,10 +111,10 @@ _TRANSCRIPTION: Final = _form(
 
 def _one_datum(part: dict[str, Any], path: str, found: FormFaults) -> None:
     """A part is a union: one datum, or none beside a signature that came alone."""
-    given = [name for name in _DATA if _get(part, name)[1] is not None]
-    if len(given) > 1:
-        found.wrong(path, f"a part holds one of {given[0]} and {given[1]}, not both")
-    elif not given and not any(_get(part, name)[1] is not None for name in ("thought", "thoughtSignature")):
+    present = [name for name in _DATA if _get(part, name)[1] is not None]
+    if len(present) > 1:
+        found.wrong(path, f"a part holds one of {present[0]} and {present[1]}, not both")
+    elif not present and not any(_get(part, name)[1] is not None for name in ("thought", "thoughtSignature")):
         found.wrong(path, f"expected one of {', '.join(_DATA)}")
 
 
@@ -192,7 +192,7 @@ _SERVER_TOOLS: Final[dict[str, Form]] = {
     "computerUse": _form(
         {
             "environment": _names(
-                *(f"ENVIRONMENT_{place}" for place in ("UNSPECIFIED", "BROWSER", "MOBILE", "DESKTOP")),
+                *(f"ENVIRONMENT_{inner_path}" for inner_path in ("UNSPECIFIED", "BROWSER", "MOBILE", "DESKTOP")),
             ),
             "excludedPredefinedFunctions": TEXTS,
             "enablePromptInjectionDetection": FLAG,
@@ -305,47 +305,47 @@ _DEEPEST_SCHEMA: Final = 200
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
 
-def _get(given: dict[str, Any], name: str) -> tuple[str, Any]:
+def _get(wire: dict[str, Any], name: str) -> tuple[str, Any]:
     """A field and its name as it is written."""
-    if given.get(name) is not None:
-        return name, given[name]
+    if wire.get(name) is not None:
+        return name, wire[name]
     snake = _snake(name)
-    return (snake, given[snake]) if given.get(snake) is not None else (name, None)
+    return (snake, wire[snake]) if wire.get(snake) is not None else (name, None)
 
 
-def _inside(given: dict[str, Any], path: str, name: str) -> tuple[str, dict[str, Any]]:
+def _inside(wire: dict[str, Any], path: str, name: str) -> tuple[str, dict[str, Any]]:
     """The path and the fields of an object inside."""
-    written, value = _get(given, name)
+    written, value = _get(wire, name)
     return f"{path}.{written}", fields(value)
 
 
-def _setting(given: dict[str, Any], path: str, name: str) -> Setting | None:
-    written, value = _get(given, name)
+def _setting(wire: dict[str, Any], path: str, name: str) -> Setting | None:
+    written, value = _get(wire, name)
     return None if value is None else Setting(f"{path}.{written}", value)
 
 
 def read(body: dict[str, Any]) -> View:
     """The picture of a request."""
     found = look(body, _BODY)
-    given = fields(body)
-    place, config = _inside(given, "$", "generationConfig")
-    thinking_place, thinking = _inside(config, place, "thinkingConfig")
-    sampling = {name: _setting(config, place, field) for field, name in _SAMPLING.items()}
-    longest = _setting(config, place, "maxOutputTokens")
-    budget = _setting(thinking, thinking_place, "thinkingBudget")
+    request = fields(body)
+    inner_path, config = _inside(request, "$", "generationConfig")
+    thinking_path, thinking = _inside(config, inner_path, "thinkingConfig")
+    sampling = {name: _setting(config, inner_path, field) for field, name in _SAMPLING.items()}
+    longest = _setting(config, inner_path, "maxOutputTokens")
+    budget = _setting(thinking, thinking_path, "thinkingBudget")
     return View(
-        system=_system(given, found),
-        messages=tuple(_messages(given.get("contents"), found)),
+        system=_system(request, found),
+        messages=tuple(_messages(request.get("contents"), found)),
         messages_path="$.contents",
-        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list | dict) else None,
-        choice=_choice(given),
+        tools=tuple(_tools(request["tools"], found)) if isinstance(request.get("tools"), list | dict) else None,
+        choice=_choice(request),
         max_tokens=longest,
         max_tokens_field="" if longest is None else "maxOutputTokens",
         sampling={name: setting for name, setting in sampling.items() if setting is not None},
         thinking_mode=_mode(budget),
-        effort=_effort(_setting(thinking, thinking_place, "thinkingLevel")),
+        effort=_effort(_setting(thinking, thinking_path, "thinkingLevel")),
         budget=budget,
-        output=_output(config, place),
+        output=_output(config, inner_path),
         extra_fields=found.take("$"),
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
@@ -373,9 +373,9 @@ def _output(config: dict[str, Any], path: str) -> Setting | None:
     return Setting(kind.path, "json_schema" if has_schema else "json")
 
 
-def _choice(given: dict[str, Any]) -> ChoiceView | None:
-    place, config = _inside(given, "$", "toolConfig")
-    path, calling = _inside(config, place, "functionCallingConfig")
+def _choice(request: dict[str, Any]) -> ChoiceView | None:
+    inner_path, config = _inside(request, "$", "toolConfig")
+    path, calling = _inside(config, inner_path, "functionCallingConfig")
     mode = _MODES.get(calling["mode"]) if type(calling.get("mode")) is int else text_of(calling.get("mode"))
     listed = _get(calling, "allowedFunctionNames")[1]
     names = tuple(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
@@ -397,8 +397,8 @@ def _choice(given: dict[str, Any]) -> ChoiceView | None:
 def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
     for path, tool in one_or_objects(written, "$.tools"):
         field, functions = _get(tool, "functionDeclarations")
-        for place, function in one_or_objects(functions, f"{path}.{field}"):
-            yield _function(function, place, found)
+        for inner_path, function in one_or_objects(functions, f"{path}.{field}"):
+            yield _function(function, inner_path, found)
         for kind in _SERVER_TOOLS:
             if _get(tool, kind)[1] is not None:
                 yield ToolView(path=f"{path}.{_get(tool, kind)[0]}", name=None, kind="server", type=kind)
@@ -434,8 +434,8 @@ def _spelled_inside(word: str, value: Any, depth: int) -> Any:
     return _spelled(value, depth) if word == "items" else value
 
 
-def _system(given: dict[str, Any], found: FormFaults) -> Message | None:
-    path, content = _inside(given, "$", "systemInstruction")
+def _system(request: dict[str, Any], found: FormFaults) -> Message | None:
+    path, content = _inside(request, "$", "systemInstruction")
     if not content:
         return None
     return _content(content, "system", path, found, extra=())
@@ -443,8 +443,8 @@ def _system(given: dict[str, Any], found: FormFaults) -> Message | None:
 
 def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     for path, content in one_or_objects(written, "$.contents"):
-        said = content.get("role")
-        role = "user" if said is None else _ROLES.get(said) if isinstance(said, str) else None
+        role_name = content.get("role")
+        role = "user" if role_name is None else _ROLES.get(role_name) if isinstance(role_name, str) else None
         if role is not None:
             yield _content(content, role, path, found, extra=found.take(path))
 
@@ -454,7 +454,7 @@ def _content(content: dict[str, Any], role: Role, path: str, found: FormFaults, 
     return Message(
         role=role,
         path=path,
-        items=tuple(_part(part, place, found) for place, part in one_or_objects(parts, f"{path}.parts")),
+        items=tuple(_part(part, inner_path, found) for inner_path, part in one_or_objects(parts, f"{path}.parts")),
         has_content=parts is not None,
         extra_fields=extra,
     )
@@ -496,9 +496,9 @@ def _part(part: dict[str, Any], path: str, found: FormFaults) -> PartView:
 def _result(value: dict[str, Any], inner: str, path: str, extra: tuple[str, ...]) -> PartView:
     response = value.get("response")
     content = [PartView(kind="other", path=f"{inner}.response", type="response")] if response is not None else []
-    for place, part in objects(value.get("parts"), f"{inner}.parts"):
+    for inner_path, part in objects(value.get("parts"), f"{inner}.parts"):
         kind = "inlineData" if _get(part, "inlineData")[1] is not None else "fileData"
-        content.append(_media(kind, fields(_get(part, kind)[1]), place, ()))
+        content.append(_media(kind, fields(_get(part, kind)[1]), inner_path, ()))
     return PartView(
         kind="result",
         path=path,

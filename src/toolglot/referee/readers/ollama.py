@@ -1,4 +1,4 @@
-"""What an Ollama `/api/chat` request says, for the referee.
+"""Reads an Ollama `/api/chat` request for the referee.
 
 The server reads a request into fixed types and leaves out what it does not know; sampling stands in `options`.
 """
@@ -34,7 +34,7 @@ from toolglot.referee.view import Message, PartView, Role, Setting, ToolView, Vi
 
 
 def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    """An object of this API, which reads null as not given."""
+    """An object of this API, which reads null as missing."""
     return Fields(known, required, rules or {}, null_is_absent=True)
 
 
@@ -121,19 +121,19 @@ _SAMPLING: Final = {
 def read(body: dict[str, Any]) -> View:
     """The picture of a request."""
     found = look(body, _BODY)
-    given = fields(body)
-    sampling = settings(fields(given.get("options")), _SAMPLING, "$.options")
+    request = fields(body)
+    sampling = settings(fields(request.get("options")), _SAMPLING, "$.options")
     longest = _limit(sampling.pop("max_tokens", None))
-    think = given.get("think")
+    think = request.get("think")
     return View(
-        messages=tuple(_messages(given.get("messages"), found)),
-        tools=tuple(_tools(given["tools"], found)) if isinstance(given.get("tools"), list) else None,
+        messages=tuple(_messages(request.get("messages"), found)),
+        tools=tuple(_tools(request["tools"], found)) if isinstance(request.get("tools"), list) else None,
         max_tokens=longest,
         max_tokens_field="" if longest is None else "num_predict",
         sampling=sampling,
         thinking_mode=Setting("$.think", "on" if think else "off") if isinstance(think, bool) else None,
         effort=Setting("$.think", think) if isinstance(think, str) else None,
-        output=_output(given.get("format")),
+        output=_output(request.get("format")),
         extra_fields=found.take("$"),
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
@@ -170,17 +170,17 @@ def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
 
 
 def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
-    for path, given in objects(written, "$.messages"):
+    for path, message in objects(written, "$.messages"):
         # The server takes any role, in any case; one that a template does not know is shown as it comes.
-        said = (text_of(given.get("role")) or "").lower()
-        role = _ROLES.get(said, "user")
-        if said in _MEANT:
-            found.wrong(f"{path}.role", f"there is no role {said!r}; write {_MEANT[said]!r}")
-        content = given.get("content")
-        items = (_result(given, path),) if role == "tool" else tuple(_items(given, path, found))
+        role_name = (text_of(message.get("role")) or "").lower()
+        role = _ROLES.get(role_name, "user")
+        if role_name in _MEANT:
+            found.wrong(f"{path}.role", f"unknown role {role_name!r}; write {_MEANT[role_name]!r}")
+        content = message.get("content")
+        items = (_result(message, path),) if role == "tool" else tuple(_items(message, path, found))
         unread = found.take(path)
         if unread and content is None and not items:
-            found.wrong(path, f"the message says nothing that is read here: {quote(unread[0])} is not")
+            found.wrong(path, f"the message is empty to Ollama, which does not read {quote(unread[0])}")
         yield Message(
             role=role,
             path=path,
@@ -191,42 +191,42 @@ def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
         )
 
 
-def _result(given: dict[str, Any], path: str) -> PartView:
-    content = given.get("content")
+def _result(message: dict[str, Any], path: str) -> PartView:
+    content = message.get("content")
     whole = [PartView(kind="text", path=f"{path}.content", text=content)] if isinstance(content, str) else []
     return PartView(
         kind="result",
         path=path,
         type="tool",
-        id=text_of(given.get("tool_call_id")) or None,  # an empty field is an absent one here
-        name=text_of(given.get("tool_name")),
-        content=(*whole, *_images(given, path)),
+        id=text_of(message.get("tool_call_id")) or None,  # an empty field is an absent one here
+        name=text_of(message.get("tool_name")),
+        content=(*whole, *_images(message, path)),
         has_content=content is not None,
     )
 
 
-def _items(given: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
-    thought, content = text_of(given.get("thinking")), text_of(given.get("content"))
+def _items(message: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
+    thought, content = text_of(message.get("thinking")), text_of(message.get("content"))
     if thought:
         yield PartView(kind="thinking", path=f"{path}.thinking", type="thinking", text=thought)
     if content:
         yield PartView(kind="text", path=f"{path}.content", text=content)
-    yield from _images(given, path)
-    for place, call in objects(given.get("tool_calls"), f"{path}.tool_calls"):
+    yield from _images(message, path)
+    for inner_path, call in objects(message.get("tool_calls"), f"{path}.tool_calls"):
         function = fields(call.get("function"))
         yield PartView(
             kind="call",
-            path=place,
+            path=inner_path,
             type="function",
             id=text_of(call.get("id")) or None,
             name=text_of(function.get("name")),
             arguments=function.get("arguments"),
-            extra_fields=found.take(place),
+            extra_fields=found.take(inner_path),
         )
 
 
-def _images(given: dict[str, Any], path: str) -> Iterator[PartView]:
-    images = given.get("images")
+def _images(message: dict[str, Any], path: str) -> Iterator[PartView]:
+    images = message.get("images")
     for index, image in enumerate(images if isinstance(images, list) else ()):
         if isinstance(image, str):
             yield PartView(kind="media", path=f"{path}.images[{index}]", type="images", media="image", source="data")

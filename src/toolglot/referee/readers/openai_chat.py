@@ -1,4 +1,4 @@
-"""What a Chat Completions request says, for the referee: OpenAI's, and that of everyone who copied the form."""
+"""Reads a Chat Completions request for the referee: OpenAI's, and that of compatible hosts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OUTPUTS: Final = {"json_object": "json", "json_schema": "json_schema"}
 
 def read(body: dict[str, Any]) -> View:
     found = look(body, BODY)
-    messages = tuple(_messages(body, found))
+    messages, thinking = tuple(_messages(body, found)), _thinking_mode(body)
     field = next((name for name in ("max_completion_tokens", "max_tokens") if body.get(name) is not None), "")
     return View(
         messages=messages,
@@ -68,7 +68,8 @@ def read(body: dict[str, Any]) -> View:
         max_tokens=setting(body, field),
         max_tokens_field=field,
         sampling=settings(body, _SAMPLING),
-        thinking_mode=_thinking_mode(body),
+        thinking_mode=thinking,
+        thinking_switch=thinking.path.split(".")[1] if thinking is not None else "",
         effort=setting(body, "reasoning_effort") or setting(fields(body.get("reasoning")), "effort", "$.reasoning"),
         budget=_budget(body),
         output=_output(fields(body.get("response_format"))),
@@ -84,19 +85,19 @@ def read(body: dict[str, Any]) -> View:
 
 def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
     for path, message in objects(body.get("messages"), "$.messages"):
-        said = text_of(message.get("role")) or ""
+        role_name = text_of(message.get("role")) or ""
         content = message.get("content")
-        if said == "tool":
+        if role_name == "tool":
             items: tuple[PartView, ...] = (_result(message, path, found),)
-        elif said == "assistant":
+        elif role_name == "assistant":
             items = (*_thinking(message, path), *_parts(content, f"{path}.content", found), *_other(message, path))
             items += tuple(_calls(message, path, found))
         else:
             items = tuple(_parts(content, f"{path}.content", found))
-        if said == "function":
-            items += (PartView(kind="other", path=path, type=said),)
+        if role_name == "function":
+            items += (PartView(kind="other", path=path, type=role_name),)
         yield Message(
-            role=_ROLES.get(said, "user"),
+            role=_ROLES.get(role_name, "user"),
             path=path,
             items=items,
             has_content=content is not None,
@@ -109,8 +110,8 @@ def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
 
 def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
     for path, message in objects(body.get("messages"), "$.messages"):
-        for place, holder in ((path, message), *objects(message.get("tool_calls"), f"{path}.tool_calls")):
-            yield from (f"{place}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
+        for inner_path, holder in ((path, message), *objects(message.get("tool_calls"), f"{path}.tool_calls")):
+            yield from (f"{inner_path}.{field}" for field in _SIGNATURE_FIELDS if holder.get(field) is not None)
 
 
 def _signature(details: Any) -> str | None:
@@ -135,8 +136,8 @@ def _thinking(message: dict[str, Any], path: str) -> Iterator[PartView]:
 def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
         yield PartView(kind="text", path=path, text=content)
-    for place, part in objects(content, path):
-        yield _part(part, place, found.take(place))
+    for inner_path, part in objects(content, path):
+        yield _part(part, inner_path, found.take(inner_path))
 
 
 def _part(part: dict[str, Any], path: str, extra: tuple[str, ...]) -> PartView:
@@ -154,39 +155,39 @@ def _part(part: dict[str, Any], path: str, extra: tuple[str, ...]) -> PartView:
 
 
 def _source(part: dict[str, Any], kind: str) -> Literal["", "data", "url", "file"]:
-    given = part.get(kind)
-    held = fields(given)
+    value = part.get(kind)
+    held = fields(value)
     if part.get("file_id") is not None or held.get("file_id") is not None:
         return "file"
-    place = text_of(given) or text_of(held.get("url")) or text_of(held.get("file_data")) or ""
-    if place.startswith(("http://", "https://")):
+    url = text_of(value) or text_of(held.get("url")) or text_of(held.get("file_data")) or ""
+    if url.startswith(("http://", "https://")):
         return "url"
-    return "data" if place or "data" in held else ""
+    return "data" if url or "data" in held else ""
 
 
 def _other(message: dict[str, Any], path: str) -> Iterator[PartView]:
-    """What an assistant may say instead of text; calls in the form of old have no id, and are not paired."""
+    """What an assistant may write instead of text. Calls in the old form have no id, and are not paired."""
     for field in ("refusal", "audio", "function_call"):
         if message.get(field):
             yield PartView(kind="other", path=f"{path}.{field}", type=field)
 
 
 def _calls(message: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartView]:
-    for place, call in objects(message.get("tool_calls"), f"{path}.tool_calls"):
+    for inner_path, call in objects(message.get("tool_calls"), f"{path}.tool_calls"):
         is_custom = call.get("type") == "custom"
         form = "custom" if is_custom else "function"
         named = fields(call.get(form))
         if form not in call:
-            found.wrong(f"{place}.{form}", f"{form} is missing")
+            found.wrong(f"{inner_path}.{form}", f"{form} is missing")
         yield PartView(
             kind="call",
-            path=place,
+            path=inner_path,
             type=form,
             id=text_of(call.get("id")),
             name=text_of(named.get("name")),
             arguments=named.get("input" if is_custom else "arguments"),
             is_custom=is_custom,
-            extra_fields=found.take(place) + found.take(f"{place}.{form}"),
+            extra_fields=found.take(inner_path) + found.take(f"{inner_path}.{form}"),
         )
 
 
@@ -247,9 +248,9 @@ def _choice(choice: Any) -> ChoiceView | None:
     return ChoiceView(path=path, mode="named" if kind in _KINDS else "other", names=tuple(_names([choice])))
 
 
-def _names(given: list[dict[str, Any]]) -> Iterator[str]:
+def _names(tools: list[dict[str, Any]]) -> Iterator[str]:
     """The names that a choice holds: a tool stands in it as it does among the tools."""
-    for tool in given:
+    for tool in tools:
         name = text_of(fields(tool.get(text_of(tool.get("type")) or "")).get("name"))
         if name is not None:
             yield name
@@ -258,12 +259,12 @@ def _names(given: list[dict[str, Any]]) -> Iterator[str]:
 def _thinking_mode(body: dict[str, Any]) -> Setting | None:
     """Each host has a switch of its own."""
     kind = fields(body.get("thinking")).get("type")
-    places = (
+    switches = (
         ("$.thinking.type", kind),
         ("$.enable_thinking", body.get("enable_thinking")),
         ("$.reasoning.enabled", fields(body.get("reasoning")).get("enabled")),
     )
-    for path, value in places:
+    for path, value in switches:
         if isinstance(value, str | bool):
             return Setting(path, _SWITCH.get(value, value))
     return None
@@ -277,24 +278,24 @@ def _budget(body: dict[str, Any]) -> Setting | None:
     )
 
 
-def _output(given: dict[str, Any]) -> Setting | None:
-    kind = text_of(given.get("type"))
+def _output(response_format: dict[str, Any]) -> Setting | None:
+    kind = text_of(response_format.get("type"))
     return None if kind in (None, "text") else Setting("$.response_format", _OUTPUTS.get(kind or "", kind))
 
 
-def _output_schema(given: dict[str, Any]) -> ToolView | None:
-    if given.get("type") != "json_schema":
+def _output_schema(response_format: dict[str, Any]) -> ToolView | None:
+    if response_format.get("type") != "json_schema":
         return None
-    return named_schema(fields(given.get("json_schema")), "$.response_format.json_schema")
+    return named_schema(fields(response_format.get("json_schema")), "$.response_format.json_schema")
 
 
 def _cache_markers(body: dict[str, Any]) -> Iterator[str]:
-    places: list[tuple[str, Any]] = [
+    candidates: list[tuple[str, Any]] = [
         *members(body.get("tools"), "$.tools"),
         *members(body.get("messages"), "$.messages"),
     ]
     for path, message in objects(body.get("messages"), "$.messages"):
-        places += members(message.get("content"), f"{path}.content")
-    for path, marked in places:
+        candidates += members(message.get("content"), f"{path}.content")
+    for path, marked in candidates:
         if isinstance(marked, dict) and marked.get("cache_control") is not None:
             yield f"{path}.cache_control"

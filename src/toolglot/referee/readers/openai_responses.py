@@ -1,4 +1,4 @@
-"""What an OpenAI Responses request says, for the referee.
+"""Reads an OpenAI Responses request for the referee.
 
 Items stand in one flat list. A run of the model's items is one assistant message, a run of the client's answers to
 calls is one tool message; every other item is a message of its own.
@@ -62,37 +62,37 @@ _MODES: Final[dict[str, Literal["auto", "none", "required"]]] = {
 def read(body: dict[str, Any]) -> View:
     """The picture of a request."""
     found = look(body, BODY)
-    given = fields(body)
+    request = fields(body)
     return View(
-        system=_instructions(given.get("instructions")),
-        messages=tuple(_messages(given.get("input"), found)),
+        system=_instructions(request.get("instructions")),
+        messages=tuple(_messages(request.get("input"), found)),
         messages_path="$.input",
-        tools=_tools(given["tools"], "$.tools", found) if isinstance(given.get("tools"), list) else None,
-        choice=_choice(given.get("tool_choice")),
-        parallel=setting(given, "parallel_tool_calls"),
-        max_tokens=setting(given, "max_output_tokens"),
-        max_tokens_field="max_output_tokens" if given.get("max_output_tokens") is not None else "",
-        sampling=settings(given, _SAMPLING),
-        effort=setting(fields(given.get("reasoning")), "effort", "$.reasoning"),
-        summary=setting(fields(given.get("reasoning")), "summary", "$.reasoning"),
-        output=_output(fields(given.get("text"))),
-        output_schema=_output_schema(fields(fields(given.get("text")).get("format"))),
-        user=setting(given, "user"),
-        keeps_items=given.get("store") is not False,
-        is_continued=_is_continued(given),
+        tools=_tools(request["tools"], "$.tools", found) if isinstance(request.get("tools"), list) else None,
+        choice=_choice(request.get("tool_choice")),
+        parallel=setting(request, "parallel_tool_calls"),
+        max_tokens=setting(request, "max_output_tokens"),
+        max_tokens_field="max_output_tokens" if request.get("max_output_tokens") is not None else "",
+        sampling=settings(request, _SAMPLING),
+        effort=setting(fields(request.get("reasoning")), "effort", "$.reasoning"),
+        summary=setting(fields(request.get("reasoning")), "summary", "$.reasoning"),
+        output=_output(fields(request.get("text"))),
+        output_schema=_output_schema(fields(fields(request.get("text")).get("format"))),
+        user=setting(request, "user"),
+        keeps_items=request.get("store") is not False,
+        is_continued=_is_continued(request),
         extra_fields=found.take("$"),
         extra_paths=found.left(),
         shapes=tuple(found.shapes),
     )
 
 
-def _is_continued(given: dict[str, Any]) -> bool:
-    """Whether the provider has stored what was said before: an earlier response, a prompt, or single items."""
-    if given.get("previous_response_id") is not None or given.get("conversation") is not None:
+def _is_continued(request: dict[str, Any]) -> bool:
+    """Whether the provider has stored earlier input: a response, a prompt, or single items."""
+    if request.get("previous_response_id") is not None or request.get("conversation") is not None:
         return True
-    if given.get("input") is None and given.get("prompt") is not None:
+    if request.get("input") is None and request.get("prompt") is not None:
         return True
-    return any(_kind(item) == "item_reference" for _, item in objects(given.get("input"), ""))
+    return any(_kind(item) == "item_reference" for _, item in objects(request.get("input"), ""))
 
 
 def _output(text: dict[str, Any]) -> Setting | None:
@@ -118,7 +118,7 @@ def _whole(text: str, role: Role, path: str) -> Message:
 
 
 def _tools(written: Any, path: str, found: FormFaults) -> tuple[ToolView, ...]:
-    return tuple(_tool(tool, place, found) for place, tool in objects(written, path))
+    return tuple(_tool(tool, inner_path, found) for inner_path, tool in objects(written, path))
 
 
 def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
@@ -140,8 +140,8 @@ def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
         return ToolView(path=path, name=name, kind="custom", type=kind, description=described, extra_fields=extra)
     if kind == "namespace":
         inner = tuple(
-            _tool(member, place, FormFaults())
-            for place, member in objects(tool.get("tools"), f"{path}.tools")
+            _tool(member, inner_path, FormFaults())
+            for inner_path, member in objects(tool.get("tools"), f"{path}.tools")
             if member.get("type") in ("function", "custom")
         )
         return ToolView(
@@ -154,15 +154,15 @@ def _choice(written: Any) -> ChoiceView | None:
     if isinstance(written, str):
         mode = _MODES.get(written)
         return None if mode is None else ChoiceView(path="$.tool_choice", mode=mode)
-    given = fields(written)
-    kind = text_of(given.get("type"))
+    wire = fields(written)
+    kind = text_of(wire.get("type"))
     if kind == "allowed_tools":
-        listed = (text_of(tool.get("name")) for _, tool in objects(given.get("tools"), ""))
+        listed = (text_of(tool.get("name")) for _, tool in objects(wire.get("tools"), ""))
         return ChoiceView(
             path="$.tool_choice", mode="allowed", names=tuple(name for name in listed if name is not None)
         )
     # A hosted tool has a type in place of a name, and one of a remote server is not in the list of tools.
-    name = text_of(given.get("name")) if kind in ("function", "custom") else None
+    name = text_of(wire.get("name")) if kind in ("function", "custom") else None
     return (
         None if kind is None else ChoiceView(path="$.tool_choice", mode="named", names=() if name is None else (name,))
     )
@@ -191,8 +191,8 @@ def _same_message(numbered: tuple[int, tuple[str, dict[str, Any], Role | None]])
 def _role(item: dict[str, Any]) -> Role | None:
     kind = _kind(item)
     if kind == "message":
-        said = item.get("role")
-        return _ROLES.get(said) if isinstance(said, str) else None
+        role_name = item.get("role")
+        return _ROLES.get(role_name) if isinstance(role_name, str) else None
     return _BY_CLIENT.get(kind, "assistant")
 
 
@@ -206,8 +206,8 @@ def _message(role: Role, members: list[tuple[str, dict[str, Any]]], found: FormF
     items, path = list[PartView](), members[0][0]
     is_empty = all(_kind(item) == "message" and item.get("content") == "" for _, item in members)
     extra = found.take(path) if _kind(members[0][1]) == "message" else ()
-    for place, item in members:
-        items += _items(item, place, found)
+    for inner_path, item in members:
+        items += _items(item, inner_path, found)
     has_content = any(_kind(item) != "message" or item.get("content") is not None for _, item in members)
     return Message(
         role=role,
@@ -247,8 +247,8 @@ def _items(item: dict[str, Any], path: str, found: FormFaults) -> Iterator[PartV
 
 
 def _result(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> PartView:
-    output, place = item.get("output"), f"{path}.output"
-    whole = (PartView(kind="text", path=place, text=output),) if output == "" else ()
+    output, inner_path = item.get("output"), f"{path}.output"
+    whole = (PartView(kind="text", path=inner_path, text=output),) if output == "" else ()
     return PartView(
         kind="result",
         path=path,
@@ -257,14 +257,14 @@ def _result(item: dict[str, Any], kind: str, path: str, found: FormFaults) -> Pa
         item_id=text_of(item.get("id")),
         name=text_of(item.get("name")),
         is_custom=kind == "custom_tool_call_output",
-        content=whole or tuple(_parts(output, place, FormFaults())),
+        content=whole or tuple(_parts(output, inner_path, FormFaults())),
         has_content=output is not None,
         extra_fields=found.take(path),
     )
 
 
 def _reasoning(item: dict[str, Any], path: str, found: FormFaults) -> PartView:
-    said = [
+    role_name = [
         part["text"]
         for field in ("summary", "content")
         for _, part in objects(item.get(field), path)
@@ -274,7 +274,7 @@ def _reasoning(item: dict[str, Any], path: str, found: FormFaults) -> PartView:
         kind="thinking",
         path=path,
         type="reasoning",
-        text="\n".join(said) if said else None,
+        text="\n".join(role_name) if role_name else None,
         item_id=text_of(item.get("id")),
         signature=text_of(item.get("encrypted_content")),
         extra_fields=found.take(path),
@@ -284,15 +284,19 @@ def _reasoning(item: dict[str, Any], path: str, found: FormFaults) -> PartView:
 def _parts(content: Any, path: str, found: FormFaults) -> Iterator[PartView]:
     if isinstance(content, str) and content:
         yield PartView(kind="text", path=path, text=content)
-    for place, part in objects(content, path):
-        kind, extra = text_of(part.get("type")) or "", found.take(place)
+    for inner_path, part in objects(content, path):
+        kind, extra = text_of(part.get("type")) or "", found.take(inner_path)
         if kind in ("input_text", "output_text"):
-            yield PartView(kind="text", path=place, type=kind, text=text_of(part.get("text")), extra_fields=extra)
+            yield PartView(kind="text", path=inner_path, type=kind, text=text_of(part.get("text")), extra_fields=extra)
         elif kind in ("input_image", "input_file"):
             media = "image" if kind == "input_image" else _sort_of_file(part)
-            yield PartView(kind="media", path=place, type=kind, media=media, source=_source(part), extra_fields=extra)
+            yield PartView(
+                kind="media", path=inner_path, type=kind, media=media, source=_source(part), extra_fields=extra
+            )
         else:
-            yield PartView(kind="other", path=place, type=kind, text=text_of(part.get("refusal")), extra_fields=extra)
+            yield PartView(
+                kind="other", path=inner_path, type=kind, text=text_of(part.get("refusal")), extra_fields=extra
+            )
 
 
 def _source(part: dict[str, Any]) -> Literal["", "data", "url", "file"]:
