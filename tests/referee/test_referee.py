@@ -130,7 +130,9 @@ def test_a_violation_says_rule_place_words_and_what_to_do() -> None:
         confidence="observed",
     )
     assert str(found).startswith("$.messages[1].tool_calls[0]: An assistant message")
-    assert str(found).endswith("(add a result; if there is none, one that says it was cancelled) [openai-result-complete]")
+    assert str(found).endswith(
+        "(add a result; if there is none, one that says it was cancelled) [openai-result-complete]"
+    )
     assert str(Violation(rule="shape", path="$", message="no")) == "$: no [shape]"
 
 
