@@ -71,7 +71,7 @@ def test_a_whole_discovery_writes_a_profile_that_serve_loads_and_a_report(cli: C
     assert profile.origin("ids.style").confidence == "observed"
     told = (cli.folder / "box.md").read_text()
     assert KEY not in told
-    for heading in ("## Tools", "## What it does not take", "## What works as it is", "## Evidence"):
+    for heading in ("## Tools", "## What it refuses", "## What works\n", "## Evidence"):
         assert heading in told
     again = probe(cli, simulated.url("mistral"), *QUICK, "--key-env", "BOX_KEY", "--diff", "box.toml")
     assert again.code == 0, again.out
@@ -154,7 +154,7 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--header", "x:env:NO_SUCH"), "NO_SUCH is not set"),
         (("http://127.0.0.1:9", "--only", "everything"), "unknown probe 'everything'"),
         (("http://127.0.0.1:9", "--diff", "nobody"), "unknown profile 'nobody'"),
-        (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected a whole number from 1"),
+        (("http://127.0.0.1:9", "--max-requests", "0"), "--max-requests: expected an integer from 1"),
         (("http://127.0.0.1:9", "--timeout", "0"), "--timeout: expected seconds"),
         (("http://127.0.0.1:9", "-o", "there"), "file already exists"),
         (("http://127.0.0.1:9", "--diff", "two.toml"), "the file defines 2 profiles"),
@@ -172,7 +172,7 @@ def test_what_is_used_wrongly_is_told_before_anything_is_sent(cli: Cli, words: t
 def test_nobody_there_ends_with_one_and_says_why(cli: Cli) -> None:
     ended = probe(cli, "http://127.0.0.1:9/v1", "-q", "-o", "box.toml", "--report", "box.md")
     assert ended.code == 1
-    assert "nothing answers here" in ended.out
+    assert "no protocol works" in ended.out
     assert not (cli.folder / "box.toml").exists()
     assert "Not complete" in (cli.folder / "box.md").read_text()
 
@@ -301,7 +301,7 @@ def test_elsewhere_it_is_lines_or_nothing(
         shown.on_start(PROBES[0])
         shown.on_end(PROBED, FOUND)
         shown.on_end(Probed(probe="a", group="ids", question="", outcome="unclear", reason="odd \x1b[2J"), [])
-        shown.on_end(Probed(probe="b", group="ids", question="", outcome="skipped", reason="not a question of x"), [])
+        shown.on_end(Probed(probe="b", group="ids", question="", outcome="skipped", reason="not for x"), [])
     lines = screen.getvalue().splitlines()
     assert lines == (
         []

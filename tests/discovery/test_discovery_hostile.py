@@ -16,8 +16,8 @@ import trustme
 from discovery_runs import KEY, no_sleep
 from raw_server import RawServer, listening
 from toolglot.discovery import Budget, Discovery, DiscoveryResult, Endpoint, ask_model, profile_toml, report
-from toolglot.discovery.asking_model import prompt
-from toolglot.discovery.line import MOST_BYTES, MOST_LIST_BYTES
+from toolglot.discovery.endpoint_client import MAX_BYTES, MAX_LIST_BYTES
+from toolglot.discovery.model_opinion import prompt
 from toolglot.upstream import AsgiTransport, HttpTransport
 
 Answer = tuple[int, dict[str, str], Iterable[bytes]]
@@ -123,8 +123,8 @@ def test_an_endless_stream_is_cut_and_found_to_be_endless() -> None:
     result = run(server, sent, only=["streams"])
     (found,) = (one for one in result.findings if one.probe == "streams.calls")
     assert (found.value, found.quirk) == (False, "a stream does not end")
-    assert f"more than {MOST_BYTES} bytes" in found.note
-    assert sum(sent) < 4 * MOST_BYTES
+    assert f"more than {MAX_BYTES} bytes" in found.note
+    assert sum(sent) < 4 * MAX_BYTES
     assert len(check_harmless(result)) < 500_000
 
 
@@ -136,13 +136,13 @@ def test_gigabytes_are_not_read(path: str) -> None:
         return (200, JSON, forever(b"[" + b"1," * 500_000)) if asked.endswith(path) else polite()(asked, headers, body)
 
     result = run(server, sent, protocol="openai_chat")
-    assert sum(sent) < 4 * MOST_LIST_BYTES
+    assert sum(sent) < 4 * MAX_LIST_BYTES
     if path == "/models":
         assert result.complete, result.stopped
         assert (result.provider.models, result.provider.model) == ((), "default")
     else:
-        assert "nothing answers here" in result.stopped
-        assert f"more than {MOST_BYTES} bytes" in result.stopped
+        assert "no protocol works" in result.stopped
+        assert f"more than {MAX_BYTES} bytes" in result.stopped
     check_harmless(result)
 
 
@@ -160,8 +160,8 @@ def test_a_list_of_a_million_models_is_cut() -> None:
 def test_what_hangs_is_left_after_the_time_of_a_request() -> None:
     async def hang(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            came = await server.next_request(reader)
-            if "/chat/completions" in came.line and b'"messages"' in came.body:
+            received = await server.next_request(reader)
+            if "/chat/completions" in received.line and b'"messages"' in received.body:
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 4000\r\n\r\n{")
                 await writer.drain()
                 await asyncio.Event().wait()
@@ -178,7 +178,7 @@ def test_what_hangs_is_left_after_the_time_of_a_request() -> None:
                 await transport.close()
 
     result = asyncio.run(discover())
-    assert "no whole answer within 0.2 s" in result.stopped
+    assert "no complete response within 0.2 s" in result.stopped
     check_harmless(result)
 
 
@@ -200,8 +200,8 @@ def test_tls_that_cannot_be_trusted_is_told_and_no_key_is_sent() -> None:
             finally:
                 await transport.close()
 
-    result, came = asyncio.run(discover())
-    assert came == 0
+    result, received = asyncio.run(discover())
+    assert received == 0
     assert "certificate" in result.stopped
     check_harmless(result)
 
@@ -227,7 +227,7 @@ def test_a_redirect_is_not_followed_and_told() -> None:
     [
         ("text/html", b"<html><title>Sign in</title><script>alert(1)</script></html>", "text/html content"),
         ("image/png", b"\x89PNG\r\n\x1a\n\x00\x1b[2J", "image/png content"),
-        ("application/json", b'{"hello": "world"}', "no reply of this protocol"),
+        ("application/json", b'{"hello": "world"}', "not a reply of this protocol"),
         ("application/json", b'{"choices": [' * 300, "not JSON"),
         ("application/json", b"", "not JSON"),
         ("text/plain", b"data: nothing\n\n", "not JSON"),
@@ -261,7 +261,7 @@ def test_a_server_that_breaks_over_everything_is_given_up() -> None:
 
     result = run(server, protocol="openai_chat", model="box-1")
     assert not result.complete
-    assert "in a row had no clear answer" in result.stopped
+    assert "in a row had no clear outcome" in result.stopped
     assert result.spent.requests < 40
 
 
@@ -287,7 +287,10 @@ def test_a_missing_key_is_told() -> None:
         finally:
             await transport.close()
 
-    assert "Who are you?; no key was given: --key-env NAME" in asyncio.run(discover()).stopped
+    assert (
+        "Who are you?; there is no key: name the variable that holds it with --key-env NAME"
+        in asyncio.run(discover()).stopped
+    )
 
 
 def test_an_address_where_nothing_is_speaks_no_protocol() -> None:
@@ -297,7 +300,7 @@ def test_an_address_where_nothing_is_speaks_no_protocol() -> None:
     ):
         result = run(server)
         assert result.sdk.protocol == ""
-        assert result.stopped.startswith("nothing answers here: ")
+        assert result.stopped.startswith("no protocol works: ")
         assert result.stopped.count("404") <= 1
 
 

@@ -15,7 +15,7 @@ from broken_conversations import conversations
 from discovery_runs import ODDITIES, VARIANTS, Variant, found_out
 from toolglot import Conversation, RefusedError, lint, profiles
 from toolglot.discovery import COVERED, DiscoveryResult, departures, found_profile
-from toolglot.discovery.comparing import agrees, value_of
+from toolglot.discovery.comparison import agrees, value_of
 from toolglot.profiles import KEYS, Profile
 from toolglot.protocols.base import codec
 from toolglot.render import render
@@ -74,8 +74,8 @@ def test_the_found_profile_is_the_real_one_in_every_probed_entry(named: Named) -
         if key not in SIMULATED_OTHERWISE and not agrees(key, value, truth.as_told())
     }
     assert wrong == {}
-    departed = [one.key for one in departures(result, truth) if one.key not in SIMULATED_OTHERWISE]
-    assert departed == []
+    differences = [one.key for one in departures(result, truth) if one.key not in SIMULATED_OTHERWISE]
+    assert differences == []
     assert len(result.entries) > (15 if named[1:] == ("openai_chat", "openai", "gpt-5.5") else 50)
     check_reasons(result)
     check_evidence(result)
@@ -139,11 +139,11 @@ def test_ten_planted_quirks_are_all_found_and_none_is_invented(name: str) -> Non
     planted = {key for key in variant.planted if not agrees(key, value_of(variant.real, key), known)}
     assert len(planted) + len(variant.quirks) >= 10
     assert planted == set(variant.planted)
-    departed = {key for key, value in result.entries.items() if not agrees(key, value, known)}
+    differences = {key for key, value in result.entries.items() if not agrees(key, value, known)}
     of_script = {"calls.in_text", "stream.index", "stream.finish_reason"}
-    assert departed - set(SIMULATED_OTHERWISE) - of_script == planted - of_script
+    assert differences - set(SIMULATED_OTHERWISE) - of_script == planted - of_script
     truth = variant.real.as_told()
-    for key in departed - set(SIMULATED_OTHERWISE) - of_script:
+    for key in differences - set(SIMULATED_OTHERWISE) - of_script:
         assert agrees(key, result.entries[key], truth), (key, result.entries[key], value_of(truth, key))
     for words in variant.quirks:
         assert any(words in quirk for quirk in result.tooling.quirks), result.tooling.quirks

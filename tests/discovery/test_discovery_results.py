@@ -35,22 +35,22 @@ from toolglot.discovery import (
     profile_toml,
     report,
 )
-from toolglot.discovery.asking_model import MOST_EVIDENCE, prompt, read_opinion, records
 from toolglot.discovery.baseline import shape_of
 from toolglot.discovery.bodies import RequestStyle, first_tool, messages_of, user, without_ids
-from toolglot.discovery.comparing import agrees
+from toolglot.discovery.comparison import agrees
+from toolglot.discovery.endpoint_client import EndpointClient, ProbeRequest, StoppedError
 from toolglot.discovery.findings import Exchange
-from toolglot.discovery.heard import ParsedReply, understood, unheard
-from toolglot.discovery.line import EndpointClient, Question, StoppedError
-from toolglot.discovery.probe import GROUPS, ProbeCase, Steps, UnclearError, highest, is_accepted, protocol_order
+from toolglot.discovery.markdown_report import code, value_text
+from toolglot.discovery.model_opinion import MAX_EVIDENCE, prompt, read_opinion, records
+from toolglot.discovery.parsed_reply import ParsedReply, no_response, parse_response
+from toolglot.discovery.probe import GROUPS, ProbeCase, Steps, UnclearError, find_maximum, is_accepted, protocol_order
 from toolglot.discovery.probes.ids import MARKS, name_pattern, pattern_of
 from toolglot.discovery.probes.replies import carrier_of, mistyped
-from toolglot.discovery.probes.schema import TRIED, refused_among
-from toolglot.discovery.reaching import auths_for, base_of, bases_for, known_provider, models_in, pick
+from toolglot.discovery.probes.schema import TRIED, find_refused
+from toolglot.discovery.protocol_detection import auths_for, base_of, bases_for, known_provider, models_in, pick_model
 from toolglot.discovery.remedies import REMEDIES, remedy
-from toolglot.discovery.reporting import code, worded
-from toolglot.discovery.running import chosen
-from toolglot.discovery.secrecy import Secrets, one_line, secret_values, shown_url, visible
+from toolglot.discovery.run import select_probes
+from toolglot.discovery.secret_masking import Secrets, masked_url, one_line, secret_values, visible
 from toolglot.discovery.summary import name_of
 from toolglot.errors import InputError
 from toolglot.profiles import KEYS, Overrides
@@ -61,12 +61,12 @@ YES, NO = ParsedReply(name="r1", status=200, verdict="accepted"), ParsedReply(na
 UNCLEAR = ParsedReply(name="r3", verdict="unclear", problem="silence")
 
 
-def answered(steps: Generator[Question, ParsedReply, Any], fits: Any, most: int = 200) -> tuple[Any, int]:
+def answered(steps: Generator[ProbeRequest, ParsedReply, Any], fits: Any, max_requests: int = 200) -> tuple[Any, int]:
     """What steps come to, where requests are accepted that fit; and how many there were."""
     count = 0
     try:
         question = next(steps)
-        while count < most:
+        while count < max_requests:
             count += 1
             question = steps.send(YES if fits(question) else NO)
     except StopIteration as ended:
@@ -74,12 +74,12 @@ def answered(steps: Generator[Question, ParsedReply, Any], fits: Any, most: int 
     raise AssertionError("it does not end")
 
 
-def number(value: int) -> Question:
-    return Question(body={"n": value}, about="")
+def number(value: int) -> ProbeRequest:
+    return ProbeRequest(body={"n": value}, about="")
 
 
-def words(names: Sequence[str]) -> Question:
-    return Question(body={"names": list(names)}, about="")
+def words(names: Sequence[str]) -> ProbeRequest:
+    return ProbeRequest(body={"names": list(names)}, about="")
 
 
 # --- searches ---------------------------------------------------------------------------------------
@@ -88,8 +88,10 @@ def words(names: Sequence[str]) -> Question:
 @pytest.mark.law
 @given(st.integers(10, 2000))
 def test_law_the_highest_number_is_found_in_few_requests(limit: int) -> None:
-    (most, shown), count = answered(highest(number, 10, (40, 64, 128, 256, 512, 1024)), lambda q: q.body["n"] <= limit)
-    assert most == min(limit, 1024)
+    (max_requests, shown), count = answered(
+        find_maximum(number, 10, (40, 64, 128, 256, 512, 1024)), lambda q: q.body["n"] <= limit
+    )
+    assert max_requests == min(limit, 1024)
     assert count == len(shown) <= 14
 
 
@@ -97,7 +99,7 @@ def test_law_the_highest_number_is_found_in_few_requests(limit: int) -> None:
 @given(st.sets(st.sampled_from(TRIED)))
 def test_law_what_is_refused_is_found_by_halves(refused: set[str]) -> None:
     fits = refused.isdisjoint
-    (found, _), count = answered(refused_among(words, TRIED), lambda question: fits(question.body["names"]))
+    (found, _), count = answered(find_refused(words, TRIED), lambda question: fits(question.body["names"]))
     assert set(found) == refused
     assert len(found) == len(refused)
     assert count <= 2 * len(TRIED)
@@ -106,8 +108,8 @@ def test_law_what_is_refused_is_found_by_halves(refused: set[str]) -> None:
 
 
 def test_what_is_refused_together_only_is_unclear() -> None:
-    with pytest.raises(UnclearError, match="refused together and accepted apart"):
-        answered(refused_among(words, ("a", "b")), lambda question: len(question.body["names"]) < 2)
+    with pytest.raises(UnclearError, match="refused together and accepted one by one"):
+        answered(find_refused(words, ("a", "b")), lambda question: len(question.body["names"]) < 2)
 
 
 def test_nothing_is_concluded_from_silence() -> None:
@@ -138,7 +140,7 @@ def test_whatever_is_answered_a_probe_ends_within_its_bound_and_changes_no_sampl
             question = next(steps)
             while True:
                 count += 1
-                assert count <= probe.most, probe.name
+                assert count <= probe.max_requests, probe.name
                 assert json.dumps(question.body)
                 question = steps.send(replace(answer, name=f"r{count}"))
         except (StopIteration, UnclearError) as ended:
@@ -156,14 +158,14 @@ def test_probes_have_names_of_their_own_and_known_groups_and_keys() -> None:
 
 
 def test_some_probes_can_be_chosen_and_what_they_build_on_comes_with_them() -> None:
-    some = {probe.name for probe in chosen(["ids.length"])}
+    some = {probe.name for probe in select_probes(["ids.length"])}
     assert some == {
         *("endpoint.errors", "endpoint.dialogue", "endpoint.tools", "endpoint.history", "request.unknown"),
         *("ids.length", "endpoint.control"),
     }
-    assert {probe.group for probe in chosen(["schema"])} == {"endpoint", "request", "schema"}
+    assert {probe.group for probe in select_probes(["schema"])} == {"endpoint", "request", "schema"}
     with pytest.raises(InputError, match="unknown probe 'x'"):
-        chosen(["x"])
+        select_probes(["x"])
 
 
 def test_a_protocol_that_there_is_not_is_refused() -> None:
@@ -206,8 +208,8 @@ def test_a_pattern_of_names_says_what_was_accepted() -> None:
 def test_law_no_secret_is_left_in_what_was_cleaned(secret: str, around: str, way: str) -> None:
     said = {"plain": secret, "escaped": secret, "reversed": secret[::-1]}[way]
     value = {"a": [f"{around}{said}{around}"], f"{around}{said}": 1}
-    cleaned = Secrets([secret]).cleaned(value)
-    left = cleaned["a"][0] + "".join(cleaned)
+    clean = Secrets([secret]).clean(value)
+    left = clean["a"][0] + "".join(clean)
     assert said not in left or said in around * 3 + "***" * 3
 
 
@@ -215,7 +217,7 @@ def test_headers_whose_names_say_so_are_secret_and_short_words_are_not() -> None
     headers = {"authorization": "Bearer abcdefgh1", "x-api-key": "another-one", "x-team": "content-type"}
     assert secret_values(headers) == ["Bearer abcdefgh1", "abcdefgh1", "another-one", "another-one"]
     secrets = Secrets([*secret_values(headers), "model", "none"])
-    assert secrets.cleaned({"model": "none abcdefgh1 content-type"}) == {"model": "none *** content-type"}
+    assert secrets.clean({"model": "none abcdefgh1 content-type"}) == {"model": "none *** content-type"}
 
 
 def test_what_is_too_deep_too_long_or_too_many_is_left_out() -> None:
@@ -223,10 +225,10 @@ def test_what_is_too_deep_too_long_or_too_many_is_left_out() -> None:
     for _ in range(100):
         deep = [deep]
     secrets = Secrets()
-    assert "…" in json.dumps(secrets.cleaned(deep), ensure_ascii=False)
-    assert len(secrets.cleaned("x" * 50_000)) < 20_100
-    assert len(secrets.cleaned(list(range(60_000)))) <= 20_000
-    assert len(secrets.cleaned({str(n): n for n in range(60_000)})) <= 20_000
+    assert "…" in json.dumps(secrets.clean(deep), ensure_ascii=False)
+    assert len(secrets.clean("x" * 50_000)) < 20_100
+    assert len(secrets.clean(list(range(60_000)))) <= 20_000
+    assert len(secrets.clean({str(n): n for n in range(60_000)})) <= 20_000
 
 
 def test_what_a_terminal_would_act_upon_is_written_out() -> None:
@@ -237,8 +239,8 @@ def test_what_a_terminal_would_act_upon_is_written_out() -> None:
 
 
 def test_an_address_is_shown_without_what_may_be_secret() -> None:
-    assert shown_url("http://me:secret@box:8/v1?key=abc&x=1") == "http://box:8/v1?key=***&x=***"
-    assert shown_url("http://box/v1beta/models/m:streamGenerateContent?alt=sse").endswith("?alt=sse")
+    assert masked_url("http://me:secret@box:8/v1?key=abc&x=1") == "http://box:8/v1?key=***&x=***"
+    assert masked_url("http://box/v1beta/models/m:streamGenerateContent?alt=sse").endswith("?alt=sse")
 
 
 # --- what an answer means ---------------------------------------------------------------------------
@@ -277,10 +279,10 @@ GOOD = {
     ],
 )
 def test_a_verdict_follows_from_status_and_error(status: int, value: Any, verdict: str) -> None:
-    heard = understood(
+    response = parse_response(
         "openai_chat", status, {"Content-Type": "application/json"}, json.dumps(value).encode(), Secrets()
     )
-    assert heard.verdict == verdict
+    assert response.verdict == verdict
 
 
 @pytest.mark.law
@@ -291,16 +293,16 @@ def test_a_verdict_follows_from_status_and_error(status: int, value: Any, verdic
     st.booleans(),
 )
 def test_law_whatever_comes_there_is_a_verdict(protocol: str, status: int, data: bytes, stream: bool) -> None:
-    heard = understood(protocol, status, {"content-type": "text/event-stream"}, data, Secrets(), stream=stream)
-    assert heard.verdict
-    assert "\x1b" not in heard.words
-    assert shape_of(heard)
+    response = parse_response(protocol, status, {"content-type": "text/event-stream"}, data, Secrets(), stream=stream)
+    assert response.verdict
+    assert "\x1b" not in response.words
+    assert shape_of(response)
 
 
 def test_a_stream_that_is_no_stream_is_told() -> None:
-    empty = understood("openai_chat", 200, {"content-type": "text/event-stream"}, b"", Secrets(), stream=True)
+    empty = parse_response("openai_chat", 200, {"content-type": "text/event-stream"}, b"", Secrets(), stream=True)
     assert (empty.verdict, "no events" in empty.problem) == ("unclear", True)
-    whole = understood(
+    whole = parse_response(
         "openai_chat", 200, {"content-type": "application/json"}, json.dumps(GOOD).encode(), Secrets(), stream=True
     )
     assert (whole.verdict, whole.frames) == ("accepted", ())
@@ -367,8 +369,8 @@ def test_models_are_read_from_any_form_of_list() -> None:
     assert models_in([{"id": "c", "meta": {"n_ctx": 512}}])[0].context == 512
     assert models_in({"data": [{"id": "d", "meta": 7, "context_length": True}]})[0].context is None
     assert models_in("nothing") == models_in({"data": "x"}) == ()
-    assert pick(models_in({"data": ["text-embedding-3", "tts-1", "chatty"]})) == "chatty"
-    assert pick(()) == ""
+    assert pick_model(models_in({"data": ["text-embedding-3", "tts-1", "chatty"]})) == "chatty"
+    assert pick_model(()) == ""
 
 
 # --- bodies -----------------------------------------------------------------------------------------
@@ -459,7 +461,7 @@ def test_calls_that_share_an_id_and_arguments_that_are_objects_are_told() -> Non
     written = {"function": {"name": "get_weather", "arguments": {"city": "Bonn"}}}
     value = {"choices": [{"message": {"tool_calls": [written]}}]}
     found = steps_of("replies.native", replied(call, call, stop="tool_calls", value=value))
-    assert quirks(found) == ["calls of one turn share an id", "arguments come as an object, not as a text"]
+    assert quirks(found) == ["calls of one turn share an id", "arguments are an object, not a string"]
     pair = steps_of("replies.parallel", replied(call, replace(call, id="y"), stop="tool_calls"))
     assert (pair[0].value, quirks(pair)) == (True, [])
 
@@ -481,7 +483,8 @@ def stream(*chunks: Any, done: bool = True) -> ParsedReply:
     data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     data += b"data: [DONE]\n\n" if done else b""
     return replace(
-        understood("openai_chat", 200, {"content-type": "text/event-stream"}, data, Secrets(), stream=True), name="r"
+        parse_response("openai_chat", 200, {"content-type": "text/event-stream"}, data, Secrets(), stream=True),
+        name="r",
     )
 
 
@@ -514,7 +517,7 @@ def test_streams_that_are_written_badly_are_found_out() -> None:
 
 def test_what_does_not_stream_is_told() -> None:
     assert quirks(steps_of("streams.calls", NO)) == ["it does not stream"]
-    assert quirks(steps_of("streams.calls", replied(Text("x")))) == ["a stream was asked for, and a whole reply came"]
+    assert quirks(steps_of("streams.calls", replied(Text("x")))) == ["a request for a stream gets a whole reply"]
     assert steps_of("streams.calls", replace(YES, cut=True))[0].quirk == "a stream does not end"
     other = replace(stream({"type": "x"}), reply=Reply(Turn("assistant", (Text("x"),))), verdict="accepted")
     assert "a stream ends without message_stop" in quirks(steps_of("streams.calls", other, protocol="anthropic"))
@@ -548,8 +551,8 @@ def test_what_a_profile_does_not_say_is_a_departure_only_if_less_is_taken_than_b
     )
     assert departures(result_of(*more), bare) == ()
     less = (one_of("calls.with_text", False), one_of("ids.max_length", 20), one_of("choice.modes", ("auto",)))
-    departed = departures(result_of(*less), bare)
-    assert [(one.key, one.expected, one.stated) for one in departed] == [
+    differences = departures(result_of(*less), bare)
+    assert [(one.key, one.expected, one.stated) for one in differences] == [
         ("calls.with_text", True, False),
         ("ids.max_length", 40, False),
         ("choice.modes", ("auto", "none"), False),
@@ -647,15 +650,15 @@ def test_a_report_tells_all_and_acts_on_nothing() -> None:
         tooling=ToolingInfo(format="json", example="```\nx", quirks=("names are repeated",)),
         probes=(
             Probed(probe="a", group="ids", question="?", outcome="skipped", reason="because"),
-            Probed(probe="b", group="ids", question="?", outcome="skipped", reason="not a question of x"),
+            Probed(probe="b", group="ids", question="?", outcome="skipped", reason="not for x"),
         ),
         evidence=(exchange,),
         complete=False,
         stopped="the budget",
         opinion=Opinion(by="a/b", format="xml", schema_requirements=("s",), quirks=("q",), disagrees=("d",)),
     )
-    departed = Departure(key="ids.max_length", found=9, expected=40, stated=True, rule="r", evidence=("r1",))
-    text = report(result, departed=(departed,), against="openai", day="2026-11-15")
+    differences = Departure(key="ids.max_length", found=9, expected=40, stated=True, rule="r", evidence=("r1",))
+    text = report(result, differences=(differences,), against="openai", day="2026-11-15")
     for words in (
         "**Not complete:** `the budget`",
         "names are repeated",
@@ -665,13 +668,13 @@ def test_a_report_tells_all_and_acts_on_nothing() -> None:
         assert words in text
     assert "`<b>'/</b>`" in text
     assert "x / y" in text
-    assert "not a question" not in text
-    assert "It is as its profile says" in report(result_of(), against="openai")
+    assert "not for x" not in text
+    assert "No difference from its profile was found" in report(result_of(), against="openai")
     assert "gave none: `oops`" in report(result_of(opinion=Opinion(by="a/b", problem="oops")))
 
 
 def test_values_are_told_in_words() -> None:
-    assert [worded(value) for value in (None, True, False, 1, 0, "", (), ("a", "b"), "x")] == [
+    assert [value_text(value) for value in (None, True, False, 1, 0, "", (), ("a", "b"), "x")] == [
         *("no limit found", "yes", "no", "1", "0", "none", "none", "a, b", "x"),
     ]
     assert code("") == ""
@@ -730,15 +733,15 @@ def test_a_busy_endpoint_is_not_waited_for_beyond_the_time_there_is() -> None:
         )
         await line._wait(ParsedReply(verdict="busy", failure=Failure("rate_limit", "", retry_after=15.0)), 1)
 
-    with pytest.raises(StoppedError, match="no time left to wait"):
+    with pytest.raises(StoppedError, match="no time left"):
         asyncio.run(ask())
-    assert unheard("x", "rate_limit").verdict == "busy"
+    assert no_response("x", "rate_limit").verdict == "busy"
 
 
 def test_a_discovery_tells_what_it_knows_at_any_time() -> None:
     endpoint = Endpoint(url="http://box/v1", transport=AsgiTransport(Simulator()), key=KEY)
     early = Discovery(endpoint).result()
-    assert (early.complete, early.stopped, early.sdk.protocol, early.entries) == (False, "it is not over", "", {})
+    assert (early.complete, early.stopped, early.sdk.protocol, early.entries) == (False, "it is still running", "", {})
     assert early.entry("ids.style") is None
     assert Discovery(endpoint).result("interrupted").stopped == "interrupted"
 
@@ -771,9 +774,9 @@ def test_the_context_that_a_list_tells_is_an_entry() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("no JSON", "not of the form"),
-        ('{"format": 7}', "not of the form"),
-        ('{"format": "soap"}', "a format that there is not: soap"),
+        ("no JSON", "the expected form"),
+        ('{"format": 7}', "the expected form"),
+        ('{"format": "soap"}', "unknown format in its reply: soap"),
         ('{"format": "json"}', ""),
     ],
 )
@@ -797,7 +800,7 @@ def test_the_evidence_in_a_prompt_is_bounded_and_the_four_questions_are_asked() 
         for n in range(100)
     )
     result = result_of(evidence=exchanges)
-    assert len(records(result)) < MOST_EVIDENCE + 5_000
+    assert len(records(result)) < MAX_EVIDENCE + 5_000
     assert json.loads(records(result))["records"][0]["about"] == "n50"
     system = prompt(result, "m")["messages"][0]["content"]
     for question in ("1. Format type", "2. Example tool call syntax", "3. Schema requirements", "4. Any quirks"):

@@ -128,15 +128,15 @@ def test_a_litellm_proxy_is_found_to_be_what_is_behind_it_but_for_what_it_does_i
         result = found_out(url)
         assert result.complete, result.stopped
         assert set(result.provider.protocols) >= {"openai_chat", "anthropic", "openai_responses"}
-        departed = {one.key for one in departures(result, profiles.get("openai", "gpt-4.1"))}
-        assert departed <= {
+        differences = {one.key for one in departures(result, profiles.get("openai", "gpt-4.1"))}
+        assert differences <= {
             "choice.modes",  # allowed tools are not known
             "choice.needs_tools",  # a choice without tools is left out
             "reasoning.efforts",  # refused for a model that it does not know to think
             "results.media",  # pictures of results are moved
             "turns.developer_role",  # written as system
         }
-        assert "choice.modes" in departed
+        assert "choice.modes" in differences
         check_accepted(result)
 
 

@@ -1,6 +1,6 @@
 """How a request with tools, and one with calls in its history, must be written to be accepted at all.
 
-Everything else is a change of these two, so they come first. The forms are tried from the most usual to the rarest.
+All other probes change one of these two, so they come first. The most usual forms are tried first.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Final
 import msgspec
 
 from toolglot.discovery.bodies import Body, RequestStyle, calls, result, says, user
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.endpoint_client import ProbeRequest
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, finding, is_accepted
 
 _CHAT_FORMS: Final = (
-    {"nothing": "empty"},
-    {"nothing": "null"},
-    {"nothing": "empty", "result_name": True},
-    {"nothing": "empty", "thinking": "assistant"},
-    {"nothing": "null", "thinking": "assistant"},
-    {"nothing": "empty", "thinking": "assistant", "result_name": True},
-    {"nothing": "null", "result_name": True},
-    {"nothing": "empty", "ids": "ordinal"},
-    {"nothing": "empty", "ids": "ordinal", "thinking": "assistant"},
-    {"nothing": "omit"},
+    {"empty_content": "empty"},
+    {"empty_content": "null"},
+    {"empty_content": "empty", "result_name": True},
+    {"empty_content": "empty", "thinking": "assistant"},
+    {"empty_content": "null", "thinking": "assistant"},
+    {"empty_content": "empty", "thinking": "assistant", "result_name": True},
+    {"empty_content": "null", "result_name": True},
+    {"empty_content": "empty", "ids": "ordinal"},
+    {"empty_content": "empty", "ids": "ordinal", "thinking": "assistant"},
+    {"empty_content": "omit"},
 )
 """Forms of a history in Chat Completions."""
 
@@ -43,12 +43,12 @@ def forms(style: RequestStyle) -> Iterator[RequestStyle]:
 
 def _dialogue(case: ProbeCase) -> Steps:
     body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
-    heard = yield Question(body=body, about="a conversation without tools")
-    if is_accepted(heard):
+    response = yield ProbeRequest(body=body, about="a conversation without tools")
+    if is_accepted(response):
         case.found["dialogue"] = True
-        return [finding("endpoint.dialogue", "", True, heard)]
-    quirk = "a conversation with an answer of the assistant is refused"
-    return [finding("endpoint.dialogue", "", False, heard, quirk=quirk)]
+        return [finding("endpoint.dialogue", "", True, response)]
+    quirk = "a conversation with an assistant turn is refused"
+    return [finding("endpoint.dialogue", "", False, response, quirk=quirk)]
 
 
 def history(style: RequestStyle) -> Body:
@@ -56,14 +56,14 @@ def history(style: RequestStyle) -> Body:
 
 
 def _tools(case: ProbeCase) -> Steps:
-    heard = yield Question(body=case.style.body(user()), about="a request with a tool")
-    shown = [heard]
-    if not is_accepted(heard) and case.style.has("strict_by_default"):
+    response = yield ProbeRequest(body=case.style.body(user()), about="a request with a tool")
+    shown = [response]
+    if not is_accepted(response) and case.style.has("strict_by_default"):
         style = msgspec.structs.replace(case.style, strict=False)
-        heard = yield Question(body=style.body(user()), about="a request with a tool that says nothing of strict")
-        shown.append(heard)
-        case.style = style if is_accepted(heard) else case.style
-    accepted = is_accepted(heard)
+        response = yield ProbeRequest(body=style.body(user()), about="a request with a tool without the field strict")
+        shown.append(response)
+        case.style = style if is_accepted(response) else case.style
+    accepted = is_accepted(response)
     case.found["tools"] = accepted
     quirk = "" if accepted else "requests with tools are refused"
     return [finding("endpoint.tools", "", accepted, *shown, quirk=quirk)]
@@ -72,9 +72,9 @@ def _tools(case: ProbeCase) -> Steps:
 def _history(case: ProbeCase) -> Steps:
     shown: list[ParsedReply] = []
     for style in forms(case.style):
-        heard = yield Question(body=history(style), about="a history with a call and its result")
-        shown.append(heard)
-        if is_accepted(heard):
+        response = yield ProbeRequest(body=history(style), about="a history with a call and its result")
+        shown.append(response)
+        if is_accepted(response):
             case.style = style
             case.found["history"] = True
             return [finding("endpoint.history", "", True, *shown)]
@@ -84,26 +84,33 @@ def _history(case: ProbeCase) -> Steps:
 
 
 def _error(case: ProbeCase) -> Steps:
-    heard = yield Question(body={"model": case.style.model, "toolglot": 1}, about="a request that is wrong on purpose")
-    shape = shape_of(heard)
+    response = yield ProbeRequest(
+        body={"model": case.style.model, "toolglot": 1}, about="a request that is wrong on purpose"
+    )
+    shape = shape_of(response)
     quirk = "" if shape not in ("text", "none") else "errors are not JSON" if shape == "text" else ""
-    if heard.accepted:
-        quirk = "a request without messages is answered"
-    status = f"status {heard.status}"
+    if response.accepted:
+        quirk = "a request without messages gets a reply"
+    status = f"status {response.status}"
     return [
         finding(
-            "endpoint.errors", "", shape, heard, quirk=quirk, note=f"{status}: {heard.words}" if heard.words else status
+            "endpoint.errors",
+            "",
+            shape,
+            response,
+            quirk=quirk,
+            note=f"{status}: {response.words}" if response.words else status,
         )
     ]
 
 
-def shape_of(heard: ParsedReply) -> str:
-    """Whose errors an error looks like."""
-    value = heard.value
-    if heard.accepted or heard.status < 400:
+def shape_of(response: ParsedReply) -> str:
+    """Which provider's errors an error looks like."""
+    value = response.value
+    if response.accepted or response.status < 400:
         return "none"
     if not isinstance(value, dict):
-        return "text" if heard.text else "none"
+        return "text" if response.text else "none"
     inner = value.get("error")
     if value.get("type") == "error" and isinstance(inner, dict):
         return "anthropic"
@@ -115,13 +122,13 @@ def shape_of(heard: ParsedReply) -> str:
 
 
 def _control(case: ProbeCase) -> Steps:
-    """What was accepted at first is asked once more: an endpoint that has changed its mind proves nothing."""
+    """Send what was accepted at first once more: if it is refused now, other refusals prove nothing."""
     body = history(case.style) if case.found.get("history") else case.style.body(user("Hello"), tools=None)
-    heard = yield Question(body=body, about="what was accepted at first")
-    if is_accepted(heard):
-        return [finding("endpoint.control", "", True, heard)]
-    quirk = "what was accepted at first is refused at the end: nothing that was refused in between is sure"
-    return [finding("endpoint.control", "", False, heard, quirk=quirk)]
+    response = yield ProbeRequest(body=body, about="what was accepted at first")
+    if is_accepted(response):
+        return [finding("endpoint.control", "", True, response)]
+    quirk = "what was accepted at first is refused at the end: no refusal in between is certain"
+    return [finding("endpoint.control", "", False, response, quirk=quirk)]
 
 
 CONTROL: Final = Probe(
@@ -142,15 +149,21 @@ PROBES: Final = (
         group="endpoint",
         question="how a conversation is written",
         steps=_dialogue,
-        most=2,
+        max_requests=2,
     ),
-    Probe(name="endpoint.tools", group="endpoint", question="whether a request may have tools", steps=_tools, most=2),
+    Probe(
+        name="endpoint.tools",
+        group="endpoint",
+        question="whether a request may have tools",
+        steps=_tools,
+        max_requests=2,
+    ),
     Probe(
         name="endpoint.history",
         group="endpoint",
         question="how a history with calls is written",
         steps=_history,
-        most=len(_CHAT_FORMS),
+        max_requests=len(_CHAT_FORMS),
         needs=("tools",),
     ),
 )

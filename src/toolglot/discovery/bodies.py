@@ -1,12 +1,12 @@
-"""Requests to try, in any protocol: written with our own codecs, then changed by hand where a probe wants it odd.
+"""The bodies of the requests that probes send: written by the codecs, then changed where a probe needs it.
 
-    style = Style(protocol="openai_chat", model="m")
+    style = RequestStyle(protocol="openai_chat", target="openai_compatible", model="m")
     body = style.body(user("Hello"), calls(ID), result(ID), tools=(WEATHER,))
 
-A style is how the endpoint wants what no probe can do without: the field that limits the answer, the content of a turn
-that only calls, whatever must stand for thinking. `baseline.py` finds it.
+A style is what every request to the endpoint depends on: the field that limits the reply, the content of a turn with
+only calls, a placeholder for thinking. `baseline.py` finds it.
 
-Law: pure; whatever is sent to an endpoint is made here or in a probe, and is harmless: it asks for the weather.
+Law: pure. Whatever is sent to an endpoint is made here or in a probe, and is harmless: it asks for the weather.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from toolglot.protocols.base import Feature, codec, get, records
 Body = dict[str, Any]
 
 ID: Final = "Ab3dE6gH9"
-"""An id that every provider takes: nine letters and digits."""
+"""An id that every provider accepts: nine letters and digits."""
 ID_2: Final = "Xy7zW4vU2"
 TOOL: Final = "get_weather"
 QUESTION: Final = "What is the weather in Bonn? Use the tool."
@@ -46,12 +46,12 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 WEATHER: Final = ToolSpec(TOOL, "The weather in a city.", SCHEMA)
 PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-"""A picture of one point, as PNG."""
+"""An image of one pixel, as PNG."""
 IMAGE: Final = Media("image", "image/png", PIXEL)
 PLACEHOLDER: Final = " "
-"""What stands for thinking that was lost."""
+"""Replaces thinking that was lost."""
 SIGNATURE: Final = "skip_thought_signature_validator"
-"""Gemini's own word for a signature that was lost."""
+"""What Gemini accepts in place of a signature that was lost."""
 
 
 def user(text: str = QUESTION) -> Turn:
@@ -91,16 +91,16 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
     target: str
     model: str
     limit_field: str = "max_tokens"
-    """Chat Completions: the field that limits the answer; empty: none."""
-    nothing: Literal["empty", "null", "omit"] = "empty"
-    """Chat Completions: the content of a turn that only calls."""
+    """Chat Completions: the field that limits the reply; empty: none."""
+    empty_content: Literal["empty", "null", "omit"] = "empty"
+    """Chat Completions: the content of a turn with only calls."""
     thinking: Literal["", "calls", "assistant"] = ""
-    """On which turns something must stand for thinking."""
+    """Which turns need a placeholder for thinking."""
     thinking_field: str = "reasoning_content"
     result_name: bool = False
     """Chat Completions: a result names its tool."""
     strict: bool = True
-    """Responses: a tool says that it is not strict, which it would be otherwise; false: it says nothing of it."""
+    """Responses: whether tools have the field `strict`, which is true by default."""
     ids: Literal["plain", "ordinal"] = "plain"
     """How the ids of calls are made: letters and digits, or the tool's name and a number."""
 
@@ -120,11 +120,15 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
             tool_choice=choice,
             stream=True if stream else None,
         )
-        shown = Conversation(_numbered(_marked(turns, self), self), tools or (), settings, self.model)
+        conversation = Conversation(
+            _with_style_ids(_with_signatures(turns, self), self), tools or (), settings, self.model
+        )
         # A codec that writes signatures also asks the profile which kind of schema the model takes.
         profile = profiles.get(self.target, self.model) if self.has("call_signatures") else None
-        # The codec may hand out parts of the samples themselves; what a probe changes must be its own.
-        body: Body = msgspec.json.decode(msgspec.json.encode(codec(self.protocol).request.encode(shown, profile)))
+        # A copy: the codec may return parts of the samples themselves, and probes change bodies.
+        body: Body = msgspec.json.decode(
+            msgspec.json.encode(codec(self.protocol).request.encode(conversation, profile))
+        )
         if self.is_chat:
             self._chat(body)
         body.pop("modelId", None)  # it is in the path
@@ -149,13 +153,13 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
             if message["role"] == "tool" and not self.result_name:
                 message.pop("name", None)
             if message.get("tool_calls") and message.get("content") is None:
-                _set_nothing(message, self.nothing)
+                _set_empty_content(message, self.empty_content)
             is_bound = message.get("tool_calls") if self.thinking == "calls" else self.thinking
             if message["role"] == "assistant" and is_bound:
                 message[self.thinking_field] = PLACEHOLDER
 
     def with_limit(self, body: Body, limit: int | None) -> Body:
-        """The same request with another limit of its answer; None: with none."""
+        """The same request with another limit of the reply; None: without one."""
         field, holder = limit_holder(self, body)
         holder.pop(field, None)
         if limit is not None:
@@ -171,15 +175,15 @@ def limit_holder(style: RequestStyle, body: Body) -> tuple[str, Body]:
     return style.limit_field if style.is_chat else field, body
 
 
-def _set_nothing(message: Body, nothing: str) -> None:
-    if nothing == "omit":
+def _set_empty_content(message: Body, empty_content: str) -> None:
+    if empty_content == "omit":
         message.pop("content", None)
     else:
-        message["content"] = "" if nothing == "empty" else None
+        message["content"] = "" if empty_content == "empty" else None
 
 
-def _marked(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
-    """Gemini: each first call with what stands for its signature."""
+def _with_signatures(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
+    """Gemini: each first call with the placeholder for its signature."""
     if not style.thinking or not style.has("call_signatures"):
         return turns
     return tuple(_with_signature(turn) for turn in turns)
@@ -188,16 +192,16 @@ def _marked(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
 ORDINALS: Final = {ID: f"functions.{TOOL}:0", ID_2: f"functions.{TOOL}:1"}
 
 
-def _numbered(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
-    """Ids as the style has them."""
+def _with_style_ids(turns: tuple[Turn, ...], style: RequestStyle) -> tuple[Turn, ...]:
+    """The turns with ids in the form that the style has."""
     if style.ids == "plain":
         return turns
     return tuple(
-        msgspec.structs.replace(turn, blocks=tuple(_renumbered(block) for block in turn.blocks)) for turn in turns
+        msgspec.structs.replace(turn, blocks=tuple(_with_ordinal_id(block) for block in turn.blocks)) for turn in turns
     )
 
 
-def _renumbered(block: Block) -> Block:
+def _with_ordinal_id(block: Block) -> Block:
     if isinstance(block, ToolCall):
         return msgspec.structs.replace(block, id=ORDINALS.get(block.id, block.id))
     if isinstance(block, ToolResult):
@@ -206,11 +210,11 @@ def _renumbered(block: Block) -> Block:
 
 
 def _with_signature(turn: Turn) -> Turn:
-    place = next((place for place, block in enumerate(turn.blocks) if isinstance(block, ToolCall)), None)
-    if place is None:
+    index = next((index for index, block in enumerate(turn.blocks) if isinstance(block, ToolCall)), None)
+    if index is None:
         return turn
-    marked = msgspec.structs.replace(turn.blocks[place], signature=SIGNATURE)
-    return msgspec.structs.replace(turn, blocks=(*turn.blocks[:place], marked, *turn.blocks[place + 1 :]))
+    call = msgspec.structs.replace(turn.blocks[index], signature=SIGNATURE)
+    return msgspec.structs.replace(turn, blocks=(*turn.blocks[:index], call, *turn.blocks[index + 1 :]))
 
 
 def messages_of(body: Body) -> list[Body]:

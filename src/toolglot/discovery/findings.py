@@ -1,12 +1,11 @@
-"""What discovery says: findings with their evidence, and the result that seed 003 names.
+"""What discovery returns: findings with their evidence, and the result.
 
     Finding(probe="ids.length", key="ids.max_length", value=40, evidence=("r12", "r13"), confidence="observed")
 
-A finding with a key is an entry of a profile. One without a key is told, and changes nothing. `settles` is false where
-something was seen that does not prove the entry: it is told, and left out of the profile.
+A finding with a key is an entry of a profile. One without a key is only reported. `settles` is false if something was
+seen that does not prove the entry: it is reported, and left out of the profile.
 
-Law: every finding names the requests that show it; text of the endpoint is in a finding only short, printable and
-without secrets.
+Law: every finding names the exchanges that show it; text from the endpoint is short, printable and without secrets.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 SureAs = Literal["observed", "weak", "told"]
-"""Shown by an answer or a refusal; shown by something that may have another cause; said by the endpoint of itself."""
+"""Shown by a reply or a refusal; shown by something that may have another cause; stated by the endpoint itself."""
 Outcome = Literal["found", "skipped", "unclear"]
 
 
@@ -26,18 +25,18 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     probe: str
     value: Any
     key: str = ""
-    """The entry of a profile that it is."""
+    """The entry of a profile."""
     evidence: tuple[str, ...] = ()
     """The exchanges that show it, by their names."""
     confidence: SureAs = "observed"
     settles: bool = True
     note: str = ""
     quirk: str = ""
-    """In words, where it is something to look out for."""
+    """What users should know about it, in words."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request and what came back, without secrets and shortened: evidence."""
+    """A request and its response, shortened and without secrets: evidence."""
 
     name: str
     probe: str
@@ -46,50 +45,50 @@ class Exchange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str
     request: Any = None
     status: int = 0
-    """0: there was no answer."""
+    """0: there was no response."""
     headers: dict[str, str] = {}
     reply: Any = None
-    """The JSON value, or the text where it is none."""
+    """The JSON value, or the text if it is not JSON."""
     cut: bool = False
-    """There was more of the reply than is kept."""
+    """Whether the reply was longer than what is recorded."""
     problem: str = ""
-    """Why there was no usable answer."""
+    """Why there was no usable response."""
     verdict: str = ""
     seconds: float = 0.0
 
 
 class Probed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one probe."""
+    """The outcome of one probe."""
 
     probe: str
     group: str
     question: str
     outcome: Outcome
     reason: str = ""
-    """Why it was skipped, or is unclear."""
+    """Why it was skipped or is unclear."""
     requests: int = 0
 
 
 class ProviderInfo(Struct, frozen=True, kw_only=True):
-    """Who answers."""
+    """The endpoint."""
 
     name: str
     url: str
     protocols: tuple[str, ...] = ()
-    """Those that answer, the one that was looked at first."""
+    """Those that it speaks, the probed one first."""
     models: tuple[str, ...] = ()
     model: str = ""
-    """The one that was asked."""
+    """The one that was probed."""
     server: str = ""
-    """What the server calls itself."""
+    """The `server` header."""
     context_tokens: int | None = None
-    """The longest prompt, if it was told."""
+    """The size of its context, if the list of models has it."""
     rate_headers: tuple[str, ...] = ()
     error_shape: str = ""
 
 
 class SdkInfo(Struct, frozen=True, kw_only=True):
-    """How a program talks to it."""
+    """How a program uses it."""
 
     protocol: str
     base_url: str
@@ -103,10 +102,10 @@ SchemaStyle = Literal["openai", "anthropic", "custom"]
 
 
 class ToolingInfo(Struct, frozen=True, kw_only=True):
-    """How it does tools: seed 003's record, and what else is worth knowing."""
+    """How it handles tools."""
 
     format: Literal["json", "xml", "custom", "none"]
-    """How a model writes its calls: as JSON of the protocol or in its text, in tags, in another way, or not at all."""
+    """How the model writes calls: as JSON in the protocol or in text, in tags, in another way, or not at all."""
     example: str = ""
     """A call as the endpoint wrote it."""
     parser: str = ""
@@ -114,13 +113,13 @@ class ToolingInfo(Struct, frozen=True, kw_only=True):
     quirks: tuple[str, ...] = ()
     schema_style: SchemaStyle = "custom"
     native: bool | None = None
-    """Calls come in fields of the protocol; None: not found out."""
+    """Whether calls are in fields of the protocol; None: unknown."""
     parallel: bool | None = None
     dialect: str = ""
 
 
 class Opinion(Struct, frozen=True, kw_only=True):
-    """What a model made of the evidence: an opinion, which never counts before it."""
+    """What a model thinks of the evidence. It changes no finding."""
 
     by: str
     format: str = ""
@@ -128,24 +127,24 @@ class Opinion(Struct, frozen=True, kw_only=True):
     schema_requirements: tuple[str, ...] = ()
     quirks: tuple[str, ...] = ()
     disagrees: tuple[str, ...] = ()
-    """Where it says something else than the evidence does."""
+    """Where it contradicts the evidence."""
     problem: str = ""
     """Why there is no opinion."""
 
 
 class ProbeCost(Struct, frozen=True, kw_only=True):
-    """What it took."""
+    """What a discovery cost."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
     counted: bool = True
-    """False: the endpoint did not say all tokens; those are estimated."""
+    """False: the endpoint did not count all tokens; some are estimated."""
 
 
 class DiscoveryResult(Struct, frozen=True, kw_only=True):
-    """What was found out of an endpoint."""
+    """What was found out about an endpoint."""
 
     provider: ProviderInfo
     sdk: SdkInfo
@@ -155,7 +154,7 @@ class DiscoveryResult(Struct, frozen=True, kw_only=True):
     evidence: tuple[Exchange, ...] = ()
     spent: ProbeCost = ProbeCost()
     base: str = ""
-    """The profile that the found one starts from."""
+    """The profile that the found one extends."""
     complete: bool = True
     stopped: str = ""
     """Why it is not complete."""
@@ -167,5 +166,5 @@ class DiscoveryResult(Struct, frozen=True, kw_only=True):
 
     @property
     def entries(self) -> dict[str, Any]:
-        """What the found profile says: values by key."""
+        """The entries of the found profile: values by key."""
         return {found.key: found.value for found in self.findings if found.key and found.settles}

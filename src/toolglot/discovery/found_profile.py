@@ -1,9 +1,9 @@
-"""A profile of what was found, as TOML that `toolglot serve` and `--profiles` read.
+"""The found profile as TOML that `toolglot serve` and `--profiles` read.
 
-Each entry has its source, how sure it is, and the endpoint's own words. The endpoint is there as an upstream too, so
-that the file is a whole configuration.
+Each entry has its source, its confidence and the endpoint's error message. The file has the endpoint as an upstream
+too, so that it is a complete configuration.
 
-Law: what is written is read back as the same profile, and holds no secret. Text of the endpoint is quoted as data.
+Law: the file is read back as the same profile, and has no secrets. Text from the endpoint is quoted.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from toolglot import profiles
-from toolglot.discovery.comparing import value_of
+from toolglot.discovery.comparison import value_of
 from toolglot.discovery.findings import DiscoveryResult, Finding
-from toolglot.discovery.secrecy import one_line
+from toolglot.discovery.secret_masking import one_line
 from toolglot.profiles import Overrides, Profile
 
-_SAID: Final = "it said: "
+_MESSAGE: Final = "it said: "
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 _CONFIDENCES: Final = {"observed": "observed", "told": "documented", "weak": "guess"}
 _MEDIA: Final = ("results.media", "turns.media")
 
 
 def profile_toml(result: DiscoveryResult, *, key_env: str = "", day: str = "") -> str:
-    """The text of the file. `day` says when it was asked; nothing else depends on it."""
+    """The text of the file. `day` is when the endpoint was probed; nothing else depends on it."""
     name = result.provider.name
     spent = f"{result.spent.requests} requests"
     when = f" on {day}" if day else ""
     lines = [
-        f"# How {_comment(result.provider.url)} does tools: asked by toolglot probe{when}, with {spent}.",
+        f"# How {_comment(result.provider.url)} handles tools: found by toolglot probe{when}, with {spent}.",
         f"# The model was {_comment(result.provider.model)}; others of this endpoint may differ.",
         *([f"# Not complete: {_comment(result.stopped)}."] if not result.complete else []),
         "",
@@ -47,7 +47,7 @@ def profile_toml(result: DiscoveryResult, *, key_env: str = "", day: str = "") -
 
 
 def entries_of(result: DiscoveryResult) -> dict[str, Finding]:
-    """The entries that are written, each with its finding: what was found, and what follows from it."""
+    """The entries of the file, each with its finding: what was found, and what follows from it."""
     found = {one.key: one for one in result.findings if one.key and one.settles}
     base = profiles.get(result.base, result.provider.model) if result.base else None
     for key in _MEDIA:
@@ -75,7 +75,7 @@ def _with(found: Finding, value: Any, key: str = "") -> Finding:
 
 
 def _all_media(key: str, base: Profile) -> tuple[str, ...]:
-    """Pictures are accepted: so is what else the base says of media."""
+    """Images are accepted: so are the other media of the base."""
     return tuple(dict.fromkeys(("image", *value_of(base, key))))
 
 
@@ -92,17 +92,17 @@ def found_profile(result: DiscoveryResult) -> Profile:
 
 
 def _rule(name: str, key: str, found: Finding, result: DiscoveryResult) -> list[str]:
-    is_said = found.note.startswith(_SAID)
-    told = {
+    has_message = found.note.startswith(_MESSAGE)
+    fields = {
         "value": _value(found.value),
         "id": _text(f"{name}-{key}"),
         "source": _text(f"toolglot probe {found.probe} ({', '.join(found.evidence[:8])})"),
         "confidence": _text(_CONFIDENCES[found.confidence]),
-        "error": _text(found.note.removeprefix(_SAID)) if is_said else "",
-        "note": _text(found.note) if found.note and not is_said else "",
+        "error": _text(found.note.removeprefix(_MESSAGE)) if has_message else "",
+        "note": _text(found.note) if found.note and not has_message else "",
     }
-    fields = [f"{field} = {value}" for field, value in told.items() if value]
-    return [f"[profiles.{_bare(result.provider.name)}.rules.{_text(key)}]", *fields, ""]
+    lines = [f"{field} = {value}" for field, value in fields.items() if value]
+    return [f"[profiles.{_bare(result.provider.name)}.rules.{_text(key)}]", *lines, ""]
 
 
 def _upstream(result: DiscoveryResult, key_env: str) -> list[str]:

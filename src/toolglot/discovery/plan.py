@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot.discovery.probe import Probe, protocol_order
-from toolglot.discovery.running import chosen
+from toolglot.discovery.run import select_probes
 
 WAYS_IN: Final = 16
 """Requests that it may take to find the list of models and the protocols that answer."""
@@ -42,7 +42,7 @@ class ProbePlan(Struct, frozen=True, kw_only=True):
 def plan(protocol: str = "auto", only: Sequence[str] = ()) -> ProbePlan:
     """What is sent at most. For `auto` as if the endpoint spoke the protocol that takes most."""
     names = protocol_order() if protocol == "auto" else [protocol]
-    plans = [_of(name, chosen(only), is_sought=protocol == "auto") for name in names]
+    plans = [_of(name, select_probes(only), is_sought=protocol == "auto") for name in names]
     return max(plans, key=lambda one: (one.requests, one.input_tokens))
 
 
@@ -64,9 +64,9 @@ def _of(protocol: str, probes: Sequence[Probe], *, is_sought: bool) -> ProbePlan
                 group=probe.group,
                 question=probe.question,
                 keys=probe.keys,
-                requests=probe.most,
-                input_tokens=probe.most * probe.request_tokens,
-                output_tokens=probe.most * probe.reply_tokens,
+                requests=probe.max_requests,
+                input_tokens=probe.max_requests * probe.request_tokens,
+                output_tokens=probe.max_requests * probe.reply_tokens,
             )
             for probe in probes
             if probe.is_for(protocol)

@@ -1,11 +1,11 @@
-"""What a probe is: a question in words, and steps that say what to send and what the answers mean.
+"""A probe: a question in words, and steps that yield requests and draw conclusions from the responses.
 
-    def steps(case):                                     # no I/O: requests out, answers in, findings at the end
-        heard = yield case.ask(body, "an id with a dot")
-        return [case.finding(..., value=case.is_accepted(heard))]
+    def steps(case):                                     # no I/O: requests out, responses in, findings at the end
+        response = yield ProbeRequest(body=body, about="an id with a dot")
+        return [finding(..., is_accepted(response), response)]
 
-The runner sends what is yielded. So a probe is tested with answers that were written down, and what it will send is
-seen before anything is sent.
+`Discovery` sends what is yielded. So tests can run a probe with prepared responses, and a dry run can show its
+requests.
 
 Law: a probe changes one thing of a request that is known to be accepted, so that a refusal has one reason.
 """
@@ -19,13 +19,13 @@ from msgspec import Struct
 
 from toolglot.conversation import Text
 from toolglot.discovery.bodies import Body, RequestStyle
+from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.errors import ToolglotError
 from toolglot.protocols.base import Feature, get, names
 
-Steps = Generator[Question, ParsedReply, list[Finding]]
+Steps = Generator[ProbeRequest, ParsedReply, list[Finding]]
 
 GROUPS: Final = {
     "endpoint": "what answers",
@@ -40,19 +40,19 @@ GROUPS: Final = {
     "reasoning": "thinking",
     "schema": "JSON Schema of parameters",
 }
-"""In the order in which they are asked."""
+"""In the order in which they are run."""
 
 
 class UnclearError(ToolglotError):
-    """An answer from which nothing follows; the message says why."""
+    """A response from which nothing follows; the message says why."""
 
 
 class ProbeCase(Struct, kw_only=True):
-    """What a probe builds on: how a request must be written, and what is known by now."""
+    """What a probe builds on: how a request must be written, and what is known so far."""
 
     style: RequestStyle
     found: dict[str, Any] = {}
-    """Values by key of the profile, and by name of what is no entry of it."""
+    """Values by key of the profile, and by the names in `needs`."""
 
     @property
     def protocol(self) -> str:
@@ -71,18 +71,18 @@ class Probe(Struct, frozen=True, kw_only=True):
     question: str
     steps: Callable[[ProbeCase], Steps]
     keys: tuple[str, ...] = ()
-    """The entries of a profile that it finds."""
-    most: int = 1
-    """Requests that it may take."""
+    """The entries of a profile that it can find."""
+    max_requests: int = 1
+    """The number of requests that it may send."""
     reply_tokens: int = 16
     feature: Feature | None = None
     """What a protocol must have for the question to make sense."""
     lacks: Feature | None = None
     """What a protocol must not have for it."""
     needs: tuple[str, ...] = ()
-    """What must have been found to be so: `tools`, `history`."""
+    """What the endpoint must accept: `tools`, `history`, `dialogue`."""
     why_not: Callable[[ProbeCase], str] | None = None
-    """Why it cannot be asked in this case; empty if it can."""
+    """Why it cannot be run in this case; empty if it can."""
     request_tokens: int = 150
     """The size of a prompt, for the estimate."""
 
@@ -97,35 +97,35 @@ def protocol_order() -> list[str]:
     return sorted(names(), key=lambda name: name != "openai_chat")
 
 
-def is_accepted(heard: ParsedReply) -> bool:
-    """Whether the endpoint took a request; an error where that cannot be told."""
-    if heard.accepted:
+def is_accepted(response: ParsedReply) -> bool:
+    """Whether the endpoint accepted a request; an error if that is not clear."""
+    if response.accepted:
         return True
-    if heard.verdict in ("refused", "broke", "absent"):
+    if response.verdict in ("refused", "broke", "absent"):
         return False
-    raise UnclearError(heard.words or f"no clear answer ({heard.verdict})")
+    raise UnclearError(response.words or f"no clear response ({response.verdict})")
 
 
-def confidence_of(*heard: ParsedReply) -> Any:
-    """A server that falls over a request refuses it, but may have failed for another reason."""
-    return "weak" if any(one.verdict == "broke" for one in heard) else "observed"
+def confidence_of(*response: ParsedReply) -> Any:
+    """A server that fails on a request refuses it, but may have failed for another reason."""
+    return "weak" if any(one.verdict == "broke" for one in response) else "observed"
 
 
-def note_of(heard: ParsedReply) -> str:
-    """What the endpoint said where it refused."""
-    return "" if heard.accepted else f"it said: {heard.words}" if heard.words else f"status {heard.status}"
+def note_of(response: ParsedReply) -> str:
+    """The endpoint's message, if it refused."""
+    return "" if response.accepted else f"it said: {response.words}" if response.words else f"status {response.status}"
 
 
-def finding(name: str, key: str, value: Any, *heard: ParsedReply, **more: Any) -> Finding:
-    """A finding that these answers show."""
-    told = next((note_of(one) for one in heard if not one.accepted), "")
+def finding(name: str, key: str, value: Any, *response: ParsedReply, **more: Any) -> Finding:
+    """A finding that these responses show."""
+    note = next((note_of(one) for one in response if not one.accepted), "")
     return Finding(
         probe=name,
         key=key,
         value=value,
-        evidence=tuple(one.name for one in heard),
-        confidence=more.pop("confidence", None) or confidence_of(*heard),
-        note=more.pop("note", told),
+        evidence=tuple(one.name for one in response),
+        confidence=more.pop("confidence", None) or confidence_of(*response),
+        note=more.pop("note", note),
         **more,
     )
 
@@ -146,21 +146,21 @@ def yes_or_no(
     lacks: Feature | None = None,
     why_not: Callable[[ProbeCase], str] | None = None,
     quirk: str = "",
-    is_care: bool = False,
+    only_refusal_counts: bool = False,
 ) -> Probe:
-    """A probe of one request: accepted it means the one, refused the other.
+    """A probe of one request: if it is accepted, the value is `yes`, else `no`.
 
-    quirk: what to look out for where it is refused.
-    is_care: nothing is gained by sending it so, even where it is accepted; only a refusal settles the entry.
+    quirk: what users should know if it is refused.
+    only_refusal_counts: toolglot avoids it even where it is accepted, so only a refusal settles the entry.
     """
 
     def steps(case: ProbeCase) -> Steps:
-        heard = yield Question(body=build(case.style), about=question)
-        accepted = is_accepted(heard)
-        if accepted and is_care:
-            note = "it is accepted; toolglot takes care of it nevertheless"
-            return [finding(name, key, yes, heard, settles=False, note=note)]
-        return [finding(name, key, yes if accepted else no, heard, quirk="" if accepted else quirk)]
+        response = yield ProbeRequest(body=build(case.style), about=question)
+        accepted = is_accepted(response)
+        if accepted and only_refusal_counts:
+            note = "it is accepted; toolglot avoids it nevertheless"
+            return [finding(name, key, yes, response, settles=False, note=note)]
+        return [finding(name, key, yes if accepted else no, response, quirk="" if accepted else quirk)]
 
     return Probe(
         name=name,
@@ -179,49 +179,49 @@ _GROUP_OF: Final = {"names": "ids", "choice": "tools", "stream": "streams"}
 
 
 def unless_ignored(case: ProbeCase) -> str:
-    """Where every unknown field is accepted, that one is accepted says nothing."""
-    return "fields that it does not know are ignored, so that its answer says nothing" if case.ignores_fields else ""
+    """If unknown fields are ignored, that one is accepted says nothing."""
+    return "unknown fields are ignored, so an accepted request says nothing" if case.ignores_fields else ""
 
 
-def text_of(heard: ParsedReply) -> str:
+def text_of(response: ParsedReply) -> str:
     """The text of a reply."""
-    if heard.reply is None:
+    if response.reply is None:
         return ""
-    return "".join(block.text for block in heard.reply.turn.blocks if isinstance(block, Text))
+    return "".join(block.text for block in response.reply.turn.blocks if isinstance(block, Text))
 
 
-def highest(
-    ask: Callable[[int], Question], low: int, ladder: tuple[int, ...]
-) -> Generator[Question, ParsedReply, tuple[int, list[ParsedReply]]]:
-    """The largest number that is accepted: `low` is, and beyond the ladder nobody looks.
+def find_maximum(
+    request_for: Callable[[int], ProbeRequest], low: int, ladder: tuple[int, ...]
+) -> Generator[ProbeRequest, ParsedReply, tuple[int, list[ParsedReply]]]:
+    """The largest number that is accepted, from `low`, which is, to the end of the ladder.
 
-    Limits are mostly round numbers, so the rungs are tried first, and then whether one more is too many.
+    Limits are mostly round numbers, so the numbers of the ladder are tried first, and then one more.
     """
-    asked: list[ParsedReply] = []
+    responses: list[ParsedReply] = []
 
-    def tried(number: int) -> Generator[Question, ParsedReply, bool]:
-        heard = yield ask(number)
-        asked.append(heard)
-        return is_accepted(heard)
+    def accepts(number: int) -> Generator[ProbeRequest, ParsedReply, bool]:
+        response = yield request_for(number)
+        responses.append(response)
+        return is_accepted(response)
 
     below, above = -1, len(ladder)
-    if (yield from tried(ladder[-1])):
-        return ladder[-1], asked
+    if (yield from accepts(ladder[-1])):
+        return ladder[-1], responses
     above = len(ladder) - 1
     while above - below > 1:
         middle = (below + above) // 2
-        if (yield from tried(ladder[middle])):
+        if (yield from accepts(ladder[middle])):
             below = middle
         else:
             above = middle
     good, bad = ladder[below] if below >= 0 else low, ladder[above]
-    if good + 1 < bad and not (yield from tried(good + 1)):
-        return good, asked
+    if good + 1 < bad and not (yield from accepts(good + 1)):
+        return good, responses
     good = good + 1 if good + 1 < bad else good
     while bad - good > 1:
         middle = (good + bad) // 2
-        if (yield from tried(middle)):
+        if (yield from accepts(middle)):
             good = middle
         else:
             bad = middle
-    return good, asked
+    return good, responses

@@ -1,4 +1,4 @@
-"""From findings to the result: who answers, how a program talks to it, how it does tools."""
+"""From findings to the result: the endpoint, how a program uses it, how it handles tools."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from toolglot.discovery.findings import DiscoveryResult, Finding, ProviderInfo, SdkInfo, ToolingInfo
-from toolglot.discovery.reaching import base_of, known_provider
-from toolglot.discovery.secrecy import shown_url
+from toolglot.discovery.protocol_detection import base_of, known_provider
+from toolglot.discovery.secret_masking import masked_url
 from toolglot.protocols.base import get
 
 if TYPE_CHECKING:
-    from toolglot.discovery.running import Discovery
+    from toolglot.discovery.run import Discovery
 
 _TAGGED: Final = re.compile(r"<[A-Za-z|_]")
 
@@ -25,9 +25,9 @@ def name_of(url: str) -> str:
     return plain if plain and not plain[0].isdigit() else f"at_{plain or 'endpoint'}"
 
 
-def summarised(discovery: Discovery, stopped: str) -> DiscoveryResult:
-    line, way, reached = discovery.line, discovery.way, discovery.reached
-    url = line.secrets.in_text(shown_url(base_of(line.endpoint.url)))
+def summarise(discovery: Discovery, stopped: str) -> DiscoveryResult:
+    client, way, reached = discovery.client, discovery.way, discovery.reached
+    url = client.secrets.mask_text(masked_url(base_of(client.endpoint.url)))
     protocols = tuple(one.route.protocol for one in reached.ways if one.answers) if reached is not None else ()
     main = way.route.protocol if way is not None else ""
     models = reached.models if reached is not None else ()
@@ -35,21 +35,23 @@ def summarised(discovery: Discovery, stopped: str) -> DiscoveryResult:
     findings = tuple(discovery.findings)
     return DiscoveryResult(
         provider=ProviderInfo(
-            name=discovery.name or name_of(line.endpoint.url),
+            name=discovery.name or name_of(client.endpoint.url),
             url=url,
             protocols=tuple(sorted(protocols, key=lambda name: name != main)),
             models=tuple(one.name for one in models),
             model=model,
-            server=next((one.headers["server"] for one in line.exchanges if one.headers.get("server")), ""),
+            server=next((one.headers["server"] for one in client.exchanges if one.headers.get("server")), ""),
             context_tokens=next((one.context for one in models if one.name == model), None),
             rate_headers=tuple(
-                sorted({name for one in line.exchanges for name in one.headers if "ratelimit" in name.replace("-", "")})
+                sorted(
+                    {name for one in client.exchanges for name in one.headers if "ratelimit" in name.replace("-", "")}
+                )
             ),
             error_shape=str(_value(findings, "endpoint.errors") or ""),
         ),
         sdk=SdkInfo(
             protocol=main,
-            base_url=line.secrets.in_text(shown_url(way.route.base)) if way is not None else url,
+            base_url=client.secrets.mask_text(masked_url(way.route.base)) if way is not None else url,
             auth=way.route.auth if way is not None else "",
             package=get(main).sdk if main else "",
             streaming=_value(findings, "streams.calls"),
@@ -57,8 +59,8 @@ def summarised(discovery: Discovery, stopped: str) -> DiscoveryResult:
         tooling=_tooling(findings, main),
         findings=findings,
         probes=tuple(discovery.probed),
-        evidence=tuple(line.exchanges),
-        spent=line.spent,
+        evidence=tuple(client.exchanges),
+        spent=client.spent,
         base=way.route.target if way is not None else "",
         complete=not stopped,
         stopped=stopped,

@@ -20,17 +20,17 @@ from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.screen.probe_progress import progress_on
 from toolglot.cli.screen.terminal import Terminal, clean
 from toolglot.conversation import Usage
-from toolglot.discovery.asking_model import ask_model
-from toolglot.discovery.comparing import Departure, departures
+from toolglot.discovery.comparison import Departure, departures
+from toolglot.discovery.endpoint_client import Budget, Endpoint
 from toolglot.discovery.findings import DiscoveryResult
 from toolglot.discovery.found_profile import entries_of, profile_toml
-from toolglot.discovery.line import Budget, Endpoint
+from toolglot.discovery.markdown_report import report, value_text
+from toolglot.discovery.model_opinion import ask_model
 from toolglot.discovery.plan import ProbePlan, plan
 from toolglot.discovery.probe import GROUPS, protocol_order
-from toolglot.discovery.reaching import known_provider
+from toolglot.discovery.protocol_detection import known_provider
 from toolglot.discovery.remedies import remedy
-from toolglot.discovery.reporting import report, worded
-from toolglot.discovery.running import Discovery, chosen
+from toolglot.discovery.run import Discovery, select_probes
 from toolglot.errors import InputError
 from toolglot.profiles import Overrides, Profile
 from toolglot.upstream import check_url
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     own = profiles.read_overrides(arguments.profiles) if arguments.profiles else None
     against = _against(arguments.diff, own)
     with _naming_options({"only": "--only"}):
-        chosen(arguments.only)
+        select_probes(arguments.only)
     if arguments.dry_run:
         return _dry_run(arguments, terminal)
     for path in filter(None, (arguments.output, arguments.report)):
@@ -242,7 +242,7 @@ def _discover(arguments: argparse.Namespace, url: str, key: str, terminal: Termi
     async def discover() -> None:
         transport = HttpTransport()
         try:
-            with progress_on(terminal.err, chosen(arguments.only), quiet=arguments.quiet) as shown:
+            with progress_on(terminal.err, select_probes(arguments.only), quiet=arguments.quiet) as shown:
                 discovery = Discovery(
                     Endpoint(url=url, transport=transport, key=key, headers=headers, secrets=secrets),
                     budget=budget,
@@ -282,20 +282,20 @@ def _finish(
 ) -> int:
     day = datetime.now(UTC).date().isoformat()
     profile = _profile(against, result)
-    departed = departures(result, profile) if profile is not None else ()
+    differences = departures(result, profile) if profile is not None else ()
     if arguments.output and result.sdk.protocol:
         _write(arguments.output, profile_toml(result, key_env=key_env, day=day))
     if arguments.report:
         named = against[0] if against is not None else ""
-        _write(arguments.report, report(result, departed=departed, against=named, day=day))
+        _write(arguments.report, report(result, differences=differences, against=named, day=day))
     if arguments.json:
-        body = {**msgspec.to_builtins(result), "departures": msgspec.to_builtins(departed) if against else None}
+        body = {**msgspec.to_builtins(result), "departures": msgspec.to_builtins(differences) if against else None}
         terminal.write_json(body)
     else:
-        _print_result(result, departed, against, arguments, terminal)
+        _print_result(result, differences, against, arguments, terminal)
     if was_interrupted:
         return INTERRUPTED
-    return 1 if departed or not result.complete or not result.sdk.protocol else 0
+    return 1 if differences or not result.complete or not result.sdk.protocol else 0
 
 
 def _profile(against: tuple[str, Overrides | None] | None, result: DiscoveryResult) -> Profile | None:
@@ -312,7 +312,7 @@ _WAYS: Final = {True: "native calls", False: "calls as text", None: "no calls se
 
 def _print_result(
     result: DiscoveryResult,
-    departed: Sequence[Departure],
+    differences: Sequence[Departure],
     against: tuple[str, Overrides | None] | None,
     arguments: argparse.Namespace,
     terminal: Terminal,
@@ -341,7 +341,7 @@ def _print_result(
         for quirk in tooling.quirks:
             todo = next((remedy(one) for one in result.findings if one.quirk == quirk and remedy(one)), "")
             page.paragraph(clean(quirk) + (f" → {todo}" if todo else ""), indent="    ", first="  - ")
-    _print_differences(departed, against, terminal)
+    _print_differences(differences, against, terminal)
     _print_opinion(result, terminal)
     for path, what in ((arguments.output, "the profile"), (arguments.report, "the report")):
         if path:
@@ -349,17 +349,20 @@ def _print_result(
 
 
 def _print_differences(
-    departed: Sequence[Departure], against: tuple[str, Overrides | None] | None, terminal: Terminal
+    differences: Sequence[Departure], against: tuple[str, Overrides | None] | None, terminal: Terminal
 ) -> None:
     page = terminal.out
     if against is None:
         return
     page.line()
-    if not departed:
+    if not differences:
         page.line(page.paint(f"matches the profile {clean(against[0])}", "green"))
         return
-    page.line(page.paint(f"differs from the profile {clean(against[0])} in {len(departed)} entries", "bold", "red"))
-    rows = [(one.key, clean(worded(one.expected))[:60], clean(f"{worded(one.found)}{_why(one)}")) for one in departed]
+    page.line(page.paint(f"differs from the profile {clean(against[0])} in {len(differences)} entries", "bold", "red"))
+    rows = [
+        (one.key, clean(value_text(one.expected))[:60], clean(f"{value_text(one.found)}{_why(one)}"))
+        for one in differences
+    ]
     page.table(rows, heading=("ENTRY", "PROFILE", "FOUND"))
 
 

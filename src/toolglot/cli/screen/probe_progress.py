@@ -13,8 +13,8 @@ from typing import Any
 
 from toolglot.cli.screen.terminal import TerminalPage, clean
 from toolglot.discovery.findings import Finding, Probed
+from toolglot.discovery.markdown_report import finding_text
 from toolglot.discovery.probe import GROUPS, Probe
-from toolglot.discovery.reporting import shown
 
 
 class Silent:
@@ -34,7 +34,7 @@ class ProgressLines(Silent):
         self._page = page
 
     def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
-        if probed.reason.startswith("not a question of"):
+        if probed.reason.startswith("not for "):
             return
         self._page.line(f"{probed.probe:<24} {describe_outcome(probed, found)}")
         self._page.stream.flush()
@@ -44,7 +44,7 @@ def describe_outcome(probed: Probed, found: Sequence[Finding]) -> str:
     """The outcome of a probe, in a few words."""
     if probed.outcome != "found":
         return clean(f"{probed.outcome}: {probed.reason}")[:160]
-    words = [f"{one.key or one.probe} {shown(one)}" for one in found if one.probe != "replies.example"]
+    words = [f"{one.key or one.probe} {finding_text(one)}" for one in found if one.probe != "replies.example"]
     return clean("; ".join(words))[:160]
 
 

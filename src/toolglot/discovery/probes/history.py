@@ -1,4 +1,4 @@
-"""Probes of calls and results in the history: what they hold, where they stand, and what stands beside them."""
+"""Probes of calls and results in the history: their content, their order, and what a turn can have besides."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from toolglot.discovery.bodies import (
     says,
     user,
 )
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.endpoint_client import ProbeRequest
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import (
     Probe,
     ProbeCase,
@@ -50,7 +50,7 @@ def _odd_arguments(style: RequestStyle) -> Body:
 
 
 def _set_arguments(value: Any, arguments: Any) -> None:
-    """Put something in the place of every call's arguments."""
+    """Replace the arguments of every call."""
     for item in value if isinstance(value, list) else value.values():
         if isinstance(item, dict):
             for field in ("arguments", "input", "args"):
@@ -61,23 +61,23 @@ def _set_arguments(value: Any, arguments: Any) -> None:
 
 
 def _content(case: ProbeCase) -> Steps:
-    """What may stand for the text of a turn that only calls."""
+    """What the content of a turn with only calls can be."""
     shown: list[ParsedReply] = []
-    taken: dict[str, bool] = {case.style.nothing: True}
-    for nothing in ("null", "empty"):
-        if nothing in taken:
+    accepted: dict[str, bool] = {case.style.empty_content: True}
+    for empty_content in ("null", "empty"):
+        if empty_content in accepted:
             continue
-        style = msgspec.structs.replace(case.style, nothing=nothing)
+        style = msgspec.structs.replace(case.style, empty_content=empty_content)
         body = style.body(user(), calls(), result())
-        heard = yield Question(body=body, about=f"a turn that only calls, its content {nothing}")
-        taken[nothing] = is_accepted(heard)
-        shown.append(heard)
-    value = next((nothing for nothing in ("null", "empty") if taken.get(nothing)), "omit")
-    quirk = 'a turn that only calls needs content ""' if value == "empty" else ""
+        response = yield ProbeRequest(body=body, about=f"a turn with only calls, its content {empty_content}")
+        accepted[empty_content] = is_accepted(response)
+        shown.append(response)
+    value = next((empty_content for empty_content in ("null", "empty") if accepted.get(empty_content)), "omit")
+    quirk = 'a turn with only calls needs content ""' if value == "empty" else ""
     return [finding("calls.content", "calls.empty_content", value, *shown, quirk=quirk)]
 
 
-def _beside_text(style: RequestStyle) -> Body:
+def _text_and_call(style: RequestStyle) -> Body:
     return style.body(user(), Turn("assistant", (Text("I look it up."), call())), result())
 
 
@@ -100,11 +100,11 @@ def _orphan(style: RequestStyle) -> Body:
     return style.body(user("Hello"), says("Hello."), result())
 
 
-def _doubled(style: RequestStyle) -> Body:
+def _two_results(style: RequestStyle) -> Body:
     return style.body(user(), calls(), results(ID, ID))
 
 
-def _far(style: RequestStyle) -> Body:
+def _late_result(style: RequestStyle) -> Body:
     return style.body(user(), calls(), user("Well?"), says("One moment."), result())
 
 
@@ -135,16 +135,16 @@ def _then_user(style: RequestStyle) -> Body:
 
 def _result_name(case: ProbeCase) -> Steps:
     style = msgspec.structs.replace(case.style, result_name=not case.style.result_name)
-    heard = yield Question(
+    response = yield ProbeRequest(
         body=style.body(user(), calls(), result()),
         about="a result that names its tool" if style.result_name else "a result that does not name its tool",
     )
     if style.result_name:
-        value = "optional" if is_accepted(heard) else "refused"
+        value = "optional" if is_accepted(response) else "refused"
     else:
-        value = "optional" if is_accepted(heard) else "required"
+        value = "optional" if is_accepted(response) else "required"
     quirk = "a result must name its tool" if value == "required" else ""
-    return [finding("results.name", "results.name", value, heard, quirk=quirk)]
+    return [finding("results.name", "results.name", value, response, quirk=quirk)]
 
 
 def _name_ignored(case: ProbeCase) -> str:
@@ -152,14 +152,14 @@ def _name_ignored(case: ProbeCase) -> str:
 
 
 def _result_image(case: ProbeCase) -> Steps:
-    heard = yield Question(body=_with_image(case.style), about="a picture in a result")
-    value = ("image",) if is_accepted(heard) else ()
-    quirk = "" if value else "no pictures in results"
-    return [finding("results.image", "results.media", value, heard, quirk=quirk)]
+    response = yield ProbeRequest(body=_with_image(case.style), about="an image in a result")
+    value = ("image",) if is_accepted(response) else ()
+    quirk = "" if value else "no images in results"
+    return [finding("results.image", "results.media", value, response, quirk=quirk)]
 
 
 def _says_image(case: ProbeCase) -> str:
-    return "" if PIXEL in compact(_with_image(case.style)) else "the protocol has no place for it"
+    return "" if PIXEL in compact(_with_image(case.style)) else "the protocol cannot express it"
 
 
 def _if_alternating(case: ProbeCase) -> str:
@@ -167,13 +167,13 @@ def _if_alternating(case: ProbeCase) -> str:
 
 
 def _if_apart(case: ProbeCase) -> str:
-    """In Responses, what follows text without a turn between is beside it."""
+    """In Responses, a call right after text is in the same turn."""
     is_apart = case.found.get("calls.with_text") is False
-    return _if_alternating(case) or ("text may not stand beside calls" if is_apart else "")
+    return _if_alternating(case) or ("a turn cannot have text and calls" if is_apart else "")
 
 
 def _if_serial(case: ProbeCase) -> str:
-    return "a turn may hold one call only" if case.found.get("calls.parallel") is False else ""
+    return "a turn can have one call only" if case.found.get("calls.parallel") is False else ""
 
 
 def _if_split(case: ProbeCase) -> str:
@@ -181,29 +181,29 @@ def _if_split(case: ProbeCase) -> str:
 
 
 def _if_alone(case: ProbeCase) -> str:
-    return "nothing may share a turn with results" if case.found.get("results.alone") else ""
+    return "a turn with results can have nothing else" if case.found.get("results.alone") else ""
 
 
 PROBES: Final = (
     Probe(
         name="calls.content",
         group="calls",
-        question="the content of a turn that only calls",
+        question="the content of a turn with only calls",
         steps=_content,
         keys=("calls.empty_content",),
-        most=2,
+        max_requests=2,
         needs=_HISTORY,
         feature="null_content",
     ),
     yes_or_no(
         "calls.arguments",
         "calls.arguments_object_only",
-        "arguments that are no object",
+        "arguments that are not an object",
         _odd_arguments,
         yes=False,
         no=True,
         needs=_HISTORY,
-        is_care=True,
+        only_refusal_counts=True,
     ),
     yes_or_no(
         "calls.parallel",
@@ -218,18 +218,18 @@ PROBES: Final = (
     yes_or_no(
         "calls.with_text",
         "calls.with_text",
-        "text beside a call",
-        _beside_text,
+        "text with a call",
+        _text_and_call,
         yes=True,
         no=False,
         needs=_HISTORY,
         feature="text_with_calls",
-        quirk="no text beside calls",
+        quirk="no text with calls",
     ),
     yes_or_no(
         "calls.after",
         "calls.after",
-        "a turn that calls after one that does not",
+        "a turn with calls after one without",
         _call_after_text,
         yes="any",
         no="user_or_result",
@@ -244,7 +244,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=_HISTORY,
-        is_care=True,
+        only_refusal_counts=True,
     ),
     yes_or_no(
         "results.paired",
@@ -254,23 +254,23 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=(*_HISTORY, "dialogue"),
-        is_care=True,
+        only_refusal_counts=True,
     ),
     yes_or_no(
         "results.single",
         "results.single",
         "two results of one call",
-        _doubled,
+        _two_results,
         yes=False,
         no=True,
         needs=_HISTORY,
-        is_care=True,
+        only_refusal_counts=True,
     ),
     yes_or_no(
         "results.adjacent",
         "results.adjacent",
         "a result that comes later",
-        _far,
+        _late_result,
         yes=False,
         no=True,
         needs=(*_HISTORY, "dialogue"),
@@ -310,7 +310,7 @@ PROBES: Final = (
     yes_or_no(
         "results.order",
         "results.call_order",
-        "results in another order than their calls",
+        "results in another order than the calls",
         _reversed,
         yes=False,
         no=True,
@@ -330,7 +330,7 @@ PROBES: Final = (
     Probe(
         name="results.image",
         group="results",
-        question="a picture in a result",
+        question="an image in a result",
         steps=_result_image,
         keys=("results.media",),
         needs=_HISTORY,

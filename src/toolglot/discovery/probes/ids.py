@@ -1,4 +1,4 @@
-"""Probes of ids and names: which characters, how long, where twice."""
+"""Probes of ids and names: their characters, their length, and whether they can be repeated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Final
 import msgspec
 
 from toolglot.discovery.bodies import ID, Body, RequestStyle, calls, messages_of, result, says, tool, user, without_ids
+from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
-from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, highest, is_accepted, yes_or_no
+from toolglot.discovery.parsed_reply import ParsedReply
+from toolglot.discovery.probe import (
+    Probe,
+    ProbeCase,
+    Steps,
+    UnclearError,
+    find_maximum,
+    finding,
+    is_accepted,
+    yes_or_no,
+)
 
 ID_LADDER: Final = (40, 64, 128, 256, 512, 1024)
 NAME_LADDER: Final = (32, 64, 128, 256)
@@ -24,19 +33,19 @@ MARKS: Final = {
     "letters of other alphabets": "é",
     "white space": " ",
 }
-"""A character of each class that hosts tell apart."""
-_ABROAD: Final = "letters of other alphabets"
+"""A character of each class that hosts treat differently."""
+_OTHER_LETTERS: Final = "letters of other alphabets"
 _SPACE: Final = "white space"
 
 
 def pattern_of(accepted: dict[str, bool], count: str = "+") -> str:
-    """A regular expression for what was accepted, so many times."""
+    """A regular expression for what was accepted, with this quantifier."""
     refused = [name for name, fits in accepted.items() if not fits]
     if not refused:
         return f"(?s:.{count})"
     if refused == [_SPACE]:
         return rf"\S{count}"
-    if refused == [_ABROAD, _SPACE]:
+    if refused == [_OTHER_LETTERS, _SPACE]:
         return f"[!-~]{count}"
     marks = "".join(mark for mark in (".", ":", "_", "-") if accepted[mark])
     return f"[A-Za-z0-9{marks}]{count}"
@@ -53,28 +62,28 @@ def _characters(case: ProbeCase) -> Steps:
     if case.style.ids == "ordinal":
         return (yield from _ordinal(case))
     every = "A" + "".join(MARKS.values()) + "9"
-    heard = yield Question(body=_with_id(case.style, every), about="an id with all kinds of characters")
-    shown = [heard]
-    accepted = dict.fromkeys(MARKS, is_accepted(heard))
-    for name, mark in MARKS.items() if not is_accepted(heard) else ():
-        heard = yield Question(body=_with_id(case.style, f"Ab3d{mark}6gH9"), about=f"an id with {name} in it")
-        accepted[name] = is_accepted(heard)
-        shown.append(heard)
+    response = yield ProbeRequest(body=_with_id(case.style, every), about="an id with all kinds of characters")
+    shown = [response]
+    accepted = dict.fromkeys(MARKS, is_accepted(response))
+    for name, mark in MARKS.items() if not is_accepted(response) else ():
+        response = yield ProbeRequest(body=_with_id(case.style, f"Ab3d{mark}6gH9"), about=f"an id with {name} in it")
+        accepted[name] = is_accepted(response)
+        shown.append(response)
     refused = [name for name, fits in accepted.items() if not fits]
     note = f"refused in an id: {', '.join(refused)}" if refused else ""
     return [finding("ids.characters", "ids.pattern", pattern_of(accepted), *shown, note=note)]
 
 
 def _ordinal(case: ProbeCase) -> Steps:
-    """Only ids of the tool's name and a number were accepted: that others are refused is asked once more."""
+    """Only ids with the tool's name and a number were accepted: check once more that others are refused."""
     plain = msgspec.structs.replace(case.style, ids="plain")
-    heard = yield Question(body=_with_id(plain, ID), about="an id of letters and digits")
-    if is_accepted(heard):
+    response = yield ProbeRequest(body=_with_id(plain, ID), about="an id of letters and digits")
+    if is_accepted(response):
         raise UnclearError("ids of letters and digits are sometimes refused")
     quirk = "ids are functions.NAME:NUMBER"
     return [
-        finding("ids.characters", "ids.style", "ordinal", heard, quirk=quirk),
-        finding("ids.characters", "ids.pattern", r"functions\.[A-Za-z0-9_-]+:[0-9]+", heard),
+        finding("ids.characters", "ids.style", "ordinal", response, quirk=quirk),
+        finding("ids.characters", "ids.pattern", r"functions\.[A-Za-z0-9_-]+:[0-9]+", response),
     ]
 
 
@@ -83,17 +92,19 @@ def _if_ordinal(case: ProbeCase) -> str:
 
 
 def _id_length(case: ProbeCase) -> Steps:
-    def ask(length: int) -> Question:
+    def request_for(length: int) -> ProbeRequest:
         id = (ID * (length // len(ID) + 1))[:length]
-        return Question(body=_with_id(case.style, id), about=f"an id of {length} characters")
+        return ProbeRequest(body=_with_id(case.style, id), about=f"an id of {length} characters")
 
-    longer = yield ask(len(ID) + 1)
+    longer = yield request_for(len(ID) + 1)
     if not is_accepted(longer):
-        shorter = yield ask(len(ID) - 1)
+        shorter = yield request_for(len(ID) - 1)
         return _exact(longer, shorter)
-    most, shown = yield from highest(ask, len(ID) + 1, ID_LADDER)
-    quirk = f"ids have at most {most} characters" if most < ID_LADDER[0] else ""
-    return [finding("ids.length", "ids.max_length", most, longer, *shown, quirk=quirk, **_untried(most, ID_LADDER))]
+    maximum, shown = yield from find_maximum(request_for, len(ID) + 1, ID_LADDER)
+    quirk = f"ids have at most {maximum} characters" if maximum < ID_LADDER[0] else ""
+    return [
+        finding("ids.length", "ids.max_length", maximum, longer, *shown, quirk=quirk, **_untried(maximum, ID_LADDER))
+    ]
 
 
 def _exact(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
@@ -105,8 +116,8 @@ def _exact(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
     return found
 
 
-def _untried(most: int, ladder: tuple[int, ...]) -> dict[str, str]:
-    return {"note": "longer ones were not tried"} if most == ladder[-1] else {}
+def _untried(maximum: int, ladder: tuple[int, ...]) -> dict[str, str]:
+    return {"note": "longer ones were not tried"} if maximum == ladder[-1] else {}
 
 
 def _twice(style: RequestStyle) -> Body:
@@ -119,15 +130,15 @@ def _no_ids(style: RequestStyle) -> Body:
 
 
 def _item_id(case: ProbeCase) -> Steps:
-    def ask(id: str) -> Question:
+    def request_for(id: str) -> ProbeRequest:
         body = case.style.body(user(), calls(ID), result(ID))
         next(item for item in messages_of(body) if item.get("type") == "function_call")["id"] = id
-        return Question(body=body, about=f"a call item with the id {id}")
+        return ProbeRequest(body=body, about=f"a call item with the id {id}")
 
-    foreign = yield ask("item_0123456789abcdef")
+    foreign = yield request_for("item_0123456789abcdef")
     if is_accepted(foreign):
         return [finding("ids.item", "ids.item_id_prefix", "", foreign)]
-    own = yield ask("fc_0123456789abcdef")
+    own = yield request_for("fc_0123456789abcdef")
     quirk = "the id of a call item begins with fc" if is_accepted(own) else ""
     return [finding("ids.item", "ids.item_id_prefix", "fc", foreign, own, quirk=quirk, settles=is_accepted(own))]
 
@@ -159,9 +170,9 @@ def _name_characters(case: ProbeCase) -> Steps:
     taken: dict[str, bool] = {}
     tries = {**{first: f"{mark}weather" for first, mark in FIRSTS.items()}, **{m: f"get{m}weather" for m in NAME_MARKS}}
     for what, name in tries.items():
-        heard = yield Question(body=_named(case.style, name), about=f"a tool called {name}")
-        taken[what] = is_accepted(heard)
-        shown.append(heard)
+        response = yield ProbeRequest(body=_named(case.style, name), about=f"a tool called {name}")
+        taken[what] = is_accepted(response)
+        shown.append(response)
     firsts = {first: taken[first] for first in FIRSTS}
     value = name_pattern(firsts, {mark: taken[mark] for mark in NAME_MARKS})
     refused = [name for what, name in tries.items() if not taken[what]]
@@ -170,30 +181,30 @@ def _name_characters(case: ProbeCase) -> Steps:
 
 
 def _name_length(case: ProbeCase) -> Steps:
-    def ask(length: int) -> Question:
-        return Question(body=_named(case.style, "w" * length), about=f"a tool with a name of {length} characters")
+    def request_for(length: int) -> ProbeRequest:
+        return ProbeRequest(body=_named(case.style, "w" * length), about=f"a tool with a name of {length} characters")
 
-    most, shown = yield from highest(ask, len("get_weather"), NAME_LADDER)
-    return [finding("names.length", "names.max_length", most, *shown, **_untried(most, NAME_LADDER))]
+    maximum, shown = yield from find_maximum(request_for, len("get_weather"), NAME_LADDER)
+    return [finding("names.length", "names.max_length", maximum, *shown, **_untried(maximum, NAME_LADDER))]
 
 
 PROBES: Final = (
     Probe(
         name="ids.characters",
         group="ids",
-        question="which characters an id may have",
+        question="which characters an id can have",
         steps=_characters,
         keys=("ids.pattern",),
-        most=1 + len(MARKS),
+        max_requests=1 + len(MARKS),
         needs=("history",),
     ),
     Probe(
         name="ids.length",
         group="ids",
-        question="how long an id may be",
+        question="how long an id can be",
         steps=_id_length,
         keys=("ids.max_length", "ids.style", "ids.fixed_length"),
-        most=14,
+        max_requests=14,
         needs=("history",),
         why_not=_if_ordinal,
     ),
@@ -214,7 +225,7 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=("history",),
-        is_care=True,
+        only_refusal_counts=True,
     ),
     Probe(
         name="ids.item",
@@ -222,26 +233,26 @@ PROBES: Final = (
         question="the id of a call item",
         steps=_item_id,
         keys=("ids.item_id_prefix",),
-        most=2,
+        max_requests=2,
         needs=("history",),
         feature="item_ids",
     ),
     Probe(
         name="names.characters",
         group="ids",
-        question="which characters a tool's name may have",
+        question="which characters a tool's name can have",
         steps=_name_characters,
         keys=("names.pattern",),
-        most=len(FIRSTS) + len(NAME_MARKS),
+        max_requests=len(FIRSTS) + len(NAME_MARKS),
         needs=("tools",),
     ),
     Probe(
         name="names.length",
         group="ids",
-        question="how long a tool's name may be",
+        question="how long a tool's name can be",
         steps=_name_length,
         keys=("names.max_length",),
-        most=12,
+        max_requests=12,
         needs=("tools",),
     ),
     yes_or_no(
@@ -252,6 +263,6 @@ PROBES: Final = (
         yes=False,
         no=True,
         needs=("tools",),
-        is_care=True,
+        only_refusal_counts=True,
     ),
 )

@@ -1,6 +1,6 @@
-"""Probes of what the endpoint says: how a model calls tools, and what its streams look like.
+"""Probes of replies: how a model calls tools.
 
-These look at replies, so they need a model that does as it is asked. What is not seen is not concluded.
+They need a model that follows instructions. What was not seen proves nothing.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import msgspec
 from toolglot import dialects, profiles
 from toolglot.conversation import Conversation, Reply, Text, Thinking, ToolCall, ToolChoice, Turn
 from toolglot.discovery.bodies import TOOL, TWO_CITIES, WEATHER, Body, tool, user
+from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, text_of
-from toolglot.discovery.secrecy import one_line
+from toolglot.discovery.secret_masking import one_line
 from toolglot.jsontext import compact
 from toolglot.protocols.base import get
 
 REPLY_TOKENS: Final = 400
 PROMPTED: Final = "hermes"
-"""The dialect in which tools are put into a prompt: most models have seen it."""
-_MOST_TEXT: Final = 20_000
+"""The dialect that describes tools in a prompt: most models know it."""
+_MAX_TEXT: Final = 20_000
 TYPED: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -45,19 +45,19 @@ _CHAT_CARRIERS: Final = ("reasoning_content", "reasoning_details", "reasoning")
 
 
 def _native(case: ProbeCase) -> Steps:
-    """Whether calls come in the protocol's own fields, as text, or not at all."""
-    ask = Question(
+    """Whether calls are in the protocol's own fields, in text, or missing."""
+    request = ProbeRequest(
         body=case.style.body(user(), limit=REPLY_TOKENS), about="a question for a tool", reply_tokens=REPLY_TOKENS
     )
-    heard = yield ask
-    if not is_accepted(heard) or heard.reply is None:
-        raise UnclearError(heard.words)
-    if heard.reply.turn.calls:
-        return _of_call(case, heard, heard.reply.turn.calls)
-    found = _in_text(heard)
+    response = yield request
+    if not is_accepted(response) or response.reply is None:
+        raise UnclearError(response.words)
+    if response.reply.turn.calls:
+        return _call_findings(case, response, response.reply.turn.calls)
+    found = _calls_in_text(response)
     if found:
         return found
-    forced = yield Question(
+    forced = yield ProbeRequest(
         body=case.style.body(user(), choice=ToolChoice("required"), limit=REPLY_TOKENS),
         about="a question for which a tool is required",
         reply_tokens=REPLY_TOKENS,
@@ -66,41 +66,41 @@ def _native(case: ProbeCase) -> Steps:
         note = "only when a tool was required"
         calls = forced.reply.turn.calls
         return [
-            *_of_call(case, forced, calls),
-            finding("replies.calls", "", note, heard, forced, quirk=f"it calls {note}"),
+            *_call_findings(case, forced, calls),
+            finding("replies.calls", "", note, response, forced, quirk=f"it calls {note}"),
         ]
-    return [finding("replies.native", "", None, heard, forced, confidence="weak", note="it made no call")]
+    return [finding("replies.native", "", None, response, forced, confidence="weak", note="it made no call")]
 
 
-def _of_call(case: ProbeCase, heard: ParsedReply, calls: tuple[ToolCall, ...]) -> list[Finding]:
-    found = [finding("replies.native", "", True, heard, note=f"it called {one_line(calls[0].name, 80)}")]
-    found.append(finding("replies.example", "", example_of(case.protocol, heard), heard))
-    found += _of_ids(calls, heard)
-    found += _of_arguments(case, heard)
+def _call_findings(case: ProbeCase, response: ParsedReply, calls: tuple[ToolCall, ...]) -> list[Finding]:
+    found = [finding("replies.native", "", True, response, note=f"it called {one_line(calls[0].name, 80)}")]
+    found.append(finding("replies.example", "", example_of(case.protocol, response), response))
+    found += _id_findings(calls, response)
+    found += _argument_findings(case, response)
     if calls[0].name != TOOL:
-        found.append(finding("replies.name", "", one_line(calls[0].name, 80), heard, quirk="it renames tools"))
+        found.append(finding("replies.name", "", one_line(calls[0].name, 80), response, quirk="it renames tools"))
     return found
 
 
-def _of_ids(calls: tuple[ToolCall, ...], heard: ParsedReply) -> list[Finding]:
+def _id_findings(calls: tuple[ToolCall, ...], response: ParsedReply) -> list[Finding]:
     ids = [call.id for call in calls]
     note = f"such as {one_line(ids[0], 80)!r}" if ids[0] else ""
     quirk = "calls come without an id" if not all(ids) else "calls of one turn share an id" * (len({*ids}) < len(ids))
-    return [finding("replies.ids", "", bool(all(ids)), heard, note=note, quirk=quirk)]
+    return [finding("replies.ids", "", bool(all(ids)), response, note=note, quirk=quirk)]
 
 
-def _of_arguments(case: ProbeCase, heard: ParsedReply) -> list[Finding]:
-    """How arguments are written in replies: what a protocol writes as text, some write as an object."""
+def _argument_findings(case: ProbeCase, response: ParsedReply) -> list[Finding]:
+    """How arguments are written in replies: some hosts write an object instead of a string."""
     if not case.style.is_chat:
         return []
-    written = [call.get("function", {}).get("arguments") for call in chat_calls(heard.value)]
+    written = [call.get("function", {}).get("arguments") for call in chat_calls(response.value)]
     if any(isinstance(value, dict) for value in written):
-        return [finding("replies.arguments", "", "object", heard, quirk="arguments come as an object, not as a text")]
+        return [finding("replies.arguments", "", "object", response, quirk="arguments are an object, not a string")]
     broken = [value for value in written if isinstance(value, str) and not _is_object(value)]
     if broken:
         quirk = "arguments are not always JSON"
-        return [finding("replies.arguments", "", "broken", heard, quirk=quirk, note=one_line(broken[0], 100))]
-    return [finding("replies.arguments", "", "string", heard)]
+        return [finding("replies.arguments", "", "broken", response, quirk=quirk, note=one_line(broken[0], 100))]
+    return [finding("replies.arguments", "", "string", response)]
 
 
 def _is_object(text: str) -> bool:
@@ -111,7 +111,7 @@ def _is_object(text: str) -> bool:
 
 
 def chat_calls(value: Any) -> Iterator[Body]:
-    """The calls of a Chat Completions reply, as they were written."""
+    """The calls of a Chat Completions reply, as the endpoint wrote them."""
     for choice in (value.get("choices") or ()) if isinstance(value, dict) else ():
         message = choice.get("message") if isinstance(choice, dict) else None
         for call in (message.get("tool_calls") or ()) if isinstance(message, dict) else ():
@@ -123,9 +123,9 @@ _CALL_TYPES: Final = ("tool_use", "function_call")
 """The types of calls in the lists `content` (Anthropic) and `output` (Responses)."""
 
 
-def example_of(protocol: str, heard: ParsedReply) -> str:
+def example_of(protocol: str, response: ParsedReply) -> str:
     """A call as the endpoint wrote it."""
-    value = heard.value
+    value = response.value
     if protocol == "openai_chat":
         return compact(next(chat_calls(value), None))[:600]
     for field in ("content", "output") if isinstance(value, dict) else ():
@@ -133,75 +133,77 @@ def example_of(protocol: str, heard: ParsedReply) -> str:
         for item in items:
             if isinstance(item, dict) and item.get("type") in _CALL_TYPES:
                 return compact(item)[:600]
-    call = heard.reply.turn.calls[0] if heard.reply is not None else None
+    call = response.reply.turn.calls[0] if response.reply is not None else None
     return compact({"name": call.name, "arguments": call.arguments})[:600] if call is not None else ""
 
 
-def _in_text(heard: ParsedReply) -> list[Finding]:
-    text = text_of(heard)[:_MOST_TEXT]
+def _calls_in_text(response: ParsedReply) -> list[Finding]:
+    text = text_of(response)[:_MAX_TEXT]
     seen = dialects.detect(text, (TOOL,)) if text else None
     if seen is None or seen.dialect is None:
         return []
     sure: Any = "observed" if seen.sure == "marked" else "weak"
     quirk = f"calls are written as text, in the dialect {seen.dialect}"
     return [
-        finding("replies.native", "", False, heard, quirk=quirk, confidence=sure),
-        finding("replies.dialect", "", seen.dialect, heard, confidence=sure),
-        finding("replies.native", "calls.in_text", True, heard, confidence=sure),
-        finding("replies.example", "", one_line(text, 600), heard),
+        finding("replies.native", "", False, response, quirk=quirk, confidence=sure),
+        finding("replies.dialect", "", seen.dialect, response, confidence=sure),
+        finding("replies.native", "calls.in_text", True, response, confidence=sure),
+        finding("replies.example", "", one_line(text, 600), response),
     ]
 
 
 def _by_prompt(case: ProbeCase) -> Steps:
-    """Tools that are not accepted as such, in the prompt: whether the model can do with that."""
-    told = dialects.to_prompt((WEATHER,), Conversation((user(),)), PROMPTED)
-    turns = (Turn("system", (Text(told.system),)), *told.turns)
-    heard = yield Question(
+    """Whether the model can use tools that are described in the prompt."""
+    described = dialects.to_prompt((WEATHER,), Conversation((user(),)), PROMPTED)
+    turns = (Turn("system", (Text(described.system),)), *described.turns)
+    response = yield ProbeRequest(
         body=case.style.body(*turns, tools=None, limit=REPLY_TOKENS),
         about="a tool that is described in the prompt",
         reply_tokens=REPLY_TOKENS,
     )
-    is_seen = is_accepted(heard) and bool(dialects.parse_text(text_of(heard)[:_MOST_TEXT], dialect=PROMPTED).calls)
-    note = "it called the tool" if is_seen else "it made no call; whether it can is not settled"
+    is_seen = is_accepted(response) and bool(dialects.parse_text(text_of(response)[:_MAX_TEXT], dialect=PROMPTED).calls)
+    note = "it called the tool" if is_seen else "it made no call; whether it can is unknown"
     sure: Any = "observed" if is_seen else "weak"
-    quirk = "tools are not accepted as such: they are described in the prompt"
-    return [finding("replies.by_prompt", "tools.by_prompt", PROMPTED, heard, confidence=sure, note=note, quirk=quirk)]
+    quirk = "requests with tools are refused: tools are described in the prompt"
+    return [
+        finding("replies.by_prompt", "tools.by_prompt", PROMPTED, response, confidence=sure, note=note, quirk=quirk)
+    ]
 
 
 # --- more about replies -----------------------------------------------------------------------------
 
 
 def _parallel(case: ProbeCase) -> Steps:
-    heard = yield Question(
+    response = yield ProbeRequest(
         body=case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS),
         about="a question for two calls at once",
         reply_tokens=REPLY_TOKENS,
     )
-    if not is_accepted(heard) or heard.reply is None:
-        raise UnclearError(heard.words)
-    count = len(heard.reply.turn.calls)
+    if not is_accepted(response) or response.reply is None:
+        raise UnclearError(response.words)
+    count = len(response.reply.turn.calls)
     if count > 1:
         return [
-            finding("replies.parallel", "", True, heard, note=f"{count} calls in one reply"),
-            *_of_ids(heard.reply.turn.calls, heard),
+            finding("replies.parallel", "", True, response, note=f"{count} calls in one reply"),
+            *_id_findings(response.reply.turn.calls, response),
         ]
-    return [finding("replies.parallel", "", None, heard, confidence="weak", note=f"it made {count} when asked for two")]
+    return [finding("replies.parallel", "", None, response, confidence="weak", note=f"it made {count} calls, not two")]
 
 
 def _argument_types(case: ProbeCase) -> Steps:
-    heard = yield Question(
+    response = yield ProbeRequest(
         body=case.style.body(user(_TYPED_QUESTION), tools=(tool(schema=TYPED),), limit=REPLY_TOKENS),
         about="a call with arguments of several types",
         reply_tokens=REPLY_TOKENS,
     )
-    if not is_accepted(heard) or heard.reply is None:
-        raise UnclearError(heard.words)
-    call = next(iter(heard.reply.turn.calls), None)
+    if not is_accepted(response) or response.reply is None:
+        raise UnclearError(response.words)
+    call = next(iter(response.reply.turn.calls), None)
     if call is None:
         raise UnclearError("it made no call")
     wrong = mistyped(call.arguments or {})
-    quirk = f"arguments of another type than the schema says: {', '.join(wrong)}" if wrong else ""
-    return [finding("replies.types", "", not wrong, heard, quirk=quirk)]
+    quirk = f"arguments with another type than in the schema: {', '.join(wrong)}" if wrong else ""
+    return [finding("replies.types", "", not wrong, response, quirk=quirk)]
 
 
 def mistyped(arguments: dict[str, Any]) -> list[str]:
@@ -216,24 +218,24 @@ def mistyped(arguments: dict[str, Any]) -> list[str]:
 
 
 def _thinking(case: ProbeCase) -> Steps:
-    heard = yield Question(
+    response = yield ProbeRequest(
         body=case.style.body(user("Which is larger, 9.9 or 9.11? Think first."), tools=None, limit=REPLY_TOKENS),
         about="a question to think about",
         reply_tokens=REPLY_TOKENS,
     )
-    if not is_accepted(heard) or heard.reply is None:
-        raise UnclearError(heard.words)
-    carrier = carrier_of(case.protocol, heard.value, heard.reply)
+    if not is_accepted(response) or response.reply is None:
+        raise UnclearError(response.words)
+    carrier = carrier_of(case.protocol, response.value, response.reply)
     if not carrier:
-        return [finding("reasoning.field", "", "", heard, confidence="weak", note="it showed no thinking")]
-    found = [finding("reasoning.field", "reasoning.carrier", carrier, heard)]
+        return [finding("reasoning.field", "", "", response, confidence="weak", note="it showed no thinking")]
+    found = [finding("reasoning.field", "reasoning.carrier", carrier, response)]
     if case.style.is_chat:
-        found.append(finding("reasoning.field", "reasoning.default", "on", heard, note="it thinks without being asked"))
+        found.append(finding("reasoning.field", "reasoning.default", "on", response, note="it thinks by default"))
     return found
 
 
 def carrier_of(protocol: str, value: Any, reply: Reply) -> str:
-    """Where the thinking of a reply stands; empty if it shows none."""
+    """Where the thinking of a reply is; empty if it has none."""
     if protocol == "openai_chat":
         choices = value.get("choices") if isinstance(value, dict) else None
         message = choices[0].get("message") if isinstance(choices, list) and isinstance(choices[0], dict) else None
@@ -261,19 +263,19 @@ PROBES: Final = (
         question="how it calls a tool",
         steps=_native,
         keys=("calls.in_text",),
-        most=2,
+        max_requests=2,
         reply_tokens=REPLY_TOKENS,
         needs=("tools",),
     ),
     Probe(
         name="replies.by_prompt",
         group="replies",
-        question="whether it can use a tool of the prompt",
+        question="whether it can use a tool described in the prompt",
         steps=_by_prompt,
         keys=("tools.by_prompt",),
         reply_tokens=REPLY_TOKENS,
         request_tokens=400,
-        why_not=lambda case: "tools are accepted as such" if case.found.get("tools") else "",
+        why_not=lambda case: "requests with tools are accepted" if case.found.get("tools") else "",
     ),
     Probe(
         name="replies.parallel",
@@ -294,7 +296,7 @@ PROBES: Final = (
     Probe(
         name="reasoning.field",
         group="reasoning",
-        question="where its thinking stands",
+        question="where its thinking is",
         steps=_thinking,
         keys=("reasoning.carrier", "reasoning.default"),
         reply_tokens=REPLY_TOKENS,

@@ -1,4 +1,4 @@
-"""Probes of the rest of a request: fields, limits, sampling, structured output, and what must stand for thinking."""
+"""Probes of other fields of a request: limits, sampling, structured output, thinking."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from toolglot.discovery.bodies import (
     says,
     user,
 )
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.endpoint_client import ProbeRequest
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, finding, is_accepted, unless_ignored, yes_or_no
 
-LEAST: Final = 16
-"""A limit of the answer that every endpoint takes."""
+SAFE_LIMIT: Final = 16
+"""A limit of the reply that every endpoint accepts."""
 _HELLO: Final = "Say hello."
 _SAMPLING: Final[dict[str, Any]] = {
-    "temperature": 0.6,  # not 1: what holds without it is taken by all
+    "temperature": 0.6,  # not 1: every endpoint accepts its default
     "top_p": 0.9,
     "top_k": 20,
     "stop": ("STOP",),
@@ -48,18 +48,18 @@ def _unknown_field(style: RequestStyle) -> Body:
     return {**style.body(user(_HELLO), tools=None), "x_toolglot_probe": True}
 
 
-# --- the limit of the answer ------------------------------------------------------------------------
+# --- the limit of the reply -------------------------------------------------------------------------
 
 
 def _limit_field(case: ProbeCase) -> Steps:
     other = "max_completion_tokens" if case.style.limit_field == "max_tokens" else "max_tokens"
     style = msgspec.structs.replace(case.style, limit_field=other)
-    heard = yield Question(body=style.body(user(_HELLO), tools=None), about=f"the limit as {other}")
-    has_new = case.style.limit_field == "max_completion_tokens" or is_accepted(heard)
+    response = yield ProbeRequest(body=style.body(user(_HELLO), tools=None), about=f"the limit as {other}")
+    has_new = case.style.limit_field == "max_completion_tokens" or is_accepted(response)
     value = "max_completion_tokens" if has_new else "max_tokens"
-    is_new_only = case.style.limit_field == "max_completion_tokens" and not is_accepted(heard)
-    quirk = "only max_completion_tokens limits an answer" if is_new_only else ""
-    return [finding("request.limit_field", "request.max_tokens_field", value, heard, quirk=quirk)]
+    is_new_only = case.style.limit_field == "max_completion_tokens" and not is_accepted(response)
+    quirk = "only max_completion_tokens limits a reply" if is_new_only else ""
+    return [finding("request.limit_field", "request.max_tokens_field", value, response, quirk=quirk)]
 
 
 def _unlimited(style: RequestStyle) -> Body:
@@ -68,16 +68,16 @@ def _unlimited(style: RequestStyle) -> Body:
 
 def _least_limit(case: ProbeCase) -> Steps:
     shown: list[ParsedReply] = []
-    bad, good = 0, LEAST
+    bad, good = 0, SAFE_LIMIT
     number = 1
     while good - bad > 1:
-        heard = yield Question(
+        response = yield ProbeRequest(
             body=case.style.body(user(_HELLO), tools=None, limit=number), about=f"a limit of {number}"
         )
-        shown.append(heard)
-        bad, good = (bad, number) if is_accepted(heard) else (number, good)
+        shown.append(response)
+        bad, good = (bad, number) if is_accepted(response) else (number, good)
         number = (bad + good) // 2
-    quirk = f"the limit of an answer is at least {good}" if good > 1 else ""
+    quirk = f"the limit of a reply is at least {good}" if good > 1 else ""
     return [finding("request.least_limit", "request.min_max_tokens", good, *shown, quirk=quirk)]
 
 
@@ -87,7 +87,7 @@ def _least_limit(case: ProbeCase) -> Steps:
 def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[ProbeCase], Steps]:
     """Steps that try settings one by one and list those that are accepted.
 
-    Where fields that nobody knows are ignored, only a refusal says something.
+    If unknown fields are ignored, only a refusal says something.
     """
     tries = list(values)
 
@@ -98,10 +98,10 @@ def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str
         for word, options in tries:
             body = case.style.body(user(_HELLO), tools=None, options=options)
             if body == plain:
-                continue  # the protocol has no word for it
-            heard = yield Question(body=body, about=f"{about} {word}")
-            shown.append(heard)
-            accepted += [word] if is_accepted(heard) else []
+                continue  # the protocol cannot express it
+            response = yield ProbeRequest(body=body, about=f"{about} {word}")
+            shown.append(response)
+            accepted += [word] if is_accepted(response) else []
         says_nothing = case.ignores_fields and len(accepted) == len(shown)
         return [finding(name, key, tuple(accepted), *shown)] if shown and not says_nothing else []
 
@@ -133,8 +133,8 @@ def _output_and_tools(case: ProbeCase) -> Steps:
     kinds: tuple[str, ...] = case.found["request.output"]
     kind: str = tuple(kinds)[-1]
     body = case.style.body(user("Say hello, as JSON."), options=Options(output=_OUTPUTS[kind]))
-    heard = yield Question(body=body, about=f"{kind} output together with tools")
-    return [finding("request.output_tools", "request.output_with_tools", is_accepted(heard), heard)]
+    response = yield ProbeRequest(body=body, about=f"{kind} output together with tools")
+    return [finding("request.output_tools", "request.output_with_tools", is_accepted(response), response)]
 
 
 def _has_output(case: ProbeCase) -> str:
@@ -153,14 +153,16 @@ def _cache_mark(style: RequestStyle) -> Body:
 def _back(case: ProbeCase) -> Steps:
     """Whether thinking must come back, and on which turns."""
     if not case.style.thinking:
-        heard = yield Question(body=case.style.body(user(), calls(), result()), about="calls without their thinking")
-        if not is_accepted(heard):
+        response = yield ProbeRequest(
+            body=case.style.body(user(), calls(), result()), about="calls without their thinking"
+        )
+        if not is_accepted(response):
             return []
-        # A model that did not think has nothing to give back.
+        # A model that did not think has no thinking that could come back.
         thinks = "reasoning.carrier" in case.found
-        return [finding("reasoning.back", "reasoning.placeholder_on", "none", heard, settles=thinks)]
+        return [finding("reasoning.back", "reasoning.placeholder_on", "none", response, settles=thinks)]
     bare = msgspec.structs.replace(case.style, thinking="")
-    refused = yield Question(body=bare.body(user(), calls(), result()), about="calls without their thinking")
+    refused = yield ProbeRequest(body=bare.body(user(), calls(), result()), about="calls without their thinking")
     if case.style.has("call_signatures"):
         quirk = "the first call of a step must carry its thought signature, or the placeholder"
         return [
@@ -169,15 +171,15 @@ def _back(case: ProbeCase) -> Steps:
         ]
     only_calls = msgspec.structs.replace(case.style, thinking="calls")
     body = only_calls.body(user(), calls(), result(), says("Hello."), user("Hello"))
-    heard = yield Question(body=body, about="an answer without its thinking, after calls with it")
-    where = "calls" if is_accepted(heard) else "assistant"
+    response = yield ProbeRequest(body=body, about="a reply without its thinking, after calls with it")
+    where = "calls" if is_accepted(response) else "assistant"
     case.style = msgspec.structs.replace(case.style, thinking=where)
     turns = "every assistant turn" if where == "assistant" else "a turn that calls"
     quirk = f"{case.style.thinking_field} must come back on {turns}"
     return [
-        finding("reasoning.back", "reasoning.placeholder_on", where, refused, heard, quirk=quirk),
-        finding("reasoning.back", "reasoning.placeholder", PLACEHOLDER, refused, heard),
-        finding("reasoning.back", "reasoning.foreign", "text", refused, heard, note="a placeholder is accepted"),
+        finding("reasoning.back", "reasoning.placeholder_on", where, refused, response, quirk=quirk),
+        finding("reasoning.back", "reasoning.placeholder", PLACEHOLDER, refused, response),
+        finding("reasoning.back", "reasoning.foreign", "text", refused, response, note="a placeholder is accepted"),
     ]
 
 
@@ -185,7 +187,7 @@ PROBES: Final = (
     yes_or_no(
         "request.unknown",
         "request.unknown_fields",
-        "a field that nobody knows",
+        "an unknown field",
         _unknown_field,
         yes="ignored",
         no="refused",
@@ -193,7 +195,7 @@ PROBES: Final = (
     Probe(
         name="request.limit_field",
         group="request",
-        question="the field that limits an answer",
+        question="the field that limits a reply",
         steps=_limit_field,
         keys=("request.max_tokens_field",),
         feature="two_limit_fields",
@@ -202,19 +204,19 @@ PROBES: Final = (
     yes_or_no(
         "request.unlimited",
         "request.max_tokens_required",
-        "a request that does not limit its answer",
+        "a request without a limit of the reply",
         _unlimited,
         yes=False,
         no=True,
-        quirk="the limit of an answer is required",
+        quirk="the limit of the reply is required",
     ),
     Probe(
         name="request.least_limit",
         group="request",
-        question="the smallest limit of an answer",
+        question="the smallest limit of the reply",
         steps=_least_limit,
         keys=("request.min_max_tokens",),
-        most=5,
+        max_requests=5,
     ),
     Probe(
         name="request.sampling",
@@ -222,7 +224,7 @@ PROBES: Final = (
         question="which sampling settings are accepted",
         steps=_each("request.sampling", "request.sampling", _sampled(), "the setting"),
         keys=("request.sampling",),
-        most=len(_SAMPLING),
+        max_requests=len(_SAMPLING),
     ),
     Probe(
         name="request.output",
@@ -230,7 +232,7 @@ PROBES: Final = (
         question="which structured output is accepted",
         steps=_each("request.output", "request.output", _outputs(), "output as"),
         keys=("request.output",),
-        most=len(_OUTPUTS),
+        max_requests=len(_OUTPUTS),
         why_not=unless_ignored,
     ),
     Probe(
@@ -258,7 +260,7 @@ PROBES: Final = (
         question="whether thinking must come back with calls",
         steps=_back,
         keys=("reasoning.placeholder_on", "reasoning.placeholder", "reasoning.foreign"),
-        most=2,
+        max_requests=2,
         needs=("history",),
     ),
     Probe(
@@ -267,7 +269,7 @@ PROBES: Final = (
         question="which efforts are accepted",
         steps=_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
         keys=("reasoning.efforts",),
-        most=len(EFFORTS),
+        max_requests=len(EFFORTS),
         feature="efforts",
         why_not=unless_ignored,
     ),

@@ -1,6 +1,6 @@
 """Probes of parameter schemas: which keywords are accepted, and how they may be combined.
 
-Keywords are tried all at once, each in a property of its own; where that is refused, each half, and so on.
+Keywords are tried all at once, each in a property of its own; if that is refused, each half, and so on.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from toolglot.discovery.bodies import Body, RequestStyle, tool, user
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.endpoint_client import ProbeRequest
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, yes_or_no
 
 Schema = dict[str, Any]
@@ -52,12 +52,12 @@ KEYWORDS: Final[dict[str, Schema]] = {
     "$comment": {"type": "string", "$comment": "x"},
     "$id": {"type": "string", "$id": "https://example.com/x"},
 }
-"""A property for each keyword that has nothing else that is unusual."""
+"""A property for each keyword, with nothing else that is unusual."""
 AT_ROOT: Final[dict[str, Schema]] = {
     "$schema": {"$schema": "https://json-schema.org/draft/2020-12/schema"},
     "definitions": {"definitions": {"d": _TEXT}},
 }
-"""Keywords that stand at the root."""
+"""Keywords of the root."""
 TRIED: Final = (*KEYWORDS, *AT_ROOT)
 FORMATS: Final = (
     *("date-time", "date", "time", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"),
@@ -71,59 +71,59 @@ def with_schema(style: RequestStyle, properties: Schema, root: Schema | None = N
     return style.body(user(), tools=(tool(schema=schema),))
 
 
-def _of_keywords(style: RequestStyle, names: Sequence[str]) -> Body:
-    properties = {f"p{place}": KEYWORDS[name] for place, name in enumerate(names) if name in KEYWORDS}
+def _keywords_body(style: RequestStyle, names: Sequence[str]) -> Body:
+    properties = {f"p{index}": KEYWORDS[name] for index, name in enumerate(names) if name in KEYWORDS}
     root = {key: value for name in names if name in AT_ROOT for key, value in AT_ROOT[name].items()}
     return with_schema(style, properties, root)
 
 
-def _of_formats(style: RequestStyle, names: Sequence[str]) -> Body:
+def _formats_body(style: RequestStyle, names: Sequence[str]) -> Body:
     properties: Schema = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         more = {"enum": ["x"]} if name == "enum" else {}
-        properties[f"p{place}"] = {"type": _NUMBERS.get(name, "string"), "format": name, **more}
+        properties[f"p{index}"] = {"type": _NUMBERS.get(name, "string"), "format": name, **more}
     return with_schema(style, properties)
 
 
-def refused_among(
-    ask: Callable[[Sequence[str]], Question], names: Sequence[str]
-) -> Generator[Question, ParsedReply, tuple[list[str], list[ParsedReply]]]:
+def find_refused(
+    request_for: Callable[[Sequence[str]], ProbeRequest], names: Sequence[str]
+) -> Generator[ProbeRequest, ParsedReply, tuple[list[str], list[ParsedReply]]]:
     """Which of the names are refused: all at once, then halves of what is refused."""
-    heard = yield ask(names)
-    shown = [heard]
-    if is_accepted(heard):
+    response = yield request_for(names)
+    shown = [response]
+    if is_accepted(response):
         return [], shown
     if len(names) == 1:
         return list(names), shown
     refused: list[str] = []
     middle = len(names) // 2
     for half in (names[:middle], names[middle:]):
-        found, more = yield from refused_among(ask, half)
+        found, more = yield from find_refused(request_for, half)
         refused += found
         shown += more
     if not refused:
-        raise UnclearError(f"{', '.join(names)} are refused together and accepted apart")
+        raise UnclearError(f"{', '.join(names)} are refused together and accepted one by one")
     return refused, shown
 
 
 def _keywords(case: ProbeCase) -> Steps:
-    def ask(names: Sequence[str]) -> Question:
-        return Question(body=_of_keywords(case.style, names), about=f"the keywords {', '.join(names)}")
+    def request_for(names: Sequence[str]) -> ProbeRequest:
+        return ProbeRequest(body=_keywords_body(case.style, names), about=f"the keywords {', '.join(names)}")
 
-    refused, shown = yield from refused_among(ask, TRIED)
+    refused, shown = yield from find_refused(request_for, TRIED)
     more = [*(("then", "else") if "if" in refused else ())]
     quirk = f"refused in schemas: {', '.join(refused)}" if refused else ""
-    shown = [heard for heard in shown if heard.refused] or shown
+    shown = [response for response in shown if response.refused] or shown
     return [finding("schema.keywords", "schema.refused", (*refused, *more), *shown, quirk=quirk)]
 
 
 def _formats(case: ProbeCase) -> Steps:
-    def ask(names: Sequence[str]) -> Question:
-        return Question(body=_of_formats(case.style, names), about=f"the formats {', '.join(names)}")
+    def request_for(names: Sequence[str]) -> ProbeRequest:
+        return ProbeRequest(body=_formats_body(case.style, names), about=f"the formats {', '.join(names)}")
 
-    # The format of that name goes with the keyword of that name.
+    # The format `enum` needs the keyword `enum`.
     names = [name for name in FORMATS if name not in (case.found.get("schema.refused") or ())]
-    refused, shown = yield from refused_among(ask, names)
+    refused, shown = yield from find_refused(request_for, names)
     value = tuple(name for name in names if name not in refused) if refused else None
     return [finding("schema.formats", "schema.formats", value, *shown)]
 
@@ -138,13 +138,13 @@ def _root_union(style: RequestStyle) -> Body:
 
 
 def _tuples(case: ProbeCase) -> Steps:
-    listed = yield Question(
+    listed = yield ProbeRequest(
         body=with_schema(case.style, {"pair": {"type": "array", "items": [_TEXT, _TEXT]}}),
         about="a tuple as a list of items",
     )
     if is_accepted(listed):
         return [finding("schema.tuples", "schema.tuple_items", "items", listed)]
-    prefixed = yield Question(
+    prefixed = yield ProbeRequest(
         body=with_schema(case.style, {"pair": {"type": "array", "items": _TEXT, "prefixItems": [_TEXT, _TEXT]}}),
         about="a tuple with prefixItems",
     )
@@ -177,12 +177,12 @@ def _probe(name: str, key: str, question: str, schema: Schema, yes: Any, no: Any
 
 
 def _if_alone(case: ProbeCase) -> str:
-    return _has("anyOf")(case) or ("nothing may stand beside anyOf" if case.found.get("schema.union_alone") else "")
+    return _has("anyOf")(case) or ("anyOf cannot have siblings" if case.found.get("schema.union_alone") else "")
 
 
 def _if_typed(case: ProbeCase) -> str:
     is_split = case.found.get("schema.union_with_type") is False
-    return _if_alone(case) or ("type may not stand beside anyOf" if is_split else "")
+    return _if_alone(case) or ("type cannot be a sibling of anyOf" if is_split else "")
 
 
 PROBES: Final = (
@@ -192,7 +192,7 @@ PROBES: Final = (
         question="which keywords are accepted",
         steps=_keywords,
         keys=("schema.refused",),
-        most=2 * len(TRIED),
+        max_requests=2 * len(TRIED),
         needs=("tools",),
         request_tokens=500,
     ),
@@ -209,7 +209,7 @@ PROBES: Final = (
     _probe(
         "union_alone",
         "union_alone",
-        "a description beside anyOf",
+        "a description next to anyOf",
         {"anyOf": [_TEXT, {"type": "integer"}], "description": "x"},
         False,
         True,
@@ -218,7 +218,7 @@ PROBES: Final = (
     yes_or_no(
         "schema.union_type",
         "schema.union_with_type",
-        "type beside anyOf",
+        "type next to anyOf",
         _property({"type": "string", "anyOf": [_TEXT]}),
         yes=True,
         no=False,
@@ -252,7 +252,7 @@ PROBES: Final = (
         question="how a tuple is written",
         steps=_tuples,
         keys=("schema.tuple_items",),
-        most=2,
+        max_requests=2,
         needs=("tools",),
     ),
     _probe(
@@ -265,7 +265,7 @@ PROBES: Final = (
         steps=_formats,
         keys=("schema.formats",),
         why_not=_has("format"),
-        most=2 * len(FORMATS),
+        max_requests=2 * len(FORMATS),
         needs=("tools",),
         request_tokens=300,
     ),
@@ -282,7 +282,7 @@ PROBES: Final = (
     yes_or_no(
         "schema.required",
         "schema.required_defined",
-        "a required name that is no property",
+        "a required name without a property",
         lambda style: with_schema(style, {}, {"required": ["city", "nowhere"]}),
         yes=False,
         no=True,

@@ -18,15 +18,15 @@ from toolglot.discovery.bodies import (
     tool,
     user,
 )
+from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Question
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import (
     Probe,
     ProbeCase,
     Steps,
+    find_maximum,
     finding,
-    highest,
     is_accepted,
     unless_ignored,
     yes_or_no,
@@ -44,17 +44,17 @@ _STRICT: Final = {
 
 
 def _count(case: ProbeCase) -> Steps:
-    def ask(count: int) -> Question:
+    def request_for(count: int) -> ProbeRequest:
         many = tuple(
-            ToolSpec(f"weather_{place}", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
-            for place in range(count)
+            ToolSpec(f"weather_{index}", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+            for index in range(count)
         )
-        return Question(body=case.style.body(user(), tools=many), about=f"{count} tools")
+        return ProbeRequest(body=case.style.body(user(), tools=many), about=f"{count} tools")
 
-    most, shown = yield from highest(ask, 1, COUNT_LADDER)
-    if most == COUNT_LADDER[-1]:
-        return [finding("tools.count", "tools.max_count", None, *shown, note=f"{most} are accepted")]
-    return [finding("tools.count", "tools.max_count", most, *shown)]
+    maximum, shown = yield from find_maximum(request_for, 1, COUNT_LADDER)
+    if maximum == COUNT_LADDER[-1]:
+        return [finding("tools.count", "tools.max_count", None, *shown, note=f"{maximum} are accepted")]
+    return [finding("tools.count", "tools.max_count", maximum, *shown)]
 
 
 def _empty_list(style: RequestStyle) -> Body:
@@ -113,7 +113,7 @@ MODES: Final = ("auto", "none", "required", "named", "allowed")
 
 
 def _choice_body(style: RequestStyle, mode: Any, named: str) -> Body:
-    """A request that shows whether a choice is obeyed: nothing else in it asks for what is chosen."""
+    """A request that shows whether a choice is obeyed: nothing else in it leads to the same."""
     question = QUESTION if mode == "none" else "Say hello."
     choice = ToolChoice(mode, (named,) if mode in ("named", "allowed") else ())
     return style.body(user(question), tools=(WEATHER, CLOCK), choice=choice, limit=CHOICE_TOKENS)
@@ -121,7 +121,7 @@ def _choice_body(style: RequestStyle, mode: Any, named: str) -> Body:
 
 def _modes(case: ProbeCase) -> Steps:
     accepted: list[str] = []
-    asked: list[tuple[str, ParsedReply]] = []
+    responses: list[tuple[str, ParsedReply]] = []
     disobeyed: list[str] = []
     unasked: set[str] = set()
     for mode in MODES:
@@ -129,53 +129,55 @@ def _modes(case: ProbeCase) -> Steps:
         body = _choice_body(case.style, mode, named)
         if mode in get(case.protocol).inexpressible.get("choice.modes", ()):
             continue
-        heard = yield Question(body=body, about=f"tool choice {mode}", reply_tokens=CHOICE_TOKENS)
-        asked.append((mode, heard))
-        if is_accepted(heard):
-            is_disobeyed = not case.found.get("calls.in_text") and _disobeys(mode, heard, named)
+        response = yield ProbeRequest(body=body, about=f"tool choice {mode}", reply_tokens=CHOICE_TOKENS)
+        responses.append((mode, response))
+        if is_accepted(response):
+            is_disobeyed = not case.found.get("calls.in_text") and _disobeys(mode, response, named)
             disobeyed += [mode] if is_disobeyed else []
-            # Where every field is accepted, one that does nothing is not understood.
-            is_unshown = mode == "allowed" and not (heard.reply is not None and heard.reply.turn.calls)
+            # If unknown fields are ignored, a choice without effect is not supported.
+            is_unshown = mode == "allowed" and not (response.reply is not None and response.reply.turn.calls)
             accepted += [] if case.ignores_fields and (is_disobeyed or is_unshown) else [mode]
-        if mode in ("auto", "required") and heard.reply is not None:
-            unasked |= {call.name for call in heard.reply.turn.calls}
-    return _of_modes(case, accepted, asked, disobeyed)
+        if mode in ("auto", "required") and response.reply is not None:
+            unasked |= {call.name for call in response.reply.turn.calls}
+    return _choice_findings(case, accepted, responses, disobeyed)
 
 
-def _disobeys(mode: str, heard: ParsedReply, named: str) -> bool:
-    """Whether a whole reply does something else than was chosen."""
-    if heard.reply is None or heard.reply.stop not in ("stop", "tool_calls"):
+def _disobeys(mode: str, response: ParsedReply, named: str) -> bool:
+    """Whether a complete reply does not follow the choice."""
+    if response.reply is None or response.reply.stop not in ("stop", "tool_calls"):
         return False
-    called = {call.name for call in heard.reply.turn.calls}
+    called = {call.name for call in response.reply.turn.calls}
     if mode in ("named", "allowed"):
         return called != {named} if called or mode == "named" else False
     return {"required": not called, "none": bool(called)}.get(mode, False)
 
 
-def _of_modes(
-    case: ProbeCase, accepted: list[str], asked: list[tuple[str, ParsedReply]], disobeyed: list[str]
+def _choice_findings(
+    case: ProbeCase, accepted: list[str], responses: list[tuple[str, ParsedReply]], disobeyed: list[str]
 ) -> list[Finding]:
-    if not asked:
+    if not responses:
         return []
-    if "auto" not in {word for word, _ in asked}:
-        accepted.insert(0, "auto")  # what holds where nothing is said
-    shown = [heard for _, heard in asked]
+    if "auto" not in {word for word, _ in responses}:
+        accepted.insert(0, "auto")  # the default
+    shown = [response for _, response in responses]
     quirk = f"tool choice {', '.join(disobeyed)} is accepted and not obeyed" if disobeyed else ""
-    # Where it thinks without being asked to, what is refused may be refused for that.
+    # If it thinks by default, a choice may be refused because of that.
     thinks = "reasoning.carrier" in case.found
-    is_all = all(heard.accepted for heard in shown)
+    is_all = all(response.accepted for response in shown)
     found = [
         finding("choice.modes", "choice.modes", tuple(accepted), *shown, quirk=quirk, settles=is_all or not thinks)
     ]
     if thinks:
-        told = _thinks_when_forced(asked) or not is_all
-        found.append(finding("choice.modes", "choice.while_thinking", tuple(accepted), *shown, settles=told))
+        is_known = _thinks_when_forced(responses) or not is_all
+        found.append(finding("choice.modes", "choice.while_thinking", tuple(accepted), *shown, settles=is_known))
     return found
 
 
-def _thinks_when_forced(asked: list[tuple[str, ParsedReply]]) -> bool:
-    """Some do not think where a tool is forced on them; then nothing was found out of a choice while thinking."""
-    forced = [heard.reply for mode, heard in asked if mode in ("required", "named") and heard.reply is not None]
+def _thinks_when_forced(responses: list[tuple[str, ParsedReply]]) -> bool:
+    """Whether it thinks when a tool is forced. If not, the responses say nothing about choices while thinking."""
+    forced = [
+        response.reply for mode, response in responses if mode in ("required", "named") and response.reply is not None
+    ]
     return any(isinstance(block, Thinking) for reply in forced for block in reply.turn.blocks)
 
 
@@ -192,9 +194,9 @@ def _says_strict(case: ProbeCase) -> str:
 
 
 def _if_never_empty(case: ProbeCase) -> str:
-    """An object that must have properties, of a tool that must have a schema: leaving it out is no way."""
+    """Whether objects need properties and tools need a schema: then an empty schema cannot be left out."""
     is_stuck = case.found.get("schema.properties_non_empty") and case.found.get("tools.parameters_required")
-    return "no object may be without properties" if is_stuck else ""
+    return "every object needs properties" if is_stuck else ""
 
 
 PROBES: Final = (
@@ -295,7 +297,7 @@ PROBES: Final = (
         question="how many tools a request may have",
         steps=_count,
         keys=("tools.max_count",),
-        most=14,
+        max_requests=14,
         needs=("tools",),
         request_tokens=6000,
     ),
@@ -305,7 +307,7 @@ PROBES: Final = (
         question="which tool choices are accepted",
         steps=_modes,
         keys=("choice.modes", "choice.while_thinking"),
-        most=len(MODES),
+        max_requests=len(MODES),
         reply_tokens=CHOICE_TOKENS,
         needs=("tools",),
     ),
@@ -323,7 +325,7 @@ PROBES: Final = (
     yes_or_no(
         "choice.serial",
         "choice.parallel_switch",
-        "parallel calls switched off",
+        "parallel calls turned off",
         lambda style: style.body(user(TWO_CITIES), choice=ToolChoice("auto", parallel=False), limit=64),
         yes=True,
         no=False,

@@ -1,4 +1,4 @@
-"""Probes of turns: who speaks when, and what a turn may hold."""
+"""Probes of turns: their order, and what a turn can have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolglot.discovery.bodies import (
     says,
     user,
 )
-from toolglot.discovery.line import Question
+from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.probe import (
     Probe,
     ProbeCase,
@@ -29,24 +29,24 @@ from toolglot.discovery.probe import (
 
 def _ending(case: ProbeCase) -> Steps:
     """Whether a request may end with an assistant turn, and whether that is then continued."""
-    begun = "The capital of Italy is the city of Ro"
-    body = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
-    heard = yield Question(body=body, about="a request that ends with the start of the answer")
-    if is_accepted(heard):
-        goes_on = text_of(heard).lstrip().lower().startswith("me")
+    start = "The capital of Italy is the city of Ro"
+    body = case.style.body(user("What is the capital of Italy?"), says(start), tools=None)
+    response = yield ProbeRequest(body=body, about="a request that ends with the start of the reply")
+    if is_accepted(response):
+        goes_on = text_of(response).lstrip().lower().startswith("me")
         found = [
-            finding("turns.prefill", "turns.last", "any", heard),
-            finding("turns.prefill", "turns.prefill", "yes" if goes_on else "no", heard, settles=goes_on),
+            finding("turns.prefill", "turns.last", "any", response),
+            finding("turns.prefill", "turns.prefill", "yes" if goes_on else "no", response, settles=goes_on),
         ]
         return found if not goes_on else found[1:]
-    shown = [heard]
+    shown = [response]
     value = "no"
     for about, change in _FLAGS.items() if case.style.has("prefill_flags") else ():
-        flagged = case.style.body(user("What is the capital of Italy?"), says(begun), tools=None)
+        flagged = case.style.body(user("What is the capital of Italy?"), says(start), tools=None)
         change(flagged)
-        heard = yield Question(body=flagged, about=f"the start of the answer, marked with {about}")
-        shown.append(heard)
-        if is_accepted(heard):
+        response = yield ProbeRequest(body=flagged, about=f"the start of the reply, marked with {about}")
+        shown.append(response)
+        if is_accepted(response):
             value = "flag"
             break
     return [
@@ -63,36 +63,36 @@ _FLAGS: Final = {"prefix": _mark("prefix"), "partial": _mark("partial")}
 
 
 def _system_inside(case: ProbeCase) -> Steps:
-    def ask(about: str, *messages: Body | Turn) -> Question:
+    def request_for(about: str, *messages: Body | Turn) -> ProbeRequest:
         body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
         turns = messages_of(body)
-        for place, message in zip((2, 1, 0), messages, strict=False):
+        for index, message in zip((2, 1, 0), messages, strict=False):
             if isinstance(message, dict):
-                turns.insert(place, message)
-        return Question(body=body, about=about)
+                turns.insert(index, message)
+        return ProbeRequest(body=body, about=about)
 
     note = raw_message(case.style, "system", "Be brief.")
     none = Turn("user")
-    before_user = yield ask("a system message before a user turn", note)
+    before_user = yield request_for("a system message before a user turn", note)
     if is_accepted(before_user):
         return [finding("turns.system_inside", "turns.system_inside", "anywhere", before_user)]
-    before_answer = yield ask("a system message before an assistant turn", none, note)
+    before_answer = yield request_for("a system message before an assistant turn", none, note)
     if is_accepted(before_answer):
         found = finding("turns.system_inside", "turns.system_inside", "before_assistant", before_user, before_answer)
         return [found]
     shown = [before_user, before_answer]
     value = "first_only"
     if not case.style.has("result_messages"):
-        first = yield ask("a system message at the beginning", none, none, note)
+        first = yield request_for("a system message at the beginning", none, none, note)
         shown.append(first)
         value = "first_only" if is_accepted(first) else "no"
-    quirk = "no system message among the turns" if value == "no" else "a system message may stand first only"
+    quirk = "no system message among the turns" if value == "no" else "a system message can only be first"
     return [finding("turns.system_inside", "turns.system_inside", value, *shown, quirk=quirk)]
 
 
 def _if_never_first(case: ProbeCase) -> str:
     is_late = case.found.get("turns.system_inside") in ("before_assistant", "no")
-    return "a system message may not stand before a user turn" if is_late else ""
+    return "a system message cannot be before a user turn" if is_late else ""
 
 
 def _system_twice(style: RequestStyle) -> Body:
@@ -124,14 +124,14 @@ def _silent_turn(style: RequestStyle) -> Body:
     return body
 
 
-def _picture(style: RequestStyle) -> Body:
+def _image_turn(style: RequestStyle) -> Body:
     return style.body(Turn("user", (Text("What is this?"), IMAGE)), tools=None)
 
 
 def _user_image(case: ProbeCase) -> Steps:
-    heard = yield Question(body=_picture(case.style), about="a picture in a user turn")
-    value = ("image",) if is_accepted(heard) else ()
-    return [finding("turns.image", "turns.media", value, heard, quirk="" if value else "no pictures from the user")]
+    response = yield ProbeRequest(body=_image_turn(case.style), about="an image in a user turn")
+    value = ("image",) if is_accepted(response) else ()
+    return [finding("turns.image", "turns.media", value, response, quirk="" if value else "no images from the user")]
 
 
 PROBES: Final = (
@@ -160,16 +160,16 @@ PROBES: Final = (
         steps=_ending,
         keys=("turns.last", "turns.prefill"),
         needs=("dialogue",),
-        most=1 + len(_FLAGS),
+        max_requests=1 + len(_FLAGS),
     ),
     Probe(
         name="turns.system_inside",
         group="turns",
-        question="where a system message may stand",
+        question="where a system message can be",
         steps=_system_inside,
         keys=("turns.system_inside",),
         needs=("dialogue",),
-        most=3,
+        max_requests=3,
     ),
     yes_or_no(
         "turns.system_many",
@@ -204,7 +204,7 @@ PROBES: Final = (
     yes_or_no(
         "turns.empty_text",
         "turns.empty_text",
-        "an empty text beside another",
+        "an empty text with another",
         _with_block(""),
         yes=True,
         no=False,
@@ -213,7 +213,7 @@ PROBES: Final = (
     yes_or_no(
         "turns.blank_text",
         "turns.blank_text",
-        "a text of white space beside another",
+        "a text of white space with another",
         _with_block(" "),
         yes=True,
         no=False,
@@ -227,13 +227,13 @@ PROBES: Final = (
         needs=("dialogue",),
         yes=True,
         no=False,
-        why_not=lambda case: "every assistant turn holds thinking" if case.style.thinking == "assistant" else "",
+        why_not=lambda case: "every assistant turn has thinking" if case.style.thinking == "assistant" else "",
         feature="empty_turns",
     ),
     Probe(
         name="turns.image",
         group="turns",
-        question="a picture in a user turn",
+        question="an image in a user turn",
         steps=_user_image,
         keys=("turns.media",),
     ),

@@ -1,6 +1,6 @@
-"""A report for people, in Markdown: what works, what does not, and what toolglot does about it.
+"""The report in Markdown: what works, what does not, and what toolglot does about it.
 
-Law: text of the endpoint is in it as code, which no reader of Markdown acts upon.
+Law: text from the endpoint is in code spans, which Markdown does not interpret.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.discovery.comparing import Departure
+from toolglot.discovery.comparison import Departure
 from toolglot.discovery.findings import DiscoveryResult, Exchange, Finding
 from toolglot.discovery.found_profile import entries_of
 from toolglot.discovery.remedies import remedy
-from toolglot.discovery.secrecy import one_line
+from toolglot.discovery.secret_masking import one_line
 
 _SHOWN: Final = 160
 
 
-def report(result: DiscoveryResult, *, departed: tuple[Departure, ...] = (), against: str = "", day: str = "") -> str:
+def report(
+    result: DiscoveryResult, *, differences: tuple[Departure, ...] = (), against: str = "", day: str = ""
+) -> str:
     """The text of the report."""
     parts = [
         _head(result, day),
         _tooling(result),
-        _departures(departed, against),
+        _departures(differences, against),
         _troubles(result),
         _works(result),
         _others(result),
@@ -35,13 +37,13 @@ def report(result: DiscoveryResult, *, departed: tuple[Departure, ...] = (), aga
     return "\n".join(part for part in parts if part)
 
 
-def code(text: str, longest: int = _SHOWN) -> str:
-    """A text as code within a line or a cell; what would end it is replaced."""
-    plain = one_line(text, longest).replace("`", "'").replace("|", "/")
+def code(text: str, max_length: int = _SHOWN) -> str:
+    """A text as a code span within a line or a cell."""
+    plain = one_line(text, max_length).replace("`", "'").replace("|", "/")
     return f"`{plain}`" if plain else ""
 
 
-def worded(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value in a line."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "none"
@@ -50,26 +52,26 @@ def worded(value: Any) -> str:
     return str(value) or "none"
 
 
-def shown(found: Finding) -> str:
+def finding_text(found: Finding) -> str:
     """The value of a finding in a line."""
     is_nothing = found.value is None or found.value == ""
-    return "not seen" if is_nothing and not found.key else worded(found.value)
+    return "not seen" if is_nothing and not found.key else value_text(found.value)
 
 
 def _head(result: DiscoveryResult, day: str) -> str:
     provider, sdk, spent = result.provider, result.sdk, result.spent
     tokens = f"{spent.input_tokens + spent.output_tokens:,} tokens" + ("" if spent.counted else " (estimated)")
     rows = {
-        "address": code(sdk.base_url),
-        "protocols that answer": ", ".join(provider.protocols) or "none",
-        "looked at": sdk.protocol or "none",
+        "base URL": code(sdk.base_url),
+        "protocols": ", ".join(provider.protocols) or "none",
+        "probed": sdk.protocol or "none",
         "model": code(provider.model) + (f", of {len(provider.models)} listed" if provider.models else ", none listed"),
         "key": {"none": "none sent", "": "none sent"}.get(sdk.auth, sdk.auth),
         "server": code(provider.server),
-        "longest prompt": f"{provider.context_tokens:,} tokens, it says" if provider.context_tokens else "not told",
+        "context": f"{provider.context_tokens:,} tokens, by its list" if provider.context_tokens else "not listed",
         "errors": provider.error_shape or "not seen",
-        "rate limits": ", ".join(map(code, provider.rate_headers)) or "not told in headers",
-        "asked": f"{spent.requests} requests, {tokens}, {spent.seconds:.1f} s" + (f", {day}" if day else ""),
+        "rate limits": ", ".join(map(code, provider.rate_headers)) or "none in headers",
+        "cost": f"{spent.requests} requests, {tokens}, {spent.seconds:.1f} s" + (f", {day}" if day else ""),
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items() if value)
     stopped = f"\n**Not complete:** {code(result.stopped, 400)}\n" if not result.complete else ""
@@ -88,51 +90,51 @@ def _tooling(result: DiscoveryResult) -> str:
     )
 
 
-def _departures(departed: tuple[Departure, ...], against: str) -> str:
+def _departures(differences: tuple[Departure, ...], against: str) -> str:
     if not against:
         return ""
-    if not departed:
-        return f"## Against {code(against)}\nIt is as its profile says, as far as was asked.\n"
+    if not differences:
+        return f"## Against {code(against)}\nNo difference from its profile was found.\n"
     rows = "\n".join(
-        f"| `{one.key}` | {code(worded(one.expected), 80)} | {code(worded(one.found), 80)} "
+        f"| `{one.key}` | {code(value_text(one.expected), 80)} | {code(value_text(one.found), 80)} "
         f"| {', '.join(one.evidence[:4])} |"
-        for one in departed
+        for one in differences
     )
-    return f"## Against {code(against)}\n| entry | its profile says | found | evidence |\n|---|---|---|---|\n{rows}\n"
+    return f"## Against {code(against)}\n| entry | profile | found | evidence |\n|---|---|---|---|\n{rows}\n"
 
 
 def _troubles(result: DiscoveryResult) -> str:
-    """What does not work, and what is done about it."""
+    """What does not work, and what toolglot does about it."""
     questions = {probed.probe: probed.question for probed in result.probes}
     rows = []
     for key, found in sorted(entries_of(result).items()):
         todo = remedy(found)
         if todo:
-            said = f"<br>{code(found.note.removeprefix('it said: '))}" if found.note else ""
-            asked = questions.get(found.probe, found.probe)
-            shown = f"`{key}` = {code(worded(found.value), 80)}"
-            rows.append(f"| {asked}{said} | {todo} | {shown} | {', '.join(found.evidence[:3])} |")
+            message = f"<br>{code(found.note.removeprefix('it said: '))}" if found.note else ""
+            question = questions.get(found.probe, found.probe)
+            entry = f"`{key}` = {code(value_text(found.value), 80)}"
+            rows.append(f"| {question}{message} | {todo} | {entry} | {', '.join(found.evidence[:3])} |")
     plain = [found for found in result.findings if found.quirk and not (found.key and remedy(found))]
     quirks = "\n".join(f"- {code(found.quirk)} ({', '.join(found.evidence[:3])})" for found in plain)
     if not rows and not quirks:
         return ""
-    head = ("| asked, and what it said | what toolglot does | entry of the profile | evidence |", "|---|---|---|---|")
+    head = ("| question, and its message | what toolglot does | entry of the profile | evidence |", "|---|---|---|---|")
     table = "\n".join((*head, *rows)) if rows else ""
-    also = f"\n\nTo look out for:\n\n{quirks}" if quirks else ""
-    return f"## What it does not take, and what toolglot does about it\n{table}{also}\n"
+    also = f"\n\nNote:\n\n{quirks}" if quirks else ""
+    return f"## What it refuses, and what toolglot does about it\n{table}{also}\n"
 
 
 def _works(result: DiscoveryResult) -> str:
     by_group: dict[str, list[str]] = defaultdict(list)
     for key, found in sorted(entries_of(result).items()):
         if not remedy(found):
-            by_group[key.split(".")[0]].append(f"`{key}` {code(worded(found.value), 60)}")
+            by_group[key.split(".")[0]].append(f"`{key}` {code(value_text(found.value), 60)}")
     rows = "\n".join(f"- **{group}**: {'; '.join(entries)}" for group, entries in by_group.items())
-    return f"## What works as it is\n{rows}\n" if rows else ""
+    return f"## What works\n{rows}\n" if rows else ""
 
 
 def _others(result: DiscoveryResult) -> str:
-    """What was seen and is no entry of a profile, or does not settle one."""
+    """What is not an entry of a profile, or does not settle one."""
     seen = [found for found in result.findings if not found.quirk and (not found.key or not found.settles)]
     rows = "\n".join(f"- {_seen(found)}" for found in seen if found.probe != "replies.example")
     return f"## Also seen\n{rows}\n" if rows else ""
@@ -141,16 +143,16 @@ def _others(result: DiscoveryResult) -> str:
 def _seen(found: Finding) -> str:
     note = f": {code(found.note)}" if found.note else ""
     unsure = "" if found.settles and found.confidence == "observed" else " (not settled)"
-    return f"`{found.key or found.probe}` {code(shown(found), 80)}{unsure}{note}"
+    return f"`{found.key or found.probe}` {code(finding_text(found), 80)}{unsure}{note}"
 
 
 def _left_out(result: DiscoveryResult) -> str:
     reasons: dict[str, list[str]] = defaultdict(list)
     for probed in result.probes:
-        if probed.outcome != "found" and not probed.reason.startswith("not a question of"):
+        if probed.outcome != "found" and not probed.reason.startswith("not for "):
             reasons[f"{probed.outcome}: {probed.reason}"].append(probed.probe)
     rows = "\n".join(f"- {code(reason, 300)}: {', '.join(names)}" for reason, names in reasons.items())
-    return f"## Not found out\n{rows}\n" if rows else ""
+    return f"## Unknown\n{rows}\n" if rows else ""
 
 
 def _opinion(result: DiscoveryResult) -> str:
@@ -160,7 +162,7 @@ def _opinion(result: DiscoveryResult) -> str:
     if opinion.problem:
         return f"## Opinion\n{code(opinion.by)} gave none: {code(opinion.problem, 300)}\n"
     lines = [
-        f"What {code(opinion.by)} made of the evidence. It is an opinion: nothing above depends on it.",
+        f"What {code(opinion.by)} thinks of the evidence. It is an opinion: nothing above depends on it.",
         "",
         f"- format: {code(opinion.format)}; example: {code(opinion.example, 300)}",
         *(f"- schema: {code(line, 300)}" for line in opinion.schema_requirements),
@@ -172,14 +174,14 @@ def _opinion(result: DiscoveryResult) -> str:
 
 def _evidence(result: DiscoveryResult) -> str:
     rows = "\n".join(map(_exchange, result.evidence))
-    head = "| | probe | what was sent | answer |\n|---|---|---|---|"
-    return f"## Evidence\nThe whole requests and answers are in the JSON output.\n\n{head}\n{rows}\n" if rows else ""
+    head = "| | probe | request | response |\n|---|---|---|---|"
+    return f"## Evidence\nThe full requests and responses are in the JSON output.\n\n{head}\n{rows}\n" if rows else ""
 
 
 def _exchange(one: Exchange) -> str:
-    said = one.problem or ("" if one.verdict == "accepted" else _short(one.reply))
-    answer = f"{one.status or 'none'} {one.verdict} {code(said, 120)}"
-    return f"| {one.name} | {one.probe} | {code(one.about, 100)} | {answer} |"
+    message = one.problem or ("" if one.verdict == "accepted" else _short(one.reply))
+    response = f"{one.status or 'none'} {one.verdict} {code(message, 120)}"
+    return f"| {one.name} | {one.probe} | {code(one.about, 100)} | {response} |"
 
 
 def _short(value: Any) -> str:

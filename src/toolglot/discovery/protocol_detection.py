@@ -1,9 +1,9 @@
-"""Finding the way in: the list of models, the protocols that answer, and under which address.
+"""Finds the list of models, the protocols that an endpoint speaks, and their base URLs.
 
-People give `https://host`, `https://host/v1` or the address of a call itself; keys go into different headers. What
-answers a greeting as its protocol does is a way in.
+Users pass `https://host`, `https://host/v1` or the URL of a request itself; keys go into different headers. An endpoint
+speaks a protocol if it replies to a greeting in it.
 
-Law: nothing is asked but the host that was given; a few small requests at most for each protocol.
+Law: only the host of the URL gets requests, and only a few small ones for each protocol.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.discovery.bodies import RequestStyle, user
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import EndpointClient, ProtocolRoute, Question
+from toolglot.discovery.endpoint_client import EndpointClient, ProbeRequest, ProtocolRoute
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import protocol_order
-from toolglot.discovery.secrecy import visible
+from toolglot.discovery.secret_masking import visible
 from toolglot.protocols.base import get
 from toolglot.upstream import PROVIDERS, Auth, Provider
 
@@ -37,8 +37,8 @@ _CONTEXTS: Final = (
     *("max_input_tokens", "n_ctx", "context_size", "max_context_window_tokens"),
 )
 _ABSENT: Final = (404, 405)
-MOST_MODELS: Final = 500
-LONGEST_MODEL: Final = 200
+MAX_MODELS: Final = 500
+MAX_MODEL_NAME: Final = 200
 GREETING: Final = "Say hello."
 
 
@@ -50,34 +50,34 @@ class Model(Struct, frozen=True):
 
 
 class WorkingProtocol(Struct, frozen=True, kw_only=True):
-    """A protocol that answers, and how."""
+    """A protocol that the endpoint has, and how to use it."""
 
     route: ProtocolRoute
     style: RequestStyle
-    heard: ParsedReply
+    response: ParsedReply
     answers: bool = True
-    """False: it is there, but does not answer a greeting."""
+    """False: the endpoint has it, but refuses the greeting."""
 
 
 class ReachedEndpoint(Struct, frozen=True, kw_only=True):
-    """What was found at the door."""
+    """What is known of an endpoint before the probes."""
 
     ways: tuple[WorkingProtocol, ...]
     models: tuple[Model, ...]
     listing: str
-    """The exchange that lists the models; empty: none does."""
+    """The exchange that lists the models; empty if there is none."""
     problems: tuple[str, ...]
-    """Why the other protocols did not answer, shortly."""
+    """Why the other protocols do not work, in a few words."""
 
 
 def base_target(protocol: str) -> str:
-    """The profile from which an unknown endpoint of a protocol starts."""
+    """The profile that an unknown endpoint of a protocol extends."""
     record = get(protocol)
     return record.base_target or record.provider
 
 
 def known_provider(url: str) -> Provider | None:
-    """The provider of the table whose host it is."""
+    """The known provider with this host."""
     host = urlsplit(url).netloc.lower()
     for provider in PROVIDERS.values():
         if provider.url and urlsplit(provider.url).netloc.lower() == host:
@@ -86,14 +86,14 @@ def known_provider(url: str) -> Provider | None:
 
 
 def base_of(url: str) -> str:
-    """The base address of one that may be that of a call."""
+    """The base URL of a URL that may be that of a request."""
     parts = urlsplit(url)
     path = _ENDINGS.sub("", parts.path.rstrip("/"))
     return parts._replace(path=path, fragment="").geturl()
 
 
 def bases_for(protocol: str, url: str) -> list[str]:
-    """Base addresses under which a protocol may be, the likeliest first."""
+    """Base URLs that a protocol may have, the likeliest first."""
     parts = urlsplit(url)
     kind = get(protocol).base_url
     if kind == "root":
@@ -110,32 +110,32 @@ def auths_for(protocol: str, key: str, known: Provider | None) -> list[Auth]:
     return [own] if own in ("bearer", "aws") else [own, "bearer"]
 
 
-async def reach(
-    line: EndpointClient, *, protocols: Sequence[str] = (), model: str = "", target: str = ""
+async def detect_protocols(
+    client: EndpointClient, *, protocols: Sequence[str] = (), model: str = "", target: str = ""
 ) -> ReachedEndpoint:
-    """The ways in. Without a model, the first of the list that looks like one for conversations."""
+    """The protocols that work. Without a model, the first of the list that looks like one for chats."""
     protocols = protocols or protocol_order()
-    url = base_of(line.endpoint.url)
+    url = base_of(client.endpoint.url)
     known = known_provider(url)
-    models, listing = await _list(line, url, protocols, known)
-    chosen = model or pick(models)
+    models, listing = await _list(client, url, protocols, known)
+    select_probes = model or pick_model(models)
     ways: list[WorkingProtocol] = []
     problems: dict[str, str] = {}
     for protocol in protocols:
-        way = await _way(line, protocol, url, chosen, known, target)
+        way = await _try_protocol(client, protocol, url, select_probes, known, target)
         if isinstance(way, WorkingProtocol):
             ways.append(way)
         else:
             problems[protocol] = way
-    if not models and ways and all(way.heard.status in _ABSENT for way in ways):
-        # Whoever says of every address, that of the list included, that it is not there says nothing of a protocol.
-        problems |= {way.route.protocol: way.heard.words for way in ways}
+    if not models and ways and all(way.response.status in _ABSENT for way in ways):
+        # An endpoint that has nothing at any URL, the list included, does not speak these protocols.
+        problems |= {way.route.protocol: way.response.words for way in ways}
         ways = []
-    return ReachedEndpoint(ways=tuple(ways), models=models, listing=listing, problems=_once(problems, protocols))
+    return ReachedEndpoint(ways=tuple(ways), models=models, listing=listing, problems=_grouped(problems, protocols))
 
 
-def _once(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
-    """Each reason with the protocols that it holds for; what holds for all of them is said of none."""
+def _grouped(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
+    """Each reason with its protocols; without them, if it is the same for all."""
     by_reason: dict[str, list[str]] = {}
     for protocol, why in problems.items():
         by_reason.setdefault(why, []).append(protocol)
@@ -148,9 +148,9 @@ def _once(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, .
 
 
 async def _list(
-    line: EndpointClient, url: str, protocols: Sequence[str], known: Provider | None
+    client: EndpointClient, url: str, protocols: Sequence[str], known: Provider | None
 ) -> tuple[tuple[Model, ...], str]:
-    line.probe = "endpoint.models"
+    client.probe = "endpoint.models"
     tried: set[str] = set()
     for protocol in (name for name in protocols if get(name).models.path is not None):
         for base in bases_for(protocol, url):
@@ -158,29 +158,29 @@ async def _list(
             if address in tried:
                 continue
             tried.add(address)
-            auth = auths_for(protocol, line.endpoint.key, known)[0]
+            auth = auths_for(protocol, client.endpoint.key, known)[0]
             route = ProtocolRoute(protocol=protocol, target=base_target(protocol), base=base, auth=auth)
-            heard = await line.get(route, get(protocol).models.path or "", "the list of models")
-            found = models_in(heard.value)
+            response = await client.get(route, get(protocol).models.path or "", "the list of models")
+            found = models_in(response.value)
             if found:
-                return found, heard.name
+                return found, response.name
     return (), ""
 
 
 def models_in(value: Any) -> tuple[Model, ...]:
-    """The models that a list names, in whichever form; names that cannot be shown as they are, are left out."""
+    """The models of a list, whatever its form, without names that cannot be shown as they are."""
     if isinstance(value, dict):
         entries: list[Any] = next((value[key] for key in ("data", "models") if isinstance(value.get(key), list)), [])
     else:
         entries = value if isinstance(value, list) else []
-    return tuple(_models(entries))[:MOST_MODELS]
+    return tuple(_models(entries))[:MAX_MODELS]
 
 
 def _models(entries: list[Any]) -> Iterator[Model]:
-    for entry in entries[: 4 * MOST_MODELS]:
+    for entry in entries[: 4 * MAX_MODELS]:
         fields = entry if isinstance(entry, dict) else {"id": entry}
         name = next((fields[key] for key in ("id", "name", "model") if isinstance(fields.get(key), str)), "")
-        if 0 < len(name) <= LONGEST_MODEL and name.isprintable() and visible(name) == name and "\\" not in name:
+        if 0 < len(name) <= MAX_MODEL_NAME and name.isprintable() and visible(name) == name and "\\" not in name:
             yield Model(name.removeprefix("models/"), _context(fields))
 
 
@@ -194,63 +194,63 @@ def _context(fields: dict[str, Any]) -> int | None:
     return None
 
 
-def pick(models: Sequence[Model]) -> str:
-    """The first model that looks like one for conversations; empty if there is none."""
+def pick_model(models: Sequence[Model]) -> str:
+    """The first model that looks like one for chats; empty if there is none."""
     return next((model.name for model in models if not _NOT_CHAT.search(model.name)), "")
 
 
 # --- protocols --------------------------------------------------------------------------------------
 
 
-async def _way(
-    line: EndpointClient, protocol: str, url: str, model: str, known: Provider | None, target: str
+async def _try_protocol(
+    client: EndpointClient, protocol: str, url: str, model: str, known: Provider | None, target: str
 ) -> WorkingProtocol | str:
-    """The way in of a protocol, or why there is none."""
-    line.probe = f"endpoint.{protocol}"
+    """How a protocol works at the endpoint, or why it does not."""
+    client.probe = f"endpoint.{protocol}"
     own = target or _own_target(protocol, known) or base_target(protocol)
     best: WorkingProtocol | None = None
-    why = "no answer"
+    why = "no response"
     for base in bases_for(protocol, url):
-        for auth in auths_for(protocol, line.endpoint.key, known):
+        for auth in auths_for(protocol, client.endpoint.key, known):
             route = ProtocolRoute(protocol=protocol, target=own, base=base, auth=auth, model=model or "default")
-            way = await _greeted(line, route)
+            way = await _greet(client, route)
             if way.answers:
                 return way
-            why = _why(way.heard)
-            if way.heard.verdict in ("refused", "denied", "busy", "broke") and best is None:
+            why = _why(way.response)
+            if way.response.verdict in ("refused", "denied", "busy", "broke") and best is None:
                 best = way
-            if way.heard.verdict != "denied":
+            if way.response.verdict != "denied":
                 break
     return best if best is not None else why
 
 
-def _why(heard: ParsedReply) -> str:
-    """Why a greeting was not answered, in a few words."""
-    if heard.verdict == "absent":
-        return f"nothing is at this address (status {heard.status})"
-    return heard.words or heard.verdict
+def _why(response: ParsedReply) -> str:
+    """Why a greeting got no reply, in a few words."""
+    if response.verdict == "absent":
+        return f"nothing at this URL (status {response.status})"
+    return response.words or response.verdict
 
 
 def _own_target(protocol: str, known: Provider | None) -> str:
-    """The profile of a known host, if that is one of this protocol."""
+    """The profile of a known host, if it has this protocol."""
     for name in (known.target, *known.also) if known is not None else ():
         if profiles.get(name).protocol == protocol:
             return name
     return ""
 
 
-async def _greeted(line: EndpointClient, route: ProtocolRoute) -> WorkingProtocol:
+async def _greet(client: EndpointClient, route: ProtocolRoute) -> WorkingProtocol:
     style = RequestStyle(protocol=route.protocol, target=route.target, model=route.model)
     fields = ("max_tokens", "max_completion_tokens") if style.has("two_limit_fields") else ("max_tokens",)
     first: WorkingProtocol | None = None
     for field in fields:
         tried = msgspec.structs.replace(style, limit_field=field)
         body = tried.body(user(GREETING), tools=None)
-        heard = await line.ask(route, Question(body=body, about=f"a greeting ({route.protocol})"))
-        way = WorkingProtocol(route=route, style=tried, heard=heard, answers=heard.accepted)
-        if heard.accepted:
+        response = await client.send(route, ProbeRequest(body=body, about=f"a greeting ({route.protocol})"))
+        way = WorkingProtocol(route=route, style=tried, response=response, answers=response.accepted)
+        if response.accepted:
             return way
         first = first or way
-        if heard.verdict != "refused":
+        if response.verdict != "refused":
             break
     return first or way

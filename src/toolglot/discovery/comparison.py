@@ -1,12 +1,12 @@
-"""Where an endpoint is not as its profile says.
+"""Where an endpoint differs from its profile.
 
     for departure in departures(result, profiles.get("mistral", model)):
         departure.key, departure.found, departure.expected
 
 A finding and an entry of a profile are compared by what they mean for the requests that were sent: two patterns are the
-same if they take the same ids, and a length that was not reached is as good as none.
+same if they accept the same ids, and a limit beyond what was tried is the same as none.
 
-Law: pure. An entry that a profile does not state is a departure only if the endpoint takes less than the default.
+Law: pure. An entry that a profile does not state is a departure only if the endpoint accepts less than the default.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from toolglot.protocols.base import get
 
 
 class Departure(Struct, frozen=True, kw_only=True):
-    """One entry in which an endpoint is not as its profile says."""
+    """One entry in which an endpoint differs from its profile."""
 
     key: str
     found: Any
     expected: Any
     stated: bool
-    """Whether the profile itself says it; otherwise the default is in force."""
+    """Whether the profile has the entry; otherwise its default applies."""
     rule: str
     evidence: tuple[str, ...] = ()
     note: str = ""
 
 
 def departures(result: DiscoveryResult, profile: Profile) -> tuple[Departure, ...]:
-    """Every entry that was found to be otherwise."""
+    """Every entry that differs."""
     return tuple(
         Departure(
             key=found.key,
@@ -57,12 +57,11 @@ def departures(result: DiscoveryResult, profile: Profile) -> tuple[Departure, ..
 
 
 def departs(found: Finding, profile: Profile) -> bool:
-    told = profile.as_told()
-    if agrees(found.key, found.value, told):
+    if agrees(found.key, found.value, profile.as_told()):
         return False
     if found.key in profile.origins:
         return True
-    return not (agrees(found.key, found.value, profile) or _takes_more(found.key, found.value, profile))
+    return not (agrees(found.key, found.value, profile) or _accepts_more(found.key, found.value, profile))
 
 
 def value_of(profile: Profile, key: str) -> Any:
@@ -76,8 +75,8 @@ def agrees(key: str, found: Any, profile: Profile) -> bool:
     return compare(found, profile) if compare is not None else bool(found == value_of(profile, key))
 
 
-def _takes_more(key: str, found: Any, profile: Profile) -> bool:
-    """Whether an endpoint takes all that the default does, and more."""
+def _accepts_more(key: str, found: Any, profile: Profile) -> bool:
+    """Whether an endpoint accepts all that the default does, and more."""
     default = value_of(profile, key)
     if type(found) is int and type(default) is int:
         return found < default if key == "request.min_max_tokens" else found > default
@@ -86,7 +85,7 @@ def _takes_more(key: str, found: Any, profile: Profile) -> bool:
     return key == "tools.max_count" and found is None
 
 
-# --- by what they mean ------------------------------------------------------------------------------
+# --- comparisons by meaning -------------------------------------------------------------------------
 
 
 def _same_pattern(samples: Iterable[str], key: str) -> Callable[[str, Profile], bool]:
@@ -99,13 +98,13 @@ def _same_pattern(samples: Iterable[str], key: str) -> Callable[[str, Profile], 
     return compare
 
 
-def _same_limit(key: str, most: int) -> Callable[[int, Profile], bool]:
-    return lambda found, profile: min(found, most) == min(value_of(profile, key), most)
+def _same_limit(key: str, maximum: int) -> Callable[[int, Profile], bool]:
+    return lambda found, profile: min(found, maximum) == min(value_of(profile, key), maximum)
 
 
 def _same_count(found: int | None, profile: Profile) -> bool:
-    most, real = COUNT_LADDER[-1], profile.tools.max_count
-    return min(most if found is None else found, most) == min(most if real is None else real, most)
+    maximum, real = COUNT_LADDER[-1], profile.tools.max_count
+    return min(maximum if found is None else found, maximum) == min(maximum if real is None else real, maximum)
 
 
 def _same_words(key: str, tried: Iterable[str], rule: str = "") -> Callable[[Any, Profile], bool]:
@@ -120,29 +119,29 @@ def _same_words(key: str, tried: Iterable[str], rule: str = "") -> Callable[[Any
 
 
 def _same_sampling(found: Any, profile: Profile) -> bool:
-    """Settings are tried one by one, and nothing is said of thinking: a model that thinks by itself refuses some."""
+    """Compare settings, which are tried one by one. A model that thinks by default refuses some."""
     refused = profile.reasoning.refused_sampling if profile.reasoning.default == "on" else ()
     possible = {*_SAMPLED}.difference(get(profile.protocol).inexpressible.get("request.sampling", ()))
     return possible.intersection(found) == possible.intersection(profile.request.sampling).difference(refused)
 
 
 def _same_media(key: str) -> Callable[[Any, Profile], bool]:
-    """Pictures stand for all media: no other was sent."""
+    """Compare media by images: no others were sent."""
     return lambda found, profile: ("image" in found) == ("image" in value_of(profile, key))
 
 
-def takes_assistant_last(last: str, prefill: str) -> bool:
+def accepts_assistant_last(last: str, prefill: str) -> bool:
     return last == "any" or prefill == "yes"
 
 
 def _same_last(found: str, profile: Profile) -> bool:
-    """`any` and a prefill that is taken are the same to a request that ends with an assistant turn."""
-    return (found == "any") == takes_assistant_last(profile.turns.last, profile.turns.prefill)
+    """`any` and an accepted prefill are the same for a request that ends with an assistant turn."""
+    return (found == "any") == accepts_assistant_last(profile.turns.last, profile.turns.prefill)
 
 
 def _same_prefill(found: str, profile: Profile) -> bool:
     if found == "yes":
-        return takes_assistant_last(profile.turns.last, profile.turns.prefill)
+        return accepts_assistant_last(profile.turns.last, profile.turns.prefill)
     return found == profile.turns.prefill
 
 
@@ -157,7 +156,7 @@ def _same_keywords(found: Any, profile: Profile) -> bool:
     return True
 
 
-def _takes_references(profile: Profile) -> bool:
+def _accepts_references(profile: Profile) -> bool:
     """References need their keywords too."""
     rules, words = profile.schema, {"$ref", "$defs"}
     return rules.refs and words.isdisjoint(rules.refused) and (rules.keywords is None or words <= {*rules.keywords})
@@ -186,7 +185,7 @@ _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
     "tools.omit_empty_parameters": lambda found, profile: (
         found == (profile.tools.omit_empty_parameters or profile.schema.properties_non_empty)
     ),
-    # A model that takes no tools on this endpoint is told of them in the prompt, or asked elsewhere.
+    # For a model without tools on this endpoint, they are in the prompt, or the request goes elsewhere.
     "tools.by_prompt": lambda found, profile: bool(found) == bool(profile.tools.by_prompt or profile.tools.protocol),
     "choice.modes": _same_words("choice.modes", MODES),
     "choice.while_thinking": _same_words("choice.while_thinking", MODES, "choice.modes"),
@@ -205,7 +204,7 @@ _COMPARED: Final[dict[str, Callable[[Any, Profile], bool]]] = {
     "schema.properties_required": lambda found, profile: (
         found == (profile.schema.properties_required or profile.schema.properties_non_empty)
     ),
-    "schema.refs": lambda found, profile: found == _takes_references(profile),
+    "schema.refs": lambda found, profile: found == _accepts_references(profile),
     "schema.formats": _same_formats,
 }
-"""How an entry is compared, where it is not by being equal."""
+"""How an entry is compared, if not by equality."""

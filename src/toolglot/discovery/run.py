@@ -1,10 +1,10 @@
-"""A discovery from beginning to end: the way in, the probes in their order, the result.
+"""A discovery from beginning to end: the protocols, the probes in their order, the result.
 
     discovery = Discovery(Endpoint(url=…, transport=…, key=…), budget=Budget(requests=200))
     result = await discovery.run()
-    discovery.result()                     # at any time: what is known by now
+    discovery.result()                     # at any time: what is known so far
 
-Law: whatever the endpoint does, there is a result; what could not be asked is listed with the reason.
+Law: whatever the endpoint does, there is a result; probes that were not run are listed with the reason.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.discovery import baseline
+from toolglot.discovery.endpoint_client import Budget, Endpoint, EndpointClient, StoppedError
 from toolglot.discovery.findings import DiscoveryResult, Finding, Probed
-from toolglot.discovery.heard import ParsedReply
-from toolglot.discovery.line import Budget, Endpoint, EndpointClient, StoppedError
+from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import GROUPS, Probe, ProbeCase, UnclearError, protocol_order
 from toolglot.discovery.probes import history as probes_history
 from toolglot.discovery.probes import ids as probes_ids
@@ -29,8 +29,8 @@ from toolglot.discovery.probes import schema as probes_schema
 from toolglot.discovery.probes import streams as probes_streams
 from toolglot.discovery.probes import tools as probes_tools
 from toolglot.discovery.probes import turns as probes_turns
-from toolglot.discovery.reaching import ReachedEndpoint, WorkingProtocol, reach
-from toolglot.discovery.summary import summarised
+from toolglot.discovery.protocol_detection import ReachedEndpoint, WorkingProtocol, detect_protocols
+from toolglot.discovery.summary import summarise
 from toolglot.errors import InputError, quote
 
 PROBES: Final[tuple[Probe, ...]] = (
@@ -46,11 +46,11 @@ PROBES: Final[tuple[Probe, ...]] = (
     *probes_tools.PROBES,
     baseline.CONTROL,
 )
-"""All probes in the order in which they are asked; each comes after what it depends on."""
+"""All probes in the order in which they are run; each comes after what it depends on."""
 COVERED: Final = tuple(dict.fromkeys(key for probe in PROBES for key in probe.keys))
 """The entries of a profile that discovery can find."""
-MOST_UNCLEAR: Final = 4
-"""Probes in a row without a clear answer after which no more is asked."""
+MAX_UNCLEAR: Final = 4
+"""After this many probes in a row without a clear outcome, the discovery ends."""
 _FIRST: Final = (
     "endpoint.errors",
     "endpoint.dialogue",
@@ -63,8 +63,8 @@ _FIRST: Final = (
 Progress = Callable[[Probed, Sequence[Finding]], None]
 
 
-def chosen(only: Sequence[str] = ()) -> tuple[Probe, ...]:
-    """The probes of these groups or names; all of them for none. What the others build on is always among them."""
+def select_probes(only: Sequence[str] = ()) -> tuple[Probe, ...]:
+    """The probes of these groups or names, and those that the others build on; all of them for none."""
     for word in only:
         if word not in GROUPS and not any(probe.name == word for probe in PROBES):
             hint = f"groups: {', '.join(GROUPS)}; or the name of a probe"
@@ -75,7 +75,7 @@ def chosen(only: Sequence[str] = ()) -> tuple[Probe, ...]:
 
 
 class Discovery:
-    """One endpoint, being found out."""
+    """The discovery of one endpoint."""
 
     def __init__(
         self,
@@ -95,17 +95,17 @@ class Discovery:
         if protocol != "auto" and protocol not in protocol_order():
             hint = f"one of auto, {', '.join(protocol_order())}"
             raise InputError(f"unknown protocol {quote(protocol)}", path="protocol", hint=hint)
-        self.line: EndpointClient = EndpointClient(endpoint, budget or Budget(), clock=clock, sleep=sleep)
+        self.client: EndpointClient = EndpointClient(endpoint, budget or Budget(), clock=clock, sleep=sleep)
         self.name = name
         self.base = base
         self.findings: list[Finding] = []
         self.probed: list[Probed] = []
         self.earlier: list[Finding] = []
-        """What was found over protocols that were left again."""
+        """What was found with protocols that refuse tools."""
         self.reached: ReachedEndpoint | None = None
         self.way: WorkingProtocol | None = None
         self.stopped: str = ""
-        self._probes = chosen(only)
+        self._probes = select_probes(only)
         self._model = model
         self._protocol = protocol
         self._progress = progress
@@ -113,7 +113,7 @@ class Discovery:
         self._is_over = False
 
     async def run(self) -> DiscoveryResult:
-        """Ask everything that can be asked."""
+        """Run all probes that can be run."""
         try:
             await self._run()
         except StoppedError as stopped:
@@ -122,77 +122,77 @@ class Discovery:
         return self.result()
 
     def result(self, stopped: str = "") -> DiscoveryResult:
-        """What is known by now."""
-        why = stopped or self.stopped or ("" if self._is_over else "it is not over")
-        return summarised(self, why)
+        """What is known so far."""
+        why = stopped or self.stopped or ("" if self._is_over else "it is still running")
+        return summarise(self, why)
 
     async def _run(self) -> None:
         protocols = protocol_order() if self._protocol == "auto" else [self._protocol]
-        self.reached = await reach(self.line, protocols=protocols, model=self._model, target=self.base)
+        self.reached = await detect_protocols(self.client, protocols=protocols, model=self._model, target=self.base)
         ways = [way for way in self.reached.ways if way.answers]
         if not ways:
             self.stopped = self._why_closed(self.reached)
         for way in ways:
-            if await self._ask_all(way, is_last=way is ways[-1]):
+            if await self._run_probes(way, is_last=way is ways[-1]):
                 return
 
-    async def _ask_all(self, way: WorkingProtocol, *, is_last: bool) -> bool:
-        """Ask everything over one protocol; whether it is the one to use. One that refuses tools is the last choice."""
+    async def _run_probes(self, way: WorkingProtocol, *, is_last: bool) -> bool:
+        """Run the probes with one protocol; whether it is the one to use. One that refuses tools is the last choice."""
         self.way = way
-        self.findings += self._told(way)
+        self.findings += self._listed_context(way)
         case = ProbeCase(style=way.style, found={})
         unclear = 0
         for probe in self._probes:
             outcome = await self._probe(probe, case, way)
             unclear = unclear + 1 if outcome == "unclear" else 0 if outcome == "found" else unclear
-            if unclear >= MOST_UNCLEAR:
-                raise StoppedError(f"{unclear} probes in a row had no clear answer")
+            if unclear >= MAX_UNCLEAR:
+                raise StoppedError(f"{unclear} probes in a row had no clear outcome")
             if case.found.get("tools") is False and not is_last:
                 refused = [one for one in self.findings if one.probe == "endpoint.tools"]
-                told = f"requests with tools are refused over {way.route.protocol}"
-                self.findings = [*self.earlier, *(replace(one, quirk=told) for one in refused)]
+                quirk = f"requests with tools are refused over {way.route.protocol}"
+                self.findings = [*self.earlier, *(replace(one, quirk=quirk) for one in refused)]
                 self.earlier = list(self.findings)
                 self.probed = []
                 return False
         return True
 
-    def _told(self, way: WorkingProtocol) -> list[Finding]:
-        """What the list of models says of the one that is asked."""
+    def _listed_context(self, way: WorkingProtocol) -> list[Finding]:
+        """The context size that the list of models has for the model."""
         reached = self.reached
         context = (
             next((one.context for one in reached.models if one.name == way.route.model), None) if reached else None
         )
         if reached is None or context is None:
             return []
-        told = Finding(
+        finding = Finding(
             probe="endpoint.models",
             key="context.window",
             value=context,
             evidence=(reached.listing,),
             confidence="told",
-            note="as its list of models says",
+            note="from its list of models",
         )
-        return [told]
+        return [finding]
 
     def _why_closed(self, reached: ReachedEndpoint) -> str:
-        denied = (way for way in reached.ways if way.heard.verdict == "denied")
+        denied = (way for way in reached.ways if way.response.verdict == "denied")
         half = next(denied, next(iter(reached.ways), None))
         if half is not None:
-            said = half.heard.words or half.heard.verdict
+            message = half.response.words or half.response.verdict
             hint = ""
-            if half.heard.verdict == "denied" and not self.line.endpoint.key:
-                hint = "; no key was given: --key-env NAME names the variable that holds it"
-            return f"{half.route.protocol} is there, but refuses a greeting: {said}{hint}"
-        return f"nothing answers here: {'; '.join(reached.problems) or 'no answer'}"[:1000]
+            if half.response.verdict == "denied" and not self.client.endpoint.key:
+                hint = "; there is no key: name the variable that holds it with --key-env NAME"
+            return f"the endpoint speaks {half.route.protocol}, but refuses a greeting: {message}{hint}"
+        return f"no protocol works: {'; '.join(reached.problems) or 'no response'}"[:1000]
 
     async def _probe(self, probe: Probe, case: ProbeCase, way: WorkingProtocol) -> str:
         why = _why_not(probe, case)
         if self._begin is not None and not why:
             self._begin(probe)
-        before = self.line.spent.requests
+        before = self.client.spent.requests
         found: list[Finding] = []
         outcome = "skipped" if why else "found"
-        self.line.probe = probe.name
+        self.client.probe = probe.name
         if not why:
             try:
                 found = await self._steps(probe, case, way)
@@ -201,31 +201,31 @@ class Discovery:
         self._keep(found, case)
         if any(one.probe == "endpoint.control" and not one.value for one in found):
             self.stopped = found[0].quirk
-        told = Probed(
+        probed = Probed(
             probe=probe.name,
             group=probe.group,
             question=probe.question,
             outcome=outcome,  # type: ignore[arg-type]
             reason=why,
-            requests=self.line.spent.requests - before,
+            requests=self.client.spent.requests - before,
         )
-        self.probed.append(told)
+        self.probed.append(probed)
         if self._progress is not None:
-            self._progress(told, found)
+            self._progress(probed, found)
         return outcome
 
     async def _steps(self, probe: Probe, case: ProbeCase, way: WorkingProtocol) -> list[Finding]:
         steps = probe.steps(case)
         try:
-            question = next(steps)
-            for _ in range(probe.most):
-                heard: ParsedReply = await self.line.ask(way.route, question)
-                question = steps.send(heard)
+            request = next(steps)
+            for _ in range(probe.max_requests):
+                response: ParsedReply = await self.client.send(way.route, request)
+                request = steps.send(response)
         except StopIteration as ended:
             found: list[Finding] = ended.value
             return found
         steps.close()
-        raise UnclearError(f"it takes more than {probe.most} requests")
+        raise UnclearError(f"it takes more than {probe.max_requests} requests")
 
     def _keep(self, found: list[Finding], case: ProbeCase) -> None:
         self.findings += found
@@ -235,14 +235,14 @@ class Discovery:
 _MISSING: Final = {
     "tools": "requests with tools are refused",
     "history": "no history with calls is accepted",
-    "dialogue": "no answer of the assistant is accepted in a history",
+    "dialogue": "no assistant turn is accepted in a history",
 }
 
 
 def _why_not(probe: Probe, case: ProbeCase) -> str:
-    """Why a probe is not asked."""
+    """Why a probe is not run."""
     if not probe.is_for(case.protocol):
-        return f"not a question of {case.protocol}"
+        return f"not for {case.protocol}"
     for need in probe.needs:
         if not case.found.get(need):
             return _MISSING[need]
