@@ -256,7 +256,7 @@ class ModelRequest:
         )
         if not is_changed:
             return received
-        changed = GatewayMiddleware.changed(received.fields, self._shown, protocol)
+        changed = GatewayMiddleware.change_fields(received.fields, self._shown, protocol)
         self._call.values = max(self._call.values, count_values_of(changed))
         received = await self._call.apart(lambda: self._read(changed))
         received.address(model=self._shown.model)

@@ -1,8 +1,8 @@
-"""The user's middleware in the gateway: the chain of seed 003 around every request to a model.
+"""The user's middleware in the gateway: a chain of steps around every request to a model.
 
 A step sees the client's own messages and tools before they are rendered, and the client's reply before it is sent. It
-may change both; what it raises as `InputError` is told to the client. A stream has been sent when its end is known:
-steps see its reply, and cannot change it any more.
+may change both; an `InputError` that it raises goes to the client. A stream has been sent when its end is known: steps
+see its reply, and cannot change it any more.
 
 Law: without steps nothing is copied and nothing is called.
 """
@@ -23,22 +23,22 @@ from toolglot.protocols.base import codec, get
 
 
 class MiddlewareError(ToolglotError):
-    """A step of the user's middleware failed in a way of its own."""
+    """A step of the user's middleware failed with an error that is not toolglot's."""
 
 
 def load_steps(names: Iterable[str], file: str = "") -> list[ToolMiddleware]:
-    """The steps that a config names as `package.module:Name`; a class is called without arguments.
+    """The steps that a configuration names as `package.module:Name`; a class is called without arguments.
 
-    Modules beside the config's file are found too.
+    Modules in the folder of the configuration are found too.
     """
     folder = str(Path(file).absolute().parent) if file else ""
     if names and folder and folder not in sys.path:
         sys.path.append(folder)
     where = f"{file}: " if file else ""
-    return [_loaded(name, f"{where}gateway.middleware[{place}]") for place, name in enumerate(names)]
+    return [_load(name, f"{where}gateway.middleware[{index}]") for index, name in enumerate(names)]
 
 
-def _loaded(name: str, path: str) -> ToolMiddleware:
+def _load(name: str, path: str) -> ToolMiddleware:
     module, _, attribute = name.partition(":")
     hint = "write package.module:Name, of a module beside the configuration or one that Python finds"
     if not module or not attribute:
@@ -54,61 +54,61 @@ def _loaded(name: str, path: str) -> ToolMiddleware:
 
 
 class GatewayMiddleware:
-    """The steps, and what they are shown."""
+    """Runs the steps."""
 
     def __init__(self, steps: Sequence[ToolMiddleware]) -> None:
         self._chain = MiddlewareChain(steps) if steps else None
 
     def before(self, fields: dict[str, Any], *, protocol: str, model: str, provider: str) -> tuple[Request, bool]:
-        """Show a request to the steps; what they made of it, and whether they changed it."""
+        """Run the steps on a request; the request as they left it, and whether they changed it."""
         turns = get(protocol).turns
         shown = copy.deepcopy({"messages": fields.get(turns), "tools": fields.get("tools")})
         messages = shown["messages"] if isinstance(shown["messages"], list) else [shown["messages"]]
-        asked = Request(model=model, provider_id=provider, messages=messages, tools=shown["tools"])
-        assert self._chain is not None  # noqa: S101 - whoever asks has looked
+        request = Request(model=model, provider_id=provider, messages=messages, tools=shown["tools"])
+        assert self._chain is not None  # noqa: S101 - the caller has checked
         try:
-            self._chain.process_request(asked)
+            self._chain.process_request(request)
         except ToolglotError:
             raise
         except Exception as error:
             raise MiddlewareError(f"a middleware failed on the request: {type(error).__name__}") from error
-        given = fields.get(turns)
-        was = given if isinstance(given, list) else [given]
-        is_changed = asked.messages != was or asked.tools != fields.get("tools") or asked.model != model
-        return asked, is_changed
+        original = fields.get(turns)
+        before = original if isinstance(original, list) else [original]
+        is_changed = request.messages != before or request.tools != fields.get("tools") or request.model != model
+        return request, is_changed
 
     @staticmethod
-    def changed(fields: dict[str, Any], asked: Request, protocol: str) -> dict[str, Any]:
-        """The request as the steps left it."""
+    def change_fields(fields: dict[str, Any], request: Request, protocol: str) -> dict[str, Any]:
+        """The fields of the request as the steps left it."""
         turns = get(protocol).turns
-        given = fields.get(turns)
-        messages: Any = asked.messages
-        if not isinstance(given, list) and len(messages) == 1 and messages[0] == given:
-            messages = given
+        original = fields.get(turns)
+        messages: Any = request.messages
+        if not isinstance(original, list) and len(messages) == 1 and messages[0] == original:
+            messages = original
         new = {**fields, turns: messages}
         if "model" in fields:
-            new["model"] = asked.model
-        if asked.tools is None:
+            new["model"] = request.model
+        if request.tools is None:
             new.pop("tools", None)
         else:
-            new["tools"] = asked.tools
+            new["tools"] = request.tools
         return new
 
     def after_reply(
-        self, asked: Request, body: dict[str, Any], reply: Reply, *, source: str, provider: str
+        self, request: Request, body: dict[str, Any], reply: Reply, *, source: str, provider: str
     ) -> dict[str, Any]:
         """The body of a reply as the steps leave it."""
-        return self._after(asked, copy.deepcopy(body), reply, source, provider)
+        return self._after(request, copy.deepcopy(body), reply, source, provider)
 
-    def after_stream(self, asked: Request, reply: Reply, *, protocol: str, source: str, provider: str) -> None:
-        """Show the steps what was streamed."""
-        self._after(asked, codec(protocol).reply.encode(reply), reply, source, provider)
+    def after_stream(self, request: Request, reply: Reply, *, protocol: str, source: str, provider: str) -> None:
+        """Run the steps on a reply that was streamed."""
+        self._after(request, codec(protocol).reply.encode(reply), reply, source, provider)
 
-    def _after(self, asked: Request, body: Any, reply: Reply, source: str, provider: str) -> dict[str, Any]:
+    def _after(self, request: Request, body: Any, reply: Reply, source: str, provider: str) -> dict[str, Any]:
         shown = Response(
-            body, provider_id=provider, output_format=source, tool_calls=[*reply.turn.calls], request=asked
+            body, provider_id=provider, output_format=source, tool_calls=[*reply.turn.calls], request=request
         )
-        assert self._chain is not None  # noqa: S101 - whoever asks has looked
+        assert self._chain is not None  # noqa: S101 - the caller has checked
         try:
             self._chain.process_response(shown)
         except ToolglotError:
@@ -116,7 +116,7 @@ class GatewayMiddleware:
         except Exception as error:
             raise MiddlewareError(f"a middleware failed on the reply: {type(error).__name__}") from error
         if not isinstance(shown.body, dict):
-            raise MiddlewareError("a middleware left a reply that is no object")
+            raise MiddlewareError("a middleware left a reply that is not an object")
         return shown.body
 
     def __bool__(self) -> bool:

@@ -304,7 +304,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._lose(LostError("server", SWITCHED))
             return
         if status < 200 or pending is None or pending.done():
-            return  # news of an answer to come, or nobody waits
+            return  # an informational status, or the caller is gone
         if self._came > MAX_HEAD and sum(len(name) + len(text) for name, text in self._headers.items()) > MAX_HEAD:
             self._lose(LostError("server", _LARGE_HEAD))
             return

@@ -1,9 +1,9 @@
 """Requests to providers over HTTP: pooled connections, verified TLS, proxies, time limits.
 
-Where nothing stands between here and the provider, `direct_http.py` carries them; what goes through a proxy, or is
-unusual in any other way, aiohttp does, which is imported only then: it takes long to load.
+`direct_http.py` sends them if there is no proxy. A request that uses a proxy, or is unusual in any other way, is sent
+by aiohttp, which is imported only then: it takes long to load.
 
-Law: that of `transport.py`, whoever carries a request.
+Law: that of `transport.py`, whichever sends a request.
 """
 
 from __future__ import annotations

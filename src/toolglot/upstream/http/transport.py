@@ -163,7 +163,7 @@ SWITCHED: Final = "answered with status 101, a change to another protocol that w
 
 
 def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
-    """A 3xx is an error: a key goes to the host it was given for, and to no other. So is a change of protocol."""
+    """A 3xx is an error: a key is sent to its own host, and to no other. So is a change of protocol."""
     if status == SWITCHING:
         raise failed(request, "server", SWITCHED)
     if 300 <= status < 400:
