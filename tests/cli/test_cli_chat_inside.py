@@ -378,7 +378,7 @@ def test_what_is_worth_telling_of_the_configuration_is_told(cli: Cli, monkeypatc
 def test_a_line_that_cannot_be_read_is_told_and_the_talk_goes_on(place: Folder) -> None:
     said = talk(LimitError("too long", path="stdin"), "/go", "hello")
     assert "too long" in said.err
-    assert "nothing was said yet" in said.err
+    assert "there is no message yet" in said.err
     assert "Well said." in said.out
     assert len(place.server.requests) == 1
 

@@ -16,15 +16,15 @@ from toolglot.conversation import Opaque
 from toolglot.profiles import Overrides
 from toolglot.runtime.session.compacting import (
     INSTRUCTION,
-    MOST_BLOCK,
-    MOST_SUMMARY,
-    MOST_TRANSCRIPT,
+    MAX_BLOCK,
+    MAX_SUMMARY,
+    MAX_TRANSCRIPT,
     compact,
-    cut_of,
-    estimated_tokens,
+    estimate_tokens,
+    find_cut,
     is_summary,
     summary_request,
-    transcript_of,
+    transcript_text,
 )
 from toolglot.runtime.session.events import HistoryCompressed, SessionEvent
 from toolglot.runtime.session.limits import SessionLimits
@@ -136,13 +136,13 @@ def test_how_many_turns_stay_is_a_number(keep: Any) -> None:
 def test_too_little_is_not_worth_a_summary() -> None:
     assert settled(history_of(), keep_turns=0) is None
     assert settled(history_of(0), keep_turns=1) is None
-    assert cut_of(history_of(0), 0) is not None
+    assert find_cut(history_of(0), 0) is not None
 
 
 def test_a_summary_is_bounded() -> None:
     turn = settled(history_of(1, 1), lambda _: "x" * 1_000_000, keep_turns=0)
     assert turn is not None
-    assert len(turn.text) < MOST_SUMMARY + 500
+    assert len(turn.text) < MAX_SUMMARY + 500
     assert "characters left out" in turn.text
 
 
@@ -178,7 +178,7 @@ def test_a_transcript_tells_who_said_what_and_what_became_of_calls() -> None:
         Turn("tool", (ToolResult("c", "bad", name="x", is_error=True),)),
         Turn("assistant", (Opaque("anthropic", {"type": "new"}),)),
     ]
-    assert transcript_of(turns).split("\n\n") == [
+    assert transcript_text(turns).split("\n\n") == [
         "[user]\nLook.",
         "[user shows image image/png]",
         '[assistant calls read]\n{"p":1}',
@@ -191,19 +191,19 @@ def test_a_transcript_tells_who_said_what_and_what_became_of_calls() -> None:
 
 def test_what_is_asked_is_bounded_by_block_by_window_and_at_all() -> None:
     long = [Turn("user", (Text("x" * 1_000_000),))]
-    assert len(parts(long)[1]) < MOST_BLOCK + 100
-    many = [Turn("user", (Text("x" * MOST_BLOCK),))] * 1_000
-    assert len(parts(many)[1]) <= MOST_TRANSCRIPT
+    assert len(parts(long)[1]) < MAX_BLOCK + 100
+    many = [Turn("user", (Text("x" * MAX_BLOCK),))] * 1_000
+    assert len(parts(many)[1]) <= MAX_TRANSCRIPT
     assert len(parts(many, window=8_000)[1]) <= 12_000
-    assert len(parts(many, window=10**9)[1]) <= MOST_TRANSCRIPT * 10
+    assert len(parts(many, window=10**9)[1]) <= MAX_TRANSCRIPT * 10
 
 
 def test_tokens_are_guessed_roughly() -> None:
     blocks = (Text("x" * 400), Thinking("x" * 40), ToolCall("a", "abcd", {"n": 1}), Media("image", data="aGk="))
-    assert estimated_tokens([Turn("user", blocks)]) == 100 + 10 + 3 + 1_500
+    assert estimate_tokens([Turn("user", blocks)]) == 100 + 10 + 3 + 1_500
     result = ToolResult("a", (Text("x" * 8), Media("image", data="aGk=")))
-    assert estimated_tokens([Turn("tool", (result, ToolResult("b", "x" * 4)))]) == 2 + 1_500 + 1
-    assert estimated_tokens([Turn("assistant", (Opaque("anthropic", {}),))]) == 0
+    assert estimate_tokens([Turn("tool", (result, ToolResult("b", "x" * 4)))]) == 2 + 1_500 + 1
+    assert estimate_tokens([Turn("assistant", (Opaque("anthropic", {}),))]) == 0
 
 
 # --- in a session -----------------------------------------------------------------------------------

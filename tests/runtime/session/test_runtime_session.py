@@ -31,7 +31,7 @@ from toolglot.runtime.session.events import (
 )
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import ModelChoice, UpstreamModels
-from toolglot.runtime.session.run import MOST_WAITING
+from toolglot.runtime.session.run import MAX_QUEUED_EVENTS
 from toolglot.runtime.session.session import Message, Session
 from toolglot.runtime.tools.toolbox import ToolContext, tool
 from toolglot.store import SqliteStore
@@ -67,7 +67,7 @@ def test_a_session_runs_only_while_it_is_open() -> None:
             await session.run("Hello")
         async with session:
             assert (await session.run("Hello")).stop == "stop"
-            with pytest.raises(InputError, match="opened once"):
+            with pytest.raises(InputError, match="opened only once"):
                 await session.__aenter__()
         assert session.is_closed
         for use in (session.run("Hello"), session.compress(), session.undo()):
@@ -153,9 +153,9 @@ def test_a_text_a_turn_or_blocks_can_be_said(said: Message) -> None:
 def test_what_is_no_message_is_refused_and_nothing_is_written(said: Any) -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session() as session:
-            with pytest.raises(InputError, match="said"):
+            with pytest.raises(InputError, match="message"):
                 await session.run(said)
-            with pytest.raises(InputError, match="nothing was said yet"):
+            with pytest.raises(InputError, match="there is no message yet"):
                 await session.run()
             assert len(session.history) == 0
 
@@ -301,7 +301,7 @@ def test_a_slow_listener_makes_the_model_wait() -> None:
                 if heard == 0:
                     for _ in range(20_000):
                         await asyncio.sleep(0)
-                    assert MOST_WAITING // 2 < len(models.read) <= MOST_WAITING + 20
+                    assert MAX_QUEUED_EVENTS // 2 < len(models.read) <= MAX_QUEUED_EVENTS + 20
                 heard += isinstance(event, TextReceived)
             assert heard > 4_000
             assert (session.history.turns[-1].text) == "word " * 1_000
@@ -648,7 +648,7 @@ def test_a_budget_ends_a_run_before_the_next_request(limits: dict[str, Any]) -> 
 def test_a_limit_in_money_for_a_model_without_a_price_is_refused() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session("ollama/qwen3", limits=SessionLimits(max_cost=Decimal(1))) as session:
-            with pytest.raises(InputError, match="the price of ollama/qwen3 is not known"):
+            with pytest.raises(InputError, match="the price of ollama/qwen3 is unknown"):
                 await session.run("Hello")
             assert not session.is_running
         async with stage.session("ollama/qwen3") as session:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
-from toolglot.runtime.log.fitting import fits
 
 from log_stores import HookedStore
 from simulated_sessions import QUICK, Stage, play
@@ -22,6 +21,7 @@ from toolglot.errors import LimitError
 from toolglot.history.attempts import Attempt
 from toolglot.history.history import History as Kept
 from toolglot.runtime.log.memory_log import MemoryLog, reopen_turn
+from toolglot.runtime.log.result_shortening import shorter_versions
 from toolglot.runtime.log.session_log import LogLimits, SessionLog
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import UpstreamModels
@@ -334,15 +334,15 @@ def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_agai
 
 def test_the_largest_results_are_shortened_first_and_small_ones_last() -> None:
     results = [ToolResult(f"c{n}", "x" * size, result={"n": n}) for n, size in enumerate((10, 90_000, 20, 50_000, 30))]
-    cuts = [cut for _, cut in fits(results)]
+    cuts = [cut for _, cut in shorter_versions(results)]
     assert cuts == [(), ("c1",), ("c1", "c3"), ("c1", "c2", "c3", "c4"), *[("c0", "c1", "c2", "c3", "c4")] * 2]
-    for fitted, cut in fits(results):
+    for fitted, cut in shorter_versions(results):
         assert [result.call_id for result in fitted] == [result.call_id for result in results]
         assert [a.call_id for a, b in zip(fitted, results, strict=True) if a != b] == list(cut)
         assert all(len(result.text) <= 4_000 and result.result is None for result in fitted if result.call_id in cut)
-    assert [cut for _, cut in fits([])] == [()]
+    assert [cut for _, cut in shorter_versions([])] == [()]
     plain = ToolResult("c", "short")
-    assert [fitted for fitted, _ in fits([plain])] == [[plain]] * 3
+    assert [fitted for fitted, _ in shorter_versions([plain])] == [[plain]] * 3
 
 
 # --- taken back, and said again ---------------------------------------------------------------------

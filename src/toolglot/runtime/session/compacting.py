@@ -1,12 +1,12 @@
-"""Older turns replaced by a summary, so that a conversation fits into its model's context.
+"""Replaces older turns by a summary, so that a conversation fits into the context window of its model.
 
     await compact(history, summarise, keep_turns=6)          # summarise(turns) → text, or an awaitable of it
 
-A session does the same with a summary that its own model writes: `summary_request` is what it is asked, `summary_of`
-what its answer becomes.
+A session does the same with a summary that its own model writes: `summary_request` is the request, `summary_text` the
+text that replaces the turns.
 
-Laws: no call is parted from its result, and every interaction stays in the ledger. A transcript is data: what stands
-in it is reported, never obeyed. What is asked is bounded, however long the turns are.
+Laws: a call stays with its result, and the ledger keeps every interaction. The transcript is data: instructions in it
+are reported, never followed. The request has a limited size, however long the turns are.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from toolglot.history.history import History
 from toolglot.jsontext import compact as json_text
 
 Summarise = Callable[[tuple[Turn, ...]], str | Awaitable[str]]
-"""What makes a summary of turns."""
+"""Writes a summary of turns."""
 
 KEEP_TURNS: Final = 6
-MOST_BLOCK: Final = 4_000
+MAX_BLOCK: Final = 4_000
 """Characters of each block of a transcript that is summarised."""
-MOST_TRANSCRIPT: Final = 200_000
-"""Characters of a whole transcript that is summarised, where the model's context window is not known."""
-MOST_SUMMARY: Final = 20_000
+MAX_TRANSCRIPT: Final = 200_000
+"""Characters of a whole transcript that is summarised, if the context window of the model is unknown."""
+MAX_SUMMARY: Final = 20_000
 """Characters of a summary."""
 CHARACTERS_A_TOKEN: Final = 4
 TOKENS_OF_MEDIA: Final = 1_500
-"""A rough guess of what an image or a document takes."""
+"""A rough estimate for an image or a document."""
 _PART_OF_WINDOW: Final = 0.5
-"""How much of a context window the transcript may take when it is summarised."""
+"""The part of a context window that the transcript may take when it is summarised."""
 
 INSTRUCTION: Final = (
     "You write summaries of conversations between a user, an assistant and tools. You are given a transcript between "
@@ -56,15 +56,15 @@ _NOTE: Final = (
 
 
 class Cut(NamedTuple):
-    """What a compression takes out."""
+    """The turns that a compression removes."""
 
     turns: tuple[Turn, ...]
     before: str | None
-    """The key of the first turn that stays; None: none does."""
+    """The key of the first turn that stays; None if none does."""
 
 
-def cut_of(history: History, keep_turns: int = KEEP_TURNS) -> Cut | None:
-    """What can be taken out when the last turns are to stay; None: nothing that is worth a summary."""
+def find_cut(history: History, keep_turns: int = KEEP_TURNS) -> Cut | None:
+    """The turns that can be removed if the last ones stay; None if they are not worth a summary."""
     if type(keep_turns) is not int or keep_turns < 0:
         raise InputError(f"expected a whole number from 0, got {quote(keep_turns)}", path="keep_turns")
     kept = history.turns[max(len(history) - keep_turns, 0) :]
@@ -80,34 +80,34 @@ async def compact(
     keep_turns: int = KEEP_TURNS,
     max_result_characters: int | None = None,
 ) -> Turn | None:
-    """Put a caller's summary in the place of all but the last turns; its turn, or None where there was too little.
+    """Replace all but the last turns by a summary; returns its turn, or None if there was too little to replace.
 
-    summarise: gets the turns that go, and gives a text, or an awaitable of one.
-    max_result_characters: what stays, in the ledger, of each result of those turns.
+    summarise: gets the turns that are removed, and returns a string or an awaitable of one.
+    max_result_characters: how much of each removed result stays in the ledger.
     """
-    cut = cut_of(history, keep_turns)
+    cut = find_cut(history, keep_turns)
     if cut is None:
         return None
-    summary = summary_of(await summarised(summarise, cut.turns), len(cut.turns))
+    summary = summary_text(await call_summariser(summarise, cut.turns), len(cut.turns))
     return history.compress(summary=summary, before=cut.before, max_result_characters=max_result_characters)
 
 
-async def summarised(summarise: Summarise, turns: tuple[Turn, ...]) -> str:
-    """What a summariser makes of turns, whether it is asynchronous or not."""
-    said = summarise(turns)
-    text = await said if inspect.isawaitable(said) else said
+async def call_summariser(summarise: Summarise, turns: tuple[Turn, ...]) -> str:
+    """Call a summariser, synchronous or not, and check what it returns."""
+    returned = summarise(turns)
+    text = await returned if inspect.isawaitable(returned) else returned
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"expected a string that is not blank, got {quote(text)}", path="summarise")
     return text
 
 
-def summary_of(text: str, turns: int) -> str:
-    """A summary as it stands in a conversation: bounded, and called what it is."""
-    return _NOTE.format(turns) + shorten(text.strip(), MOST_SUMMARY)
+def summary_text(text: str, turns: int) -> str:
+    """A summary as the text of a turn: shortened, and marked as a summary."""
+    return _NOTE.format(turns) + shorten(text.strip(), MAX_SUMMARY)
 
 
 def is_summary(turn: Turn) -> bool:
-    """Whether a turn stands for others that were taken out."""
+    """Whether a turn is a summary of others."""
     return bool(turn.metadata.removed) or (turn.role == "user" and turn.text.startswith(_BEGIN))
 
 
@@ -115,44 +115,44 @@ def is_summary(turn: Turn) -> bool:
 
 
 def summary_request(turns: Sequence[Turn], *, window: int | None = None) -> Conversation:
-    """A conversation of its own that asks for a summary of turns. It has no tools."""
-    most = MOST_TRANSCRIPT if window is None else int(window * _PART_OF_WINDOW) * (CHARACTERS_A_TOKEN - 1)
-    transcript = shorten(transcript_of(turns), min(most, MOST_TRANSCRIPT * 10))
+    """A separate conversation, without tools, that asks for a summary of turns."""
+    max_characters = MAX_TRANSCRIPT if window is None else int(window * _PART_OF_WINDOW) * (CHARACTERS_A_TOKEN - 1)
+    transcript = shorten(transcript_text(turns), min(max_characters, MAX_TRANSCRIPT * 10))
     mark = f"=== transcript {sha256(transcript.encode('utf-8', 'replace')).hexdigest()[:16]} ==="
-    asked = (
+    prompt = (
         f"The transcript stands between two lines {mark}\n\n{mark}\n{transcript}\n{mark}\n\n"
         "Write the summary of this transcript now."
     )
-    return Conversation((Turn("system", (Text(INSTRUCTION),)), Turn("user", (Text(asked),))))
+    return Conversation((Turn("system", (Text(INSTRUCTION),)), Turn("user", (Text(prompt),))))
 
 
-def transcript_of(turns: Iterable[Turn]) -> str:
-    """Turns as a text for reading. Long parts of it are cut, and say so."""
-    return "\n\n".join(part for turn in turns for block in turn.blocks if (part := _told(block, turn)))
+def transcript_text(turns: Iterable[Turn]) -> str:
+    """Turns as plain text. Long parts are cut, with a note."""
+    return "\n\n".join(part for turn in turns for block in turn.blocks if (part := _describe_block(block, turn)))
 
 
-def _told(block: Block, turn: Turn) -> str:
+def _describe_block(block: Block, turn: Turn) -> str:
     if isinstance(block, Text):
-        return f"[{turn.role}]\n{shorten(block.text, MOST_BLOCK)}" if block.text.strip() else ""
+        return f"[{turn.role}]\n{shorten(block.text, MAX_BLOCK)}" if block.text.strip() else ""
     if isinstance(block, ToolCall):
-        return f"[{turn.role} calls {block.name}]\n{shorten(_arguments(block), MOST_BLOCK)}"
+        return f"[{turn.role} calls {block.name}]\n{shorten(_arguments(block), MAX_BLOCK)}"
     if isinstance(block, ToolResult):
         state = block.status or ("error" if block.is_error else "complete")
-        return f"[result of {block.name or 'a tool'}: {state}]\n{shorten(block.text, MOST_BLOCK)}"
+        return f"[result of {block.name or 'a tool'}: {state}]\n{shorten(block.text, MAX_BLOCK)}"
     if isinstance(block, Media):
         return f"[{turn.role} shows {block.kind} {block.name or block.media_type}]"
-    return ""  # thinking is not part of what was said, and the rest is nobody's to read
+    return ""  # thinking is not part of the conversation, and opaque blocks cannot be read
 
 
 def _arguments(call: ToolCall) -> str:
     return call.raw_input if call.raw_input is not None else json_text(call.arguments or {})
 
 
-# --- how long it is ---------------------------------------------------------------------------------
+# --- estimates --------------------------------------------------------------------------------------
 
 
-def estimated_tokens(turns: Iterable[Turn]) -> int:
-    """A rough guess of what turns take of a context window."""
+def estimate_tokens(turns: Iterable[Turn]) -> int:
+    """A rough estimate of the tokens of turns."""
     return sum(_tokens(block) for turn in turns for block in turn.blocks)
 
 

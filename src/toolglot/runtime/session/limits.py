@@ -1,4 +1,4 @@
-"""How far a session may go: turns, tokens, money, tries, and when its history is compressed."""
+"""The limits of a session: turns, tokens, money, retries, and when its history is compressed."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from toolglot.errors import InputError, quote
 
 
 class SessionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bounds of a session and of each of its runs."""
+    """Limits of a session and of each of its runs."""
 
     max_turns: int = 50
-    """Model turns of one run: a model that calls tools for ever is stopped."""
+    """Model turns of one run: a model that never stops calling tools is stopped."""
     max_cost: Decimal | None = None
-    """US dollars of the whole session, its subagents included."""
+    """US dollars of the whole session, including its subagents."""
     max_tokens: int | None = None
-    """Tokens of the whole session, read and written, its subagents included."""
+    """Input and output tokens of the whole session, including its subagents."""
     compress_at: float = 0.8
-    """The part of the model's context window from which on older turns are summarised; 0: never by itself."""
+    """Summarise older turns when the conversation reaches this part of the context window; 0: never automatically."""
     keep_turns: int = 6
-    """The last turns that a compression leaves as they are."""
+    """The last turns, which a compression keeps unchanged."""
     max_result_characters: int = 2_000
-    """What a compression keeps of each result of the turns that it takes out."""
+    """How much a compression keeps of each removed result."""
     retries: int = 2
-    """How often a provider that is busy, down or silent is asked again."""
+    """How often to retry a provider that is busy, down or silent."""
     retry_seconds: float = 30.0
-    """The longest wait before that; a provider that wants a longer one has failed."""
+    """The longest wait before a retry. A provider that asks for more has failed."""
     max_depth: int = 8
-    """How deep subagents may spawn others."""
+    """How deeply subagents can be nested."""
 
     def __post_init__(self) -> None:
         for name in ("max_turns", "keep_turns", "max_depth"):

@@ -41,7 +41,7 @@ STOPPED_WITH_ERROR: Final = Failure("bad_output", "the model broke off: what it 
 _NOTHING: Final = Reply(Turn("assistant"))
 
 Take = Callable[[list[StreamEvent]], None]
-Heard = Callable[[], Awaitable[None]]
+WaitForListener = Callable[[], Awaitable[None]]
 
 
 class Prepared(NamedTuple):
@@ -92,7 +92,12 @@ def _without_issuers(conversation: Conversation, refused: frozenset[str]) -> Con
 
 
 async def call_model(
-    prepared: Prepared, *, policy: Policy, overrides: Overrides | None, take: Take, heard: Heard | None = None
+    prepared: Prepared,
+    *,
+    policy: Policy,
+    overrides: Overrides | None,
+    take: Take,
+    wait_for_listener: WaitForListener | None = None,
 ) -> AttemptResult:
     """Call a model once. `take` gets the events of the reply as they arrive; `heard` waits for a slow listener."""
     out = prepared.out
@@ -104,7 +109,7 @@ async def call_model(
         return AttemptResult(_NOTHING, _without_secrets(error.failure, prepared))
     reader = StreamReader(source=out.target.name, request=out, policy=policy, overrides=overrides)
     try:
-        await _read(response.pieces(), reader, take, heard)
+        await _read(response.pieces(), reader, take, wait_for_listener)
     except ProviderError as error:
         take(reader.fail(error))
     finally:
@@ -125,7 +130,9 @@ def _without_secrets(failure: Failure, prepared: Prepared) -> Failure:
     )
 
 
-async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, heard: Heard | None) -> None:
+async def _read(
+    pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, wait_for_listener: WaitForListener | None
+) -> None:
     """Read a response to its end."""
     size = 0
     async for piece in pieces:
@@ -138,8 +145,8 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
         if size > MAX_REPLY_BYTES:
             take(reader.fail(Failure("server", f"the reply is longer than {MAX_REPLY_BYTES} bytes")))
             return
-        if heard is not None:
-            await heard()
+        if wait_for_listener is not None:
+            await wait_for_listener()
     if reader.is_over:
         async for _ in trailing_pieces(pieces):  # to its end, so that the connection can be used again
             pass
@@ -147,16 +154,16 @@ async def _read(pieces: AsyncIterator[bytes], reader: StreamReader, take: Take, 
         take(reader.finish())
 
 
-def shown_events(events: list[StreamEvent], tell: Callable[[SessionEvent], None]) -> None:
+def emit_shown(events: list[StreamEvent], emit: Callable[[SessionEvent], None]) -> None:
     """Report what a listener can show of a reply while it arrives."""
     for event in events:
         kind = type(event)
         if kind is TextDelta:
-            tell(TextReceived(event.text))  # type: ignore[union-attr]
+            emit(TextReceived(event.text))  # type: ignore[union-attr]
         elif kind is ThinkingDelta:
-            tell(ThinkingReceived(event.text))  # type: ignore[union-attr]
+            emit(ThinkingReceived(event.text))  # type: ignore[union-attr]
         elif isinstance(event, BlockStarted) and isinstance(event.block, ToolCall):
-            tell(CallReceived(event.block))
+            emit(CallReceived(event.block))
 
 
 async def call_for_turn(
@@ -165,30 +172,32 @@ async def call_for_turn(
     *,
     policy: Policy,
     overrides: Overrides | None,
-    tell: Callable[[SessionEvent], None],
-    heard: Heard,
+    emit: Callable[[SessionEvent], None],
+    wait_for_listener: WaitForListener,
 ) -> AttemptResult:
     """Call a model once for a turn. What failed is discarded, and taken back from the listener. If this is cancelled,
     the attempt stays open: the caller decides what is kept."""
 
     def take(events: list[StreamEvent]) -> None:
         trial.add(events)
-        shown_events(events, tell)
+        emit_shown(events, emit)
 
     try:
-        found = await call_model(prepared, policy=policy, overrides=overrides, take=take, heard=heard)
+        found = await call_model(
+            prepared, policy=policy, overrides=overrides, take=take, wait_for_listener=wait_for_listener
+        )
     except anyio.get_cancelled_exc_class():
         raise
     except BaseException:
-        drop(trial, LEFT, prepared.choice.name, tell)
+        discard(trial, LEFT, prepared.choice.name, emit)
         raise
     if found.failure is not None:
-        drop(trial, found.failure.message, prepared.choice.name, tell)
+        discard(trial, found.failure.message, prepared.choice.name, emit)
     return found
 
 
-def drop(trial: Attempt, reason: str, model: str, tell: Callable[[SessionEvent], None]) -> None:
+def discard(trial: Attempt, reason: str, model: str, emit: Callable[[SessionEvent], None]) -> None:
     """Discard an attempt, and take back what it has shown."""
     if trial.shown:
-        tell(AttemptDiscarded(trial.shown, reason, model))
+        emit(AttemptDiscarded(trial.shown, reason, model))
     trial.discard(reason)

@@ -1,11 +1,10 @@
-"""One run of a session: what it told, what stopped it, what it cost, and how it ended.
+"""One run of a session: its events, why it was stopped, what it cost, and how it ended.
 
-    under way ──stop(reason)──▶ stopping ──▶ over        a run that is stopped ends at the next step that can
-              ─────────────────────────────▶ over        be left, with everything in order
+    running ──stop(reason)──▶ stopping ──▶ ended        a stopped run ends at the next step that can be
+            ───────────────────────────▶ ended          cancelled, in a consistent state
 
-Law: a run is left only where nothing is half done. While a model is asked it can be left at any moment; writes are
-never left; tools are stopped by their scheduler and by nothing else. A listener that is slow makes the model wait,
-never the tools.
+Law: a run is cancelled only where nothing is half done. A call of a model can be cancelled at any moment; writes are
+never cancelled; only the scheduler stops tools. A slow listener makes the model wait, never the tools.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ import anyio.lowlevel
 from anyio import CancelScope
 
 from toolglot.conversation import Usage
+from toolglot.runtime.log.usage import add_usage
 from toolglot.runtime.session.events import RunResult, SessionEvent
 
-MOST_WAITING: Final = 1_000
-"""Events that a listener may be behind before the model is made to wait."""
-
-_COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
+MAX_QUEUED_EVENTS: Final = 1_000
+"""Events that may wait for a listener before the model has to wait too."""
 
 
 class UsageTotal:
-    """Tokens and money, summed."""
+    """The sum of tokens and money."""
 
     __slots__ = ("_cost", "_is_known", "usage")
 
@@ -40,9 +38,9 @@ class UsageTotal:
         self._is_known = True
 
     def add(self, usage: Usage | None, cost: Decimal | None) -> None:
-        """Count an answer. One whose price is not known makes the sum unknown."""
+        """Count a reply. If its price is unknown, so is the total cost."""
         if usage is not None:
-            self.usage = added(self.usage, usage)
+            self.usage = add_usage(self.usage, usage)
         if cost is None:
             self._is_known = False
         else:
@@ -54,7 +52,7 @@ class UsageTotal:
 
     @property
     def known_cost(self) -> Decimal:
-        """What is known of the cost."""
+        """The known part of the cost."""
         return self._cost
 
     @property
@@ -62,45 +60,36 @@ class UsageTotal:
         return self._cost if self._is_known else None
 
 
-def added(one: Usage, other: Usage) -> Usage:
-    """The sum of two counts; what neither says stays unsaid."""
-    sums = {}
-    for name in _COUNTS:
-        given = [count for count in (getattr(one, name), getattr(other, name)) if count is not None]
-        sums[name] = sum(given) if given else None
-    return Usage(**sums)
-
-
 class SessionRun:
-    """A run, from what was said to its answer."""
+    """A run, from a message to its result."""
 
-    def __init__(self, *, listens: bool = False) -> None:
-        self.sum: UsageTotal = UsageTotal()
+    def __init__(self, *, has_listener: bool = False) -> None:
+        self.total: UsageTotal = UsageTotal()
         self.result: RunResult | None = None
         self.error: BaseException | None = None
-        """What no answer can tell: a mistake of the caller's, a store that failed."""
+        """An error that is not part of a result: a mistake of the caller, a store that failed."""
         self.reason: str | None = None
-        """Why it is to stop; None: it is not."""
-        self.over: anyio.Event = anyio.Event()
+        """Why the run was stopped; None if it was not."""
+        self.ended: anyio.Event = anyio.Event()
         self._scope: CancelScope | None = None
-        self._events: deque[SessionEvent] | None = deque() if listens else None
-        self._came: anyio.Event | None = None
-        self._taken: anyio.Event | None = None
+        self._events: deque[SessionEvent] | None = deque() if has_listener else None
+        self._event_added: anyio.Event | None = None
+        self._event_taken: anyio.Event | None = None
 
     @property
     def is_stopping(self) -> bool:
         return self.reason is not None
 
     def stop(self, reason: str) -> None:
-        """End it as soon as it can be left. The first reason counts."""
+        """Stop the run at the next step that can be cancelled. The first reason wins."""
         if self.reason is None:
             self.reason = reason
         if self._scope is not None:
             self._scope.cancel()
 
     @contextmanager
-    def leavable(self) -> Iterator[None]:
-        """A part that is left at once when the run is stopped. One that is stopping already does not begin it."""
+    def cancellable(self) -> Iterator[None]:
+        """A block that is cancelled when the run is stopped. A run that is stopping must not enter it."""
         with CancelScope() as scope:
             self._scope = scope
             try:
@@ -108,45 +97,45 @@ class SessionRun:
             finally:
                 self._scope = None
 
-    # --- what it tells ------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------
 
-    def tell(self, event: SessionEvent) -> None:
+    def emit(self, event: SessionEvent) -> None:
         if self._events is None:
             return
         self._events.append(event)
-        if self._came is not None:
-            self._came.set()
+        if self._event_added is not None:
+            self._event_added.set()
 
-    async def heard(self) -> None:
-        """Wait until the listener, if there is one, is not far behind. A run that is stopped is left here, also where
-        what it reads is always there already and never lets it wait."""
+    async def wait_for_listener(self) -> None:
+        """Wait until the listener, if there is one, is not far behind. A stopped run is cancelled here even if its
+        reads never have to wait."""
         if self.reason is not None:
             await anyio.lowlevel.checkpoint()
-        while self._events is not None and len(self._events) > MOST_WAITING:
-            self._taken = anyio.Event()
-            await self._taken.wait()
+        while self._events is not None and len(self._events) > MAX_QUEUED_EVENTS:
+            self._event_taken = anyio.Event()
+            await self._event_taken.wait()
 
     async def events(self) -> AsyncIterator[SessionEvent]:
-        """What it tells, until it is over."""
+        """The events, until the run has ended."""
         waiting = self._events
         while waiting is not None:
             while waiting:
                 event = waiting.popleft()
-                if self._taken is not None and len(waiting) <= MOST_WAITING:
-                    self._taken.set()
+                if self._event_taken is not None and len(waiting) <= MAX_QUEUED_EVENTS:
+                    self._event_taken.set()
                 yield event
-            if self.over.is_set():
+            if self.ended.is_set():
                 return
-            self._came = anyio.Event()
-            await self._came.wait()
+            self._event_added = anyio.Event()
+            await self._event_added.wait()
 
-    def unheard(self) -> None:
-        """Nobody listens any more."""
+    def drop_listener(self) -> None:
+        """Nobody listens any more: drop the events."""
         self._events = None
-        if self._taken is not None:
-            self._taken.set()
+        if self._event_taken is not None:
+            self._event_taken.set()
 
     def end(self) -> None:
-        self.over.set()
-        if self._came is not None:
-            self._came.set()
+        self.ended.set()
+        if self._event_added is not None:
+            self._event_added.set()

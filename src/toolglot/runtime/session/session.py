@@ -1,17 +1,17 @@
-"""A conversation that runs: asked to the end, told live, branched, switched, cancelled, and always in order.
+"""Sessions: run a conversation, stream it, branch it, switch its model, cancel it.
 
     async with Session(model="anthropic/claude-opus-5", tools=[search]) as session:
-        answer = await session.run("What is new?")
+        result = await session.run("What is new?")
         async for event in session.stream("And elsewhere?"): ...
         child = session.spawn(system="You only read.")
         session.switch("openai/gpt-5.5")
         await session.cancel()
 
-`run`, `stream` and `spawn(…).run` listen to the same loop, which runs in a task of its own in the session's task
-group; it has one scheduler and one write boundary.
+`run`, `stream` and `spawn(…).run` use the same loop, which runs in its own task in the session's task group, with one
+scheduler and one log.
 
-Laws: whoever listens only listens: a listener that is cancelled, or leaves early, stops the run in order, through the
-scheduler. One run at a time: another one waits its turn. After any stop the next run is accepted by any provider.
+Laws: a caller that is cancelled, or leaves a stream early, stops the run cleanly, through the scheduler. One run at a
+time: others wait. After any stop every provider accepts the next run.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from toolglot.runtime.log.writer import wait_uninterrupted
 from toolglot.runtime.scheduler.approvals import Approve
 from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
-from toolglot.runtime.session.branch import SessionFamily
 from toolglot.runtime.session.compacting import Summarise, is_summary
 from toolglot.runtime.session.events import CallChanged, ModelSwitched, RunFinished, RunResult, SessionEvent
+from toolglot.runtime.session.family import SessionFamily
 from toolglot.runtime.session.limits import DEFAULT_SESSION_LIMITS, SessionLimits
 from toolglot.runtime.session.loop import INTERRUPTED, Loop
 from toolglot.runtime.session.models import Models, ProviderModels
@@ -61,27 +61,27 @@ from toolglot.runtime.tools.toolbox import ToolBox, Toolish
 __all__ = ["CANCELLED", "Message", "Session", "SessionLimits"]
 
 CANCELLED: Final = "Cancelled by the user."
-LEFT: Final = "Cancelled: nobody waits for the answer any more."
+LEFT: Final = "Cancelled: nobody waits for the result any more."
 CLOSED: Final = "Cancelled: the session was closed."
 FORKED: Final = "Cancelled: the conversation was forked before this call had its result."
 SETTLING: Final = 10.0
-"""Seconds that the writes at the end of a stopped run may take beyond what its tools are given."""
+"""Seconds that the last writes of a stopped run may take, after the grace period of its tools."""
 
 Message = str | Turn | Sequence[Block]
-"""What can be said to a model: a text, blocks, or a turn."""
+"""A message to a model: a string, blocks, or a turn."""
 Work = Callable[[SessionRun], Awaitable[RunResult]]
 
 _INSIDE: ContextVar[frozenset[SessionRun]] = ContextVar("toolglot_runs", default=frozenset())
-"""The runs that the code is part of. A task that a tool began, and that is still there, was part of one."""
+"""The runs that the current code belongs to: in tools, and in tasks that tools started."""
 
 
 class SpawnSettings(TypedDict, total=False):
-    """What a session that comes of another one may have otherwise. What is None is as it is there."""
+    """Settings of a child session that differ from its parent's. None: the same as there."""
 
     model: str | None
     tools: Iterable[Toolish] | ToolBox | None
     system: str | None
-    """None: nothing is said before the user speaks."""
+    """None: no system prompt."""
     fallback: Sequence[str] | None
     options: Options | None
     policy: Policy | None
@@ -96,7 +96,10 @@ class SpawnSettings(TypedDict, total=False):
 
 
 class Session:
-    """One conversation, and what runs it."""
+    """A conversation with a model and tools.
+
+    Use it as an async context manager: `async with Session(model="anthropic/claude-opus-5") as session`.
+    """
 
     def __init__(
         self,
@@ -117,23 +120,23 @@ class Session:
         summarise: Summarise | None = None,
         keep_interrupted: bool = True,
     ) -> None:
-        """What it needs; nothing happens before `async with`.
+        """Nothing happens before `async with`.
 
-        model: `provider/model`: who is asked.
-        tools: functions, definitions, tools of MCP servers, in any mixture.
-        system: what the model is told first, where the history does not begin with that already.
-        models: finds models by their names; without it, all providers, with the keys of the environment.
-        fallback: models that are asked, in this order, where `model` does not answer.
+        model: `provider/model`: the model to call.
+        tools: functions, definitions, tools of MCP servers, in any combination.
+        system: the system prompt; used if the history is empty.
+        models: finds models by name; by default all providers, with keys from the environment.
+        fallback: models to call, in this order, if `model` fails.
         options: sampling, reasoning, tool choice and output format of each request (`toolglot.Options`).
-        policy: what to do where rendering has a choice (`toolglot.Policy`).
-        overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+        policy: choices for rendering (`toolglot.Policy`).
+        overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
         limits: turns of a run, tokens and money of the session, retries, when to compress (`SessionLimits`).
         run_limits: how many tools run at once, how long each may take, how much it may return (`RunLimits`).
-        approve: asks somebody before a tool runs that is marked with `approval=True`; without it such calls are denied.
-        log: where the history is kept; without it, in memory.
-        history: what was said before, without a log.
-        summarise: writes the summary of old turns when the conversation is compressed; without it, the model does.
-        keep_interrupted: whether the text of an answer that is cancelled half-way stays in the history, marked as such.
+        approve: called before a tool runs that is marked with `approval=True`; without it such calls are denied.
+        log: where the history is stored; by default in memory.
+        history: an earlier conversation, without a log.
+        summarise: writes the summary when the conversation is compressed; by default the model does.
+        keep_interrupted: whether the text of a reply that is cancelled half-way stays in the history, marked as such.
         """
         if log is not None and history is not None:
             raise InputError("expected a log or a history, not both: a log has its own", path="history")
@@ -147,16 +150,16 @@ class Session:
         self._system = system
         self._run_limits = run_limits if run_limits is not None else RunLimits()
         self._approve = approve
-        self._branch = SessionFamily(limits)
+        self._family = SessionFamily(limits)
         if isinstance(self._log, SpendingLog) and self._log.usage != Usage():
-            self._branch.sum.add(self._log.usage, self._log.cost)
+            self._family.total.add(self._log.usage, self._log.cost)
         self._group: TaskGroup | None = None
         self._host: Session | None = None
-        """In whose task group it runs, where that is not its own."""
+        """The session whose task group it uses, if not its own."""
         self._was_closed = False
         self._closing: asyncio.Task[None] | None = None
         self._guests: WeakSet[Session] = WeakSet()
-        """Those that run in its task group."""
+        """The sessions that use its task group."""
         self._turn_taking = anyio.Semaphore(1)
         box = tools if isinstance(tools, ToolBox) else ToolBox(tools)
         self._scheduler = Scheduler(
@@ -180,11 +183,11 @@ class Session:
             overrides=overrides,
             limits=limits,
             summarise=summarise,
-            branch=self._branch,
+            family=self._family,
             keep_interrupted=keep_interrupted,
         )
 
-    # --- what is known ------------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -192,12 +195,12 @@ class Session:
 
     @property
     def history(self) -> History:
-        """What was said and done. It is read; what writes to it is the session."""
+        """The history. Read it only: the session writes to it."""
         return self._log.history
 
     @property
     def model(self) -> str:
-        """Who is asked next."""
+        """The model that is called next."""
         return self._loop.model
 
     @property
@@ -206,7 +209,7 @@ class Session:
 
     @property
     def scheduler(self) -> Scheduler:
-        """What runs the calls: the same one for as long as the session lives."""
+        """The scheduler that runs all calls of this session."""
         return self._scheduler
 
     @property
@@ -215,22 +218,22 @@ class Session:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all runs, those of subagents included."""
-        return self._branch.sum.usage
+        """Tokens of all runs, including subagents."""
+        return self._family.total.usage
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all runs; None: the price of some of them is not known."""
-        return self._branch.sum.cost
+        """US dollars of all runs; None if the price of any part is unknown."""
+        return self._family.total.cost
 
     @property
     def report(self) -> Report:
-        """What was changed, guessed or lost, in the history and on the way to and from providers."""
+        """Everything that was changed, guessed or lost, in the history and on the way to and from providers."""
         return Report((*self.history.report.entries, *self._loop.entries, *self._scheduler.entries))
 
     @property
     def is_running(self) -> bool:
-        return self._branch.flight is not None
+        return self._family.run is not None
 
     @property
     def is_closed(self) -> bool:
@@ -241,50 +244,50 @@ class Session:
 
     # --- running ------------------------------------------------------------------------------------
 
-    async def run(self, said: Message | None = None) -> RunResult:
-        """Say something, and go on until the model calls no more tools. Without anything said, it just goes on."""
-        return await self._run(self._going_on(said))
+    async def run(self, message: Message | None = None) -> RunResult:
+        """Send a message, and run until the model calls no more tools. Without a message the conversation continues."""
+        return await self._run(self._message_work(message))
 
-    async def stream(self, said: Message | None = None) -> AsyncIterator[SessionEvent]:
-        """The same, told live; the last event is `Ended`. Leaving early cancels."""
-        flight = SessionRun(listens=True)
+    async def stream(self, message: Message | None = None) -> AsyncIterator[SessionEvent]:
+        """The same as `run`, with live events; the last one is `RunFinished`. Leaving the loop early cancels."""
+        run = SessionRun(has_listener=True)
         try:
-            await self._take_off(flight, self._going_on(said))
-            async for event in flight.events():
+            await self._start(run, self._message_work(message))
+            async for event in run.events():
                 yield event
         except BaseException:
-            flight.unheard()
-            await self._leave(flight)
+            run.drop_listener()
+            await self._stop_unheard(run)
             raise
-        yield RunFinished(_result(flight))
+        yield RunFinished(_result(run))
 
     async def answer(self, *results: ToolResult) -> RunResult:
-        """Give the results of calls that are open, and go on."""
-        return await self._run(self._going_on_with(results))
+        """Supply the results of open calls, and continue."""
+        return await self._run(self._results_work(results))
 
     async def compress(self) -> int:
-        """Put a summary in the place of all but the last turns now; how many it took the place of."""
+        """Replace all but the last turns by a summary now; returns how many it replaced."""
         done: list[int] = []
 
-        async def work(flight: SessionRun) -> RunResult:
+        async def work(run: SessionRun) -> RunResult:
             await self._refuse_open("compress")
-            if not flight.is_stopping:
-                with flight.leavable():
+            if not run.is_stopping:
+                with run.cancellable():
                     choice = self._models.find(self.model)
-                    done.append(await self._loop.compress(flight, choice, self.limits.keep_turns))
-            return RunResult(stop="cancelled" if flight.is_stopping else "stop", model=self.model)
+                    done.append(await self._loop.compress(run, choice, self.limits.keep_turns))
+            return RunResult(stop="cancelled" if run.is_stopping else "stop", model=self.model)
 
         await self._run(work)
         return sum(done)
 
     async def undo(self) -> Turn | None:
-        """Take back the last thing that the user said, with everything after it; None: there is nothing."""
+        """Remove the last user message and everything after it; returns its turn, or None if there is none."""
         undone: list[Turn] = []
 
         async def work(_: SessionRun) -> RunResult:
             await self._refuse_open("undo")
             turns = self.history.turns
-            last = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == "user"), None)
+            last = next((index for index in range(len(turns) - 1, -1, -1) if turns[index].role == "user"), None)
             if last is not None and not is_summary(turns[last]):
                 undone.append(turns[last])
                 key = turns[last - 1].key if last else None
@@ -295,46 +298,46 @@ class Session:
         return undone[0] if undone else None
 
     def switch(self, model: str) -> None:
-        """Choose who is asked from the next turn on. A turn in flight stays with who began it."""
+        """Call another model from the next turn on. An unfinished turn stays with its model."""
         before = self.model
         after = self._loop.switch(model)
-        flight = self._branch.flight
-        if flight is not None and before != after:
-            flight.tell(ModelSwitched(before, after, "the session was switched"))
+        run = self._family.run
+        if run is not None and before != after:
+            run.emit(ModelSwitched(before, after, "the session was switched"))
 
     async def cancel(self, reason: str = CANCELLED) -> None:
-        """Stop what runs, in this session and in those that it spawned; returns when all is in order.
+        """Stop the current run, also of spawned sessions. Returns when every call has its result.
 
-        May be called at any time and by any task. Where calls are open for the caller, they are cancelled.
+        Any task may call it at any time. Open calls of the caller are cancelled.
         """
-        flights = self._branch.flights()
-        self._branch.stop(reason)
+        active_runs = self._family.active_runs()
+        self._family.stop(reason)
         if self._is_inside():
-            return  # one of its own tools asks: it ends before the run does
-        await self._settled(*flights)
-        if self._branch.flight is None and self.history.in_flight is not None:
+            return  # called by one of its own tools: the tool has to end before the run can
+        await self._wait_ended(*active_runs)
+        if self._family.run is None and self.history.in_flight is not None:
             with CancelScope(shield=True):
-                await self._loop.land(reason)
+                await self._loop.end_turn(reason)
 
     # --- branching ----------------------------------------------------------------------------------
 
-    def spawn(self, **given: Unpack[SpawnSettings]) -> Session:
-        """A subagent: its own history and scheduler, this one's models, and unless they are given its settings.
+    def spawn(self, **settings: Unpack[SpawnSettings]) -> Session:
+        """A subagent: a session with its own history and scheduler, and this session's models and other settings.
 
-        It lives no longer than this session, a cancel of this one reaches it, and what it uses counts here too.
+        It closes with this session, is cancelled with it, and its usage counts here too.
         """
-        return self._made(given, self._branch)
+        return self._make_child(settings, self._family)
 
-    def fork(self, **given: Unpack[SpawnSettings]) -> Session:
-        """A session of its own with the same history up to here. It lives no longer than this one."""
-        if "log" not in given:
+    def fork(self, **settings: Unpack[SpawnSettings]) -> Session:
+        """A new session with the same history up to here. It closes with this one."""
+        if "log" not in settings:
             history = self.history.fork()
             history.cancel(*(found.id for found in history.ledger.pending), reason=FORKED)
-            given = {"history": history, **given}
-        return self._made(given)
+            settings = {"history": history, **settings}
+        return self._make_child(settings)
 
-    def _made(self, given: SpawnSettings, parent: SessionFamily | None = None) -> Session:
-        """A session with this one's settings, in this one's task group."""
+    def _make_child(self, changes: SpawnSettings, parent: SessionFamily | None = None) -> Session:
+        """A session with the settings and the task group of this one."""
         loop = self._loop
         settings: dict[str, Any] = {
             "model": self.model,
@@ -351,161 +354,161 @@ class Session:
             "keep_interrupted": loop.keep_interrupted,
             "models": self._models,
         }
-        named = {name: value for name, value in given.items() if value is not None or name == "system"}
-        made = Session(**{**settings, **named})
-        made._group, made._host = self._entered(), self
-        made._resolve()
-        self._guests.add(made)
+        named = {name: value for name, value in changes.items() if value is not None or name == "system"}
+        child = Session(**{**settings, **named})
+        child._group, child._host = self._task_group(), self
+        child._resolve()
+        self._guests.add(child)
         if parent is not None:
-            made._branch.grow_from(parent)
-        return made
+            child._family.attach_to(parent)
+        return child
 
     # --- inside -------------------------------------------------------------------------------------
 
-    def _going_on(self, said: Message | None) -> Work:
-        turn = None if said is None else turn_of(said)
+    def _message_work(self, message: Message | None) -> Work:
+        turn = None if message is None else read_message(message)
 
-        async def work(flight: SessionRun) -> RunResult:
+        async def work(run: SessionRun) -> RunResult:
             await self._refuse_open("run")
-            opening = self._opening()
+            opening = self._system_turn()
             if turn is None and not self.history and not opening:
-                raise InputError("nothing was said yet", path="said", hint='session.run("…")')
-            return await self._loop.run(flight, (*opening, *((turn,) if turn is not None else ())))
+                raise InputError("there is no message yet", path="message", hint='session.run("…")')
+            return await self._loop.run(run, (*opening, *((turn,) if turn is not None else ())))
 
         return work
 
-    def _going_on_with(self, results: Sequence[ToolResult]) -> Work:
-        async def work(flight: SessionRun) -> RunResult:
-            await self._loop.settle()
+    def _results_work(self, results: Sequence[ToolResult]) -> Work:
+        async def work(run: SessionRun) -> RunResult:
+            await self._loop.write_missing_results()
             pending = {call.id for call in self._loop.open_calls()}
-            for place, result in enumerate(results):
+            for index, result in enumerate(results):
                 if not isinstance(result, ToolResult) or result.call_id not in pending:
                     raise InputError(
                         f"no open call has the id {quote(getattr(result, 'call_id', result))}",
-                        path=f"results[{place}].call_id",
+                        path=f"results[{index}].call_id",
                         hint="the open calls are in answer.calls",
                     )
             if not results:
                 raise InputError("expected at least one result", path="results")
-            return await self._loop.run(flight, results=results)
+            return await self._loop.run(run, results=results)
 
         return work
 
-    def _opening(self) -> tuple[Turn, ...]:
-        """What is said before anything else."""
+    def _system_turn(self) -> tuple[Turn, ...]:
+        """The system prompt, if the history is empty."""
         if not self._system or len(self.history):
             return ()
         return (Turn("system", (Text(self._system),)),)
 
     async def _refuse_open(self, what: str) -> None:
-        """Calls that are the caller's stand in the way; those whose results could not be written get them now."""
-        await self._loop.settle()
+        """Write missing results, and raise if calls of the caller are open."""
+        await self._loop.write_missing_results()
         if self.history.in_flight is not None:
             raise InputError(
                 f"cannot {what} while calls are open",
                 path="session",
-                hint="give their results with session.answer(…), or session.cancel()",
+                hint="supply their results with session.answer(…), or session.cancel()",
             )
 
     async def _run(self, work: Work) -> RunResult:
-        flight = SessionRun()
+        run = SessionRun()
         try:
-            await self._take_off(flight, work)
-            await flight.over.wait()
+            await self._start(run, work)
+            await run.ended.wait()
         except BaseException:
-            await self._leave(flight)
+            await self._stop_unheard(run)
             raise
-        return _result(flight)
+        return _result(run)
 
-    async def _take_off(self, flight: SessionRun, work: Work) -> None:
-        """Start a run when the one before it is over."""
-        group = self._entered()
+    async def _start(self, run: SessionRun, work: Work) -> None:
+        """Start a run when the one before it has ended."""
+        group = self._task_group()
         if self._is_inside():
             raise InputError(
                 "a tool cannot run the session that runs it", path="session", hint="session.spawn(…).run(…)"
             )
         try:
-            self._turn_taking.acquire_nowait()  # at once: a cancel that follows finds the run
+            self._turn_taking.acquire_nowait()  # without a checkpoint: a cancel that follows finds the run
         except WouldBlock:
             await self._turn_taking.acquire()
         if self.is_closed:
             self._turn_taking.release()
             raise InputError("this session is closed", path="session")
-        self._branch.take_off(flight, self._loop.stop)
-        group.start_soon(self._fly, flight, work, name=f"session {self.id}")
+        self._family.start_run(run, self._loop.stop)
+        group.start_soon(self._run_task, run, work, name=f"session {self.id}")
 
-    async def _fly(self, flight: SessionRun, work: Work) -> None:
+    async def _run_task(self, run: SessionRun, work: Work) -> None:
         """The task of a run."""
-        _INSIDE.set(frozenset(run for run in _INSIDE.get() if not run.over.is_set()) | {flight})
+        _INSIDE.set(frozenset(run for run in _INSIDE.get() if not run.ended.is_set()) | {run})
         before = self.history.in_flight
         try:
-            flight.result = await work(flight)
+            run.result = await work(run)
         except anyio.get_cancelled_exc_class():
-            flight.stop(CLOSED)
-            await self._landed_anyhow(flight)
+            run.stop(CLOSED)
+            await self._end_turn_anyway(run)
             raise
-        except Exception as error:  # noqa: BLE001 - whoever listens gets it
-            flight.error = error
-            if self.history.in_flight is not before:  # calls that were open before are still the caller's
-                await self._landed_anyhow(flight)
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            run.error = error
+            if self.history.in_flight is not before:  # earlier open calls still belong to the caller
+                await self._end_turn_anyway(run)
         else:
             await self._loop.write_spending()
         finally:
-            self._branch.land()
+            self._family.finish_run()
             self._turn_taking.release()
-            flight.end()
+            run.end()
 
-    async def _landed_anyhow(self, flight: SessionRun) -> None:
-        """Leave no turn in flight after an error; one that comes of that too says less than the first. What cannot be
-        written now is written before the session goes on."""
+    async def _end_turn_anyway(self, run: SessionRun) -> None:
+        """Leave no turn open after an error. The first error is raised. What cannot be written now is written before
+        the session continues."""
         with CancelScope(shield=True):
             try:
-                await self._loop.keep_open_attempt(flight)
-            except Exception as error:  # noqa: BLE001 - the first error is told
-                flight.error = flight.error or error
+                await self._loop.keep_open_attempt(run)
+            except Exception as error:  # noqa: BLE001 - the first error is raised
+                run.error = run.error or error
             try:
-                await self._loop.land(flight.reason or INTERRUPTED)
-            except Exception as error:  # noqa: BLE001 - the first error is told
-                flight.error = flight.error or error
+                await self._loop.end_turn(run.reason or INTERRUPTED)
+            except Exception as error:  # noqa: BLE001 - the first error is raised
+                run.error = run.error or error
 
-    async def _leave(self, flight: SessionRun) -> None:
-        """Whoever listened is gone: stop the run, and wait until all is in order."""
-        if self._branch.flight is not flight:
+    async def _stop_unheard(self, run: SessionRun) -> None:
+        """The caller is gone: stop the run, and wait until it has ended."""
+        if self._family.run is not run:
             return
-        self._branch.stop(LEFT)
-        await wait_uninterrupted(asyncio.ensure_future(self._settled(flight)))
+        self._family.stop(LEFT)
+        await wait_uninterrupted(asyncio.ensure_future(self._wait_ended(run)))
 
-    async def _settled(self, *flights: SessionRun) -> None:
-        """Wait for the end of runs that were stopped; not for ever, whatever their tools and their store do."""
+    async def _wait_ended(self, *active_runs: SessionRun) -> None:
+        """Wait for the end of stopped runs, for a limited time, whatever their tools and their store do."""
         with move_on_after(self._run_limits.grace + SETTLING):
-            for flight in flights:
-                await flight.over.wait()
+            for run in active_runs:
+                await run.ended.wait()
 
     def _is_inside(self) -> bool:
-        """Whether the code that asks is part of the run that is under way: one of its tools."""
-        return self._branch.flight is not None and self._branch.flight in _INSIDE.get()
+        """Whether the calling code belongs to the current run: one of its tools."""
+        return self._family.run is not None and self._family.run in _INSIDE.get()
 
     def _watch(self, change: CallChange) -> None:
-        if self._branch.flight is not None:
-            self._branch.flight.tell(CallChanged(change))
+        if self._family.run is not None:
+            self._family.run.emit(CallChanged(change))
 
-    # --- its life -----------------------------------------------------------------------------------
+    # --- opening and closing ------------------------------------------------------------------------
 
-    def _entered(self) -> TaskGroup:
+    def _task_group(self) -> TaskGroup:
         if self._group is None or self.is_closed:
             problem = "this session is closed" if self.is_closed else "this session is not open yet"
             raise InputError(problem, path="session", hint="async with Session(…) as session: …")
         return self._group
 
     def _resolve(self) -> None:
-        """Find the models by their names: what is wrong with one is told before anything is asked."""
+        """Find the models by name, so that a wrong name is an error before any request."""
         self._loop.model = self._loop.chosen = self._models.find(self.model).name
         self._loop.fallback = tuple(self._models.find(name).name for name in self._loop.fallback)
-        self._loop.resume()
+        self._loop.reopen()
 
     async def __aenter__(self) -> Session:
         if self.is_closed or (self._group is not None and self._host is None):
-            raise InputError("a session is opened once", path="session", hint="make another one")
+            raise InputError("a session can be opened only once", path="session", hint="create another one")
         self._resolve()
         if self._group is None:
             self._group = anyio.create_task_group()
@@ -519,29 +522,28 @@ class Session:
             await self.close()
         finally:
             if self._host is None and self._group is not None:
-                # An error of the caller's stays what it is: the group has tasks of its own, which never raise.
+                # Not with the caller's error, which stays unchanged: tasks of the group never raise.
                 await self._group.__aexit__(None, None, None)
 
     async def close(self) -> None:
-        """The end: what runs is cancelled, in order. A session that was spawned ends with its parent at the latest.
+        """Cancel the current run and close the session. A spawned session closes with its parent at the latest.
 
-        Whoever waits for it and is cancelled waits all the same. Where something could not be ended, it can be called
-        again.
+        A caller that is cancelled still waits for the end. If something could not be closed, call it again.
         """
         self._was_closed = True
         ended = self._closing is not None and self._closing.done()
         if self._closing is None or (ended and (self._closing.cancelled() or self._closing.exception() is not None)):
             self._closing = asyncio.create_task(self._close(), name=f"closing session {self.id}")
-        if not self._is_inside():  # one of its own tools ends before the run does
+        if not self._is_inside():  # called by one of its own tools: the tool has to end before the run can
             await wait_uninterrupted(self._closing)
 
     async def _close(self) -> None:
-        """Ends everything, in a task of its own; what cannot be ended keeps nothing else from it."""
-        flights = self._branch.flights()
-        self._branch.stop(CLOSED)
-        await self._settled(*flights)
-        with suppress(Exception):  # a log that does not take it now has it as a run that is over
-            await self._loop.settle()
+        """Close everything, in its own task. A part that fails does not keep the others open."""
+        active_runs = self._family.active_runs()
+        self._family.stop(CLOSED)
+        await self._wait_ended(*active_runs)
+        with suppress(Exception):  # the log may have it already, as a tool run
+            await self._loop.write_missing_results()
         await self._loop.write_spending()
         ends = [guest.close for guest in self._guests]
         ends += [self._scheduler.close, self._log.close, *([self._models.close] if self._owns_models else [])]
@@ -549,35 +551,35 @@ class Session:
         for end in ends:
             try:
                 await end()
-            except Exception as error:  # noqa: BLE001 - the first is told when all was tried
+            except Exception as error:  # noqa: BLE001 - the first is raised after all were tried
                 problems.append(error)
         if problems:
             raise problems[0]
 
 
-def turn_of(said: Message) -> Turn:
-    """What was said, as a turn."""
-    if isinstance(said, Turn) and said.role in ("user", "system", "developer"):
-        return said
-    if isinstance(said, str):
-        if not said.strip():
-            raise InputError("expected a string that is not blank", path="said")
-        return Turn("user", (Text(said),))
-    given: Sequence[object] = said if isinstance(said, Sequence) else ()
-    blocks = tuple(block for block in given if isinstance(block, Text | Media | Opaque))
-    if not blocks or len(blocks) < len(given):
+def read_message(message: Message) -> Turn:
+    """A message as a turn."""
+    if isinstance(message, Turn) and message.role in ("user", "system", "developer"):
+        return message
+    if isinstance(message, str):
+        if not message.strip():
+            raise InputError("expected a string that is not blank", path="message")
+        return Turn("user", (Text(message),))
+    items: Sequence[object] = message if isinstance(message, Sequence) else ()
+    blocks = tuple(block for block in items if isinstance(block, Text | Media | Opaque))
+    if not blocks or len(blocks) < len(items):
         raise InputError(
-            f"expected a string, a turn of the user's, or blocks of text and media, got {quote(said)}",
-            path="said",
+            f"expected a string, a user turn, or blocks of text and media, got {quote(message)}",
+            path="message",
             hint="results of calls go to session.answer(…)",
         )
     return Turn("user", blocks)
 
 
-def _result(flight: SessionRun) -> RunResult:
-    """What came of a run that is over."""
-    if flight.error is not None:
-        raise flight.error
-    if flight.result is None:
+def _result(run: SessionRun) -> RunResult:
+    """The result of a run that has ended."""
+    if run.error is not None:
+        raise run.error
+    if run.result is None:
         return RunResult(stop="cancelled")
-    return flight.result
+    return run.result
