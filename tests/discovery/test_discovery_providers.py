@@ -71,7 +71,7 @@ def test_the_found_profile_is_the_real_one_in_every_probed_entry(named: Named) -
     wrong = {
         key: (value, value_of(truth, key))
         for key, value in result.entries.items()
-        if key not in SIMULATED_OTHERWISE and not agrees(key, value, truth.as_told())
+        if key not in SIMULATED_OTHERWISE and not agrees(key, value, truth.as_known())
     }
     assert wrong == {}
     differences = [one.key for one in departures(result, truth) if one.key not in SIMULATED_OTHERWISE]
@@ -135,14 +135,14 @@ variants = pytest.mark.parametrize("name", [variant.name for variant in VARIANTS
 def test_ten_planted_quirks_are_all_found_and_none_is_invented(name: str) -> None:
     variant, result = variant_of(name), planted_result(name)
     assert result.complete, result.stopped
-    known = variant.known.as_told()
+    known = variant.known.as_known()
     planted = {key for key in variant.planted if not agrees(key, value_of(variant.real, key), known)}
     assert len(planted) + len(variant.quirks) >= 10
     assert planted == set(variant.planted)
     differences = {key for key, value in result.entries.items() if not agrees(key, value, known)}
     of_script = {"calls.in_text", "stream.index", "stream.finish_reason"}
     assert differences - set(SIMULATED_OTHERWISE) - of_script == planted - of_script
-    truth = variant.real.as_told()
+    truth = variant.real.as_known()
     for key in differences - set(SIMULATED_OTHERWISE) - of_script:
         assert agrees(key, result.entries[key], truth), (key, result.entries[key], value_of(truth, key))
     for words in variant.quirks:
@@ -161,7 +161,7 @@ def hosts(draw: st.DrawFn) -> Variant:
 @settings(max_examples=max(10, settings().max_examples // 40), suppress_health_check=[HealthCheck.too_slow])
 @given(hosts())
 def test_law_of_any_host_nothing_is_found_that_is_not_so(host: Variant) -> None:
-    result, truth = host.found_out(), host.real.as_told()
+    result, truth = host.found_out(), host.real.as_known()
     assert result.complete, result.stopped
     for key, value in result.entries.items():
         assert key in SIMULATED_OTHERWISE or agrees(key, value, truth), (key, value, value_of(truth, key))

@@ -590,7 +590,7 @@ def test_an_endpoint_without_a_profile_departs_from_what_is_said_of_any_host() -
     ],
 )
 def test_entries_are_compared_by_what_they_mean(key: str, found: Any, target: str, same: bool) -> None:
-    assert agrees(key, found, profiles.get(target).as_told()) is same
+    assert agrees(key, found, profiles.get(target).as_known()) is same
 
 
 # --- the profile as a file --------------------------------------------------------------------------

@@ -243,7 +243,7 @@ def test_each_value_says_which_layer_it_came_from() -> None:
     assert profile.origin("results.carrier").layer == "openai_compatible"
     assert profile.origin("schema.max_depth").layer == "default"
     assert all(profile.origin(key).key == key for key in profiles.KEYS)
-    with pytest.raises(ProfileError, match=r"there is no key 'ids\.nope'"):
+    with pytest.raises(ProfileError, match=r"unknown key 'ids\.nope'"):
         profile.origin("ids.nope")
 
 
@@ -333,7 +333,7 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
         ('[profiles.x]\nprotocol = "smtp"', r"my.toml: profiles.x: unknown protocol 'smtp'"),
         (
             '[profiles.x.rules]\n"ids.patern" = 1',
-            r'my.toml: profiles.x.rules."ids.patern": there is no key .*did you mean "ids.pattern"',
+            r'my.toml: profiles.x.rules."ids.patern": unknown key .*did you mean "ids.pattern"',
         ),
         ('[profiles.x.rules]\n"ids.qqqqqqqq" = 1', r"allowed: ids.style, ids.prefix"),
         ('[profiles.x.rules]\n"zzzzzzzzz" = 1', r"allowed: calls.…, choice.…"),
@@ -341,8 +341,8 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
         ('[profiles.x.rules."ids.style"]\nvalue = "fixed"\nconfidence = "sure"', r"allowed: documented, observed"),
         ("[profiles.x.models.m]\nrules = {}", r"a model has `match`, a regular expression, and `rules`"),
         ('[profiles.x.facts.f]\ntext = "a"', r"a fact has `text`, `source` and `confidence`"),
-        ('[profile.x.rules]\n"ids.style" = "fixed"', r"'profile' is not where a profile goes \(write \[profiles.NAME"),
-        ('[mistral.rules]\n"ids.style" = "fixed"', r"'mistral' is not where .*write \[profiles.mistral\]"),
+        ('[profile.x.rules]\n"ids.style" = "fixed"', r"'profile' is not a section for profiles \(write \[profiles.NAME"),
+        ('[mistral.rules]\n"ids.style" = "fixed"', r"'mistral' is not a section .*write \[profiles.mistral\]"),
         (
             '[profiles.x.rules]\n"ids.max_length" = "long"',
             r"'long' is not a value for ids.max_length: Expected `int`, got `str` \(allowed: a whole number from 9\)",
@@ -409,7 +409,7 @@ def test_overrides_are_overrides() -> None:
 
 def test_what_a_key_allows_can_be_asked() -> None:
     assert profiles.allowed_values("ids.style") == 'one of "prefixed", "fixed", "ordinal"'
-    with pytest.raises(ProfileError, match=r'there is no key .*did you mean "ids.style"'):
+    with pytest.raises(ProfileError, match=r'unknown key .*did you mean "ids.style"'):
         profiles.allowed_values("ids.stile")
 
 
@@ -561,13 +561,13 @@ source = "recorded"
 def test_a_request_of_its_own_client_is_held_to_what_the_provider_was_seen_to_take() -> None:
     profile = profiles.get("box", overrides=override(SEEN_TO_TAKE))
     assert not profile.results.empty
-    assert profile.as_told().results.empty
+    assert profile.as_known().results.empty
 
 
 def test_an_override_without_what_is_accepted_holds_for_the_own_client_too() -> None:
     mine = override(SEEN_TO_TAKE + '[profiles.stern]\nextends = "box"\nrules = { "results.empty" = false }\n')
-    assert profiles.get("box", overrides=mine).as_told().results.empty
-    assert not profiles.get("stern", overrides=mine).as_told().results.empty
+    assert profiles.get("box", overrides=mine).as_known().results.empty
+    assert not profiles.get("stern", overrides=mine).as_known().results.empty
 
 
 def test_what_is_accepted_is_checked_as_a_value_is() -> None:
@@ -579,14 +579,14 @@ def test_an_assumed_rule_is_held_against_what_comes_from_elsewhere_only() -> Non
     described = "[profiles.box]\nassumed = true\n[profiles.box.rules]\n'turns.empty_text' = false\n"
     profile = profiles.get("box", overrides=override(described))
     assert not profile.turns.empty_text
-    assert profile.as_told().turns.empty_text
+    assert profile.as_known().turns.empty_text
     assert profile.origin("turns.empty_text").assumed
 
 
 def test_a_rule_of_an_assumed_profile_may_be_known_for_sure() -> None:
     rule = "[profiles.box.rules.'turns.empty_text']\nvalue = false\nassumed = false\n"
     profile = profiles.get("box", overrides=override(f"[profiles.box]\nassumed = true\n{rule}"))
-    assert not profile.as_told().turns.empty_text
+    assert not profile.as_known().turns.empty_text
 
 
 @pytest.mark.parametrize(
@@ -606,5 +606,5 @@ def test_a_user_can_enforce_what_is_assumed(target: str, model: str, key: str, v
     mine = override(f"[profiles.{target}{models}.rules]\n'{key}' = {value}\n")
     group, field = key.split(".")
     enforced = profiles.get(target, model, overrides=mine)
-    assert getattr(getattr(enforced.as_told(), group), field) == getattr(getattr(enforced, group), field)
+    assert getattr(getattr(enforced.as_known(), group), field) == getattr(getattr(enforced, group), field)
     assert not enforced.origin(key).assumed

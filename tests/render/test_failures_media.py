@@ -126,7 +126,7 @@ def test_G3_an_empty_result_says_something_where_it_must(target: Target, source:
         block = body["messages"][2]["content"][0]
         (block if source == "anthropic" else block["toolResult"])["content"] = content
         (result,) = heard(sent(body, source, target), target).results
-        rules = profiles.get(*target).as_told().results
+        rules = profiles.get(*target).as_known().results
         if not (rules.empty_error if failed else rules.empty):
             assert result.text.strip()
 

@@ -161,7 +161,7 @@ NASTY = ["a.b/c", "x" * 65, "x" * 130, "smile_🙂", "3d_print", "a b", "ok_name
 
 @every_target
 def test_E4_names_are_legal_in_tools_choice_and_history_and_come_back_in_the_reply(target: Target) -> None:
-    rules = profiles.get(*target).as_told().names
+    rules = profiles.get(*target).as_known().names
     for source in ("openai_chat", "anthropic", "openai_responses"):
         steps = [
             U(),
@@ -215,7 +215,7 @@ def test_E5_a_tool_that_is_declared_twice_is_sent_once(target: Target) -> None:
     body = written("openai_chat", U(), tools=["read", "write", "read"])
     out = sent(body, "openai_chat", target)
     names = [name for name, _ in declared(out.body, protocol_of(target))]
-    if profiles.get(*target).as_told().names.unique:
+    if profiles.get(*target).as_known().names.unique:
         assert names == ["read", "write"]
 
 

@@ -72,7 +72,7 @@ def test_C1_a_valid_order_goes_home_as_it_is() -> None:
 def rules_for(source: str, target: Target) -> profiles.Profile:
     """What a request is held to: what was written for the target, to what it was seen to take."""
     profile = profiles.get(*target)
-    return profile.as_told() if profiles.resolve(source) == profile.name else profile
+    return profile.as_known() if profiles.resolve(source) == profile.name else profile
 
 
 @every_target

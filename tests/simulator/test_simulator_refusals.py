@@ -47,7 +47,7 @@ def planted() -> Iterator[tuple[str, str, Body]]:
     for target in ("anthropic", *CHATS):
         plants = CLAUDE_PLANTS if target == "anthropic" else CHAT_PLANTS
         for key, plant in plants.items():
-            body = plant(copy.deepcopy(rich(target)), profiles.get(target).as_told())
+            body = plant(copy.deepcopy(rich(target)), profiles.get(target).as_known())
             if body is not None and lint(body, target):
                 yield target, key, body
 

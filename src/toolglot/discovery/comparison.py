@@ -57,7 +57,7 @@ def departures(result: DiscoveryResult, profile: Profile) -> tuple[Departure, ..
 
 
 def departs(found: Finding, profile: Profile) -> bool:
-    if agrees(found.key, found.value, profile.as_told()):
+    if agrees(found.key, found.value, profile.as_known()):
         return False
     if found.key in profile.origins:
         return True

@@ -6,7 +6,7 @@
 
 A value comes from the last layer that sets it: the conservative defaults, the profile that this one
 extends, the profile, its models, then the same of the user's overrides. Behaviour that differs between
-targets is read from here and nowhere else.
+targets is read from here only.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from toolglot.profiles.loader import (
     ProfileFile,
     Rule,
     allowed_values,
-    no_key,
     parse_overrides,
     read_builtin,
+    unknown_key,
 )
 from toolglot.profiles.rules import (
     CallRules,
@@ -78,15 +78,15 @@ __all__ = [
 ]
 
 MAX_NAME = 512
-"""Longest provider or model name that is looked at."""
+"""The maximum length of a provider or model name."""
 
 
 _LENIENT_LAYER = "lenient"
-"""The layer of a profile without what was only assumed."""
+"""The layer of a profile without assumed rules."""
 
 
 class Overrides:
-    """A user's changes to profiles, and profiles of their own."""
+    """A user's changes to profiles, and the user's own profiles."""
 
     __slots__ = ("_profiles", "origin")
 
@@ -101,7 +101,7 @@ class Overrides:
         return self._profiles.get(name)
 
     def find(self, name: str) -> str | None:
-        """The name of the profile that is meant, whatever its case and with `-`, `.` and spaces read as `_`."""
+        """The name of the profile, ignoring case, with `-`, `.` and spaces read as `_`."""
         if name in self._profiles:
             return name
         spelled = normalize_name(name)
@@ -130,7 +130,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     protocol: str
     model: str
     layers: tuple[str, ...]
-    """What was applied, lowest first."""
+    """The layers that apply, lowest first."""
     origins: dict[str, Rule]
     facts: tuple[Fact, ...]
 
@@ -152,7 +152,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         if key in self.origins:
             return self.origins[key]
         if key not in KEYS:
-            raise no_key(key, "key")
+            raise unknown_key(key, "key")
         group, field = key.split(".")
         return Rule(
             id=f"default:{key}",
@@ -163,13 +163,13 @@ class Profile(Struct, frozen=True, kw_only=True):
             layer="default",
         )
 
-    def as_told(self) -> Profile:
-        """The profile without what was only assumed of the target, and with what it was seen to take."""
-        return _as_told(self)
+    def as_known(self) -> Profile:
+        """The profile without assumed rules, and with what the target was seen to accept."""
+        return _as_known(self)
 
     @property
     def takes_any_strict(self) -> bool:
-        """Whether a strict schema is held to nothing but what holds for all: nobody says what the target demands."""
+        """Whether strict schemas follow only what applies to all targets, since no rule is known of this one."""
         return _LENIENT_LAYER in self.layers and not any(key.startswith("schema.strict") for key in self.origins)
 
     def __hash__(self) -> int:
@@ -177,7 +177,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=256)
-def _as_told(profile: Profile) -> Profile:
+def _as_known(profile: Profile) -> Profile:
     values: dict[str, dict[str, Any]] = {}
     for key, value in LENIENT.items():
         rule = profile.origins.get(key)
@@ -206,8 +206,8 @@ def names() -> tuple[str, ...]:
 def find(name: str, *, overrides: Overrides | None = None, kind: str = "provider", path: str | None = None) -> str:
     """The target that a caller's name means: one that comes with toolglot, or a profile of the caller's own.
 
-    Any spelling of the alias table is accepted, in any case. A name that means none is an `UnknownNameError` with the
-    closest names. `kind` is what the caller calls it, `path` where it stands.
+    Every alias is accepted, in any case. An unknown name raises `UnknownNameError` with the closest names. `kind` is
+    what the caller calls the name, and `path` its path, for the error.
     """
     where = kind if path is None else path
     if not isinstance(name, str):
@@ -231,7 +231,7 @@ def find(name: str, *, overrides: Overrides | None = None, kind: str = "provider
 def unknown(
     name: str, *, overrides: Overrides | None = None, kind: str = "provider", path: str | None = None, also: str = ""
 ) -> UnknownNameError:
-    """The error for a name that no target has. `also` adds to its hint."""
+    """The error for an unknown name. `also` adds to its hint."""
     known = {*names(), *(overrides.names if overrides is not None else ())}
     close = closest_names(normalize_name(name), [*known, *aliases()])
     meant = tuple(dict.fromkeys(found if found in known else aliases()[found] for found in close))
@@ -265,7 +265,7 @@ def _chain(name: str, overrides: Overrides | None) -> list[ProfileFile]:
 
 
 NOT_INHERITED = frozenset({"request.foreign_models"})
-"""What holds for a provider itself and not for another host that is like it."""
+"""Keys that apply to a provider itself, not to profiles that extend it."""
 
 
 def _applied(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
@@ -318,9 +318,9 @@ def get(
 ) -> Profile:
     """The profile of a target, refined for a model.
 
-    Any spelling of the alias table is accepted; a name that is not known is an `UnknownNameError` with the closest
-    names. A host that no profile describes is `openai_compatible`, or a profile of one's own in `overrides`.
-    `kind` is what the caller calls the name (`target`, `source`), for the error; `path` is where it stands.
+    Every alias is accepted; an unknown name raises `UnknownNameError` with the closest names. For a host without a
+    profile, use `openai_compatible`, or a profile of your own in `overrides`. `kind` is what the caller calls the name
+    (`target`, `source`), and `path` its path, for the error.
     """
     if not isinstance(model, str):
         raise InputError(f"expected a name, got {quote(model)}", path="model")
@@ -334,12 +334,12 @@ def get(
 
 
 def get_capabilities(provider: str, *, overrides: Overrides | None = None) -> Capabilities:
-    """What is known of a provider's tool calls: what was registered, the built-in values, or what its profile says.
+    """What is known of a provider's tool calls: the registered values, the built-in ones, or those of its profile.
 
-    Any spelling of the alias table is accepted; a name that is not known has conservative values.
+    Every alias is accepted; an unknown name has conservative values.
 
     provider: a provider.
-    overrides: profiles of one's own.
+    overrides: your own profiles.
     """
     if not isinstance(provider, str):
         raise InputError(f"expected the name of a provider, got {quote(provider)}", path="provider")

@@ -29,7 +29,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     format: str = "unknown"
     supports_parallel: bool = False
     max_tools_per_call: int | None = 1
-    """The most calls in one response; None where nobody names a limit."""
+    """The maximum number of calls in one response; None: no known limit."""
     requires_schema: bool = False
     stream_support: bool = False
     quirks: tuple[str, ...] = ()
@@ -62,11 +62,11 @@ MATRIX: Final[dict[str, Capabilities]] = {
 
 
 registered: Final[dict[str, Capabilities]] = {}
-"""What callers put in the place of the above, by resolved name. Single reads and writes need no lock."""
+"""Values of callers that replace the above, by resolved name. Single reads and writes need no lock."""
 
 
 def from_profile(*, parallel: bool) -> Capabilities:
-    """What holds for a provider that the seed does not name: all of them write JSON, and stream."""
+    """The values of a provider that is not in the table: all of them write JSON, and stream."""
     return Capabilities(
         format="json",
         supports_parallel=parallel,
@@ -77,10 +77,10 @@ def from_profile(*, parallel: bool) -> Capabilities:
 
 
 def register_capabilities(provider: str, capabilities: Capabilities | None) -> None:
-    """Say what a provider's tool calls are like, in the place of what is known. None takes it back.
+    """Set what a provider's tool calls are like. None removes it again.
 
     provider: a provider, under any spelling of its name, or a new name.
-    capabilities: what holds for it.
+    capabilities: the values.
     """
     if not isinstance(provider, str) or not provider.strip():
         raise InputError(f"expected the name of a provider, got {quote(provider)}", path="provider")

@@ -1,13 +1,13 @@
-"""What to assume of a target where nobody has said anything: the opposite of the conservative defaults.
+"""What to assume of a target if nothing is known: the opposite of the conservative defaults.
 
-The defaults are for sending something to a target that is little known: they satisfy nearly everybody. To hold them
-against a request that was written for that very target would be another matter: nobody says that it refuses it. So
-what goes home, and what the referee judges, is held to what is known.
+The defaults are for sending a foreign conversation to a target of which little is known: nearly every provider accepts
+them. A request that was written for that target need not follow them, since no refusal is known. So native requests,
+and the referee, follow only what is known.
 
-The same holds for rules that a profile calls `assumed`: a host that nobody described, or what some versions of a server
-refuse and the recorded ones took.
+The same applies to rules that a profile calls `assumed`: those of an undescribed host, or what some versions of a
+server refuse and the recorded ones accepted.
 
-Law: every value here accepts more than the default of its key, or as much. What holds everywhere (every call has its
+Law: every value here accepts at least what the default of its key accepts. What applies everywhere (every call has its
 one result) is not here.
 """
 

@@ -6,7 +6,7 @@ Both have the same form:
     title = "Mistral"                      # optional
     protocol = "openai_chat"               # optional
     extends = "openai_compatible"          # optional: start from another profile
-    assumed = true                         # optional: the rules are caution, see `Rule.assumed`
+    assumed = true                         # optional: the rules are precautions, see `Rule.assumed`
     [rules]
     "ids.max_length" = 9                   # short form
     [rules."ids.pattern"]                  # long form, with its evidence
@@ -14,13 +14,13 @@ Both have the same form:
     value = "[A-Za-z0-9]{9}"
     source = "mistral-common"
     confidence = "documented"
-    accepts = "[A-Za-z0-9_]{9}"            # optional: what it was seen to take of its own clients
+    accepts = "[A-Za-z0-9_]{9}"            # optional: what it accepts of its own clients
     [models."voxtral"]                     # a refinement for the models that `match` finds
     match = "voxtral"
     rules = { "ids.required" = true }
 
-TOML has no null; the word "null" stands for it where a key allows it. A mistake is a `ProfileError` with
-the file, the key and what is allowed.
+TOML has no null; the string "null" means it if a key allows it. A mistake is a `ProfileError` with the file, the
+key and what is allowed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from toolglot.profiles.target_names import DATA, profile_heads, resolve
 Confidence = Literal["documented", "observed", "guess", "user", "default"]
 
 PROTOCOLS: list[str] = ["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock", "cohere", "ollama"]
-"""The wire protocols that a profile can name. `toolglot.protocols.base.register` adds one."""
+"""The protocols that a profile can name. `toolglot.protocols.base.register` adds one."""
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 
@@ -55,22 +55,21 @@ class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str
     confidence: Confidence
     layer: str
-    """Where the value came from: `default`, a profile, `profile:models.name`, or a user's file."""
+    """The source of the value: `default`, a profile, `profile:models.name`, or a user's file."""
     accepts: Any = msgspec.UNSET
-    """What the target was seen to take, where that is more than `value`: a request that was written for it is held to
-    this, and one from elsewhere is written by `value`."""
+    """What the target was seen to accept, if that is more than `value`. Native requests are judged by this, foreign
+    ones are written by `value`."""
     recheck: bool = False
     """Known from general knowledge only; to be confirmed."""
     error: str = ""
     """The provider's own words when the demand is not met."""
     note: str = ""
     assumed: bool = False
-    """Nobody saw the target refuse it: what comes from elsewhere satisfies it, what was written for the target need
-    not."""
+    """No refusal is known: foreign conversations are written to satisfy the rule, native requests need not."""
 
 
 class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something known of a target that is not a setting: codecs and error reading follow it."""
+    """Something known about a target that is not a setting; codecs and error messages follow it."""
 
     id: str
     text: str
@@ -156,38 +155,38 @@ _GROUPS = frozenset(key.split(".")[0] for key in KEYS)
 
 
 def allowed_values(key: str) -> str:
-    """In words, what a key may be set to."""
+    """What a key may be set to, in words."""
     if key not in KEYS:
-        raise no_key(key, "key")
-    return _in_words(KEYS[key])
+        raise unknown_key(key, "key")
+    return _describe_type(KEYS[key])
 
 
-def no_key(key: str, where: str) -> ProfileError:
+def unknown_key(key: str, where: str) -> ProfileError:
     close = difflib.get_close_matches(key, KEYS, n=1)
     group = key.split(".", maxsplit=1)[0]
     siblings = [known for known in KEYS if known.startswith(group + ".")]
     groups = sorted({known.split(".")[0] + ".…" for known in KEYS})
     hint = f'did you mean "{close[0]}"?' if close else "allowed: " + ", ".join(siblings or groups)
-    return ProfileError(f"there is no key {quote(key)}", path=where, hint=hint)
+    return ProfileError(f"unknown key {quote(key)}", path=where, hint=hint)
 
 
-def _in_words(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _in_words(args[0]) + _lowest(kind)
+        return _describe_type(args[0]) + _lower_bound(kind)
     if origin is Literal:
         return "one of " + ", ".join(f'"{value}"' for value in args)
     if origin is tuple:
-        element = _in_words(args[0])
+        element = _describe_type(args[0])
         return "a list of strings" if element == "a string" else f"a list whose entries are {element}"
     if origin in (Union, types.UnionType):
-        return " or ".join(_in_words(arg) for arg in args)
+        return " or ".join(_describe_type(arg) for arg in args)
     return {str: "a string", int: "a whole number", float: "a number", bool: "true or false", type(None): '"null"'}[
         kind
     ]
 
 
-def _lowest(kind: Any) -> str:
+def _lower_bound(kind: Any) -> str:
     """The lower bound of a number, in words."""
     bounds = [meta.ge for meta in getattr(kind, "__metadata__", ()) if meta.ge is not None]
     return f" from {bounds[0]}" if bounds else ""
@@ -200,9 +199,9 @@ def _admits_none(kind: Any) -> bool:
     return type(None) in args if origin in (Union, types.UnionType) else False
 
 
-def _checked_value(key: str, value: Any, where: str) -> Any:
+def _check_value(key: str, value: Any, where: str) -> Any:
     if key not in KEYS:
-        raise no_key(key, where)
+        raise unknown_key(key, where)
     kind = KEYS[key]
     if value == "null" and _admits_none(kind):
         return None
@@ -215,25 +214,25 @@ def _checked_value(key: str, value: Any, where: str) -> Any:
             hint=f"allowed: {allowed_values(key)}",
         ) from None
     if key.endswith("pattern") and checked is not None:
-        _compiled(checked, where)
+        _compile(checked, where)
     return checked
 
 
 def _hint(error: msgspec.ValidationError, table: type[Struct]) -> str:
-    """What is allowed in the place where a table is wrong."""
-    place = str(error).rpartition(" - at `")[2]
-    if place.startswith("$.protocol"):
+    """What is allowed where a table is wrong."""
+    path = str(error).rpartition(" - at `")[2]
+    if path.startswith("$.protocol"):
         return "allowed: " + ", ".join(PROTOCOLS)
-    if "confidence" in place:
+    if "confidence" in path:
         return "allowed: " + ", ".join(get_args(Confidence))
-    if place.startswith("$.models"):
+    if path.startswith("$.models"):
         return "a model has `match`, a regular expression, and `rules`"
-    if place.startswith("$.facts"):
+    if path.startswith("$.facts"):
         return "a fact has `text`, `source` and `confidence`"
     return "allowed: " + ", ".join(table.__struct_fields__)
 
 
-def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
+def _compile(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
     except (re.error, RecursionError, OverflowError, ValueError) as error:
@@ -243,7 +242,7 @@ def _compiled(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def _flat(table: dict[str, Any]) -> dict[str, Any]:
-    """The rules by key: `ids.style = …` without quotes is a table in TOML, and means the same."""
+    """The rules by key: `ids.style = …` without quotes is a nested table in TOML, and means the same."""
     flat = {}
     for key, entry in table.items():
         if key in _GROUPS and isinstance(entry, dict):
@@ -256,22 +255,22 @@ def _flat(table: dict[str, Any]) -> dict[str, Any]:
 def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str, assumed: bool = False) -> dict[str, Rule]:
     rules = {}
     for key, entry in _flat(table).items():
-        place = f'{where}."{key}"'
+        path = f'{where}."{key}"'
         if isinstance(entry, dict):
             try:
                 long = msgspec.convert(entry, _RuleTable)
             except msgspec.ValidationError as error:
-                raise ProfileError(f"{error}", path=place, hint=_hint(error, _RuleTable)) from None
+                raise ProfileError(f"{error}", path=path, hint=_hint(error, _RuleTable)) from None
         else:
             long = _RuleTable(value=entry)
         rules[key] = Rule(
             id=long.id or f"user:{key}",
             key=key,
-            value=_checked_value(key, long.value, place),
+            value=_check_value(key, long.value, path),
             source=long.source or origin,
             confidence=long.confidence or "user",
             layer=layer,
-            accepts=long.accepts if long.accepts is msgspec.UNSET else _checked_value(key, long.accepts, place),
+            accepts=long.accepts if long.accepts is msgspec.UNSET else _check_value(key, long.accepts, path),
             recheck=long.recheck,
             error=long.error,
             note=long.note,
@@ -297,7 +296,7 @@ def _profile(
     models = tuple(
         ModelLayer(
             name=model,
-            match=_compiled(entry.match, f"{origin}: {prefix}models.{model}.match", re.IGNORECASE),
+            match=_compile(entry.match, f"{origin}: {prefix}models.{model}.match", re.IGNORECASE),
             rules=_rules(
                 entry.rules,
                 layer=f"{layer}:models.{model}",
@@ -355,7 +354,7 @@ def parse_overrides(data: bytes, origin: str) -> dict[str, ProfileFile]:
         is_target = resolve(key) in profile_heads()
         if is_target or (key != "profiles" and difflib.get_close_matches(key, ["profiles"], cutoff=0.8)):
             hint = f"write [profiles.{key}]" if is_target else "write [profiles.NAME]"
-            raise ProfileError(f"{quote(key)} is not where a profile goes", path=origin, hint=hint)
+            raise ProfileError(f"{quote(key)} is not a section for profiles", path=origin, hint=hint)
     tables = document.get("profiles", {})
     if not isinstance(tables, dict):
         raise ProfileError("`profiles` must be a table", path=origin, hint="write [profiles.NAME]")

@@ -1,8 +1,8 @@
-"""Names of models against patterns, and the mark that some clients add to a name.
+"""Matching of model names with patterns, and the mark that some clients add to a name.
 
-    claude-opus-4-5[1m]               Claude Code's mark for a long context; no provider knows it
+    claude-opus-4-5[1m]               Claude Code's mark for a long context; providers do not know it
 
-Case does not count when names are compared.
+Names are compared without regard to case.
 """
 
 from __future__ import annotations

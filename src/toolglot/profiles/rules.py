@@ -57,7 +57,9 @@ class NameRules(Group, frozen=True, kw_only=True):
 class ToolRules(Group, frozen=True, kw_only=True):
     """Definitions of tools."""
 
-    max_count: Annotated[int | None, Meta(description="Most tools in a request; null: no known limit.")] = 128
+    max_count: Annotated[
+        int | None, Meta(description="Maximum number of tools in a request; null: no known limit.")
+    ] = 128
     allow_empty_list: Annotated[bool, Meta(description="`tools: []` is accepted.")] = False
     required_with_history: Annotated[
         bool, Meta(description="Tools must be declared when the history holds calls or results.")
@@ -81,7 +83,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
     custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
     server: Annotated[
-        Names, Meta(description="Types of tools that the provider runs itself; `*` at the end stands for any ending.")
+        Names, Meta(description="Types of tools that the provider runs itself; `*` at the end matches any ending.")
     ] = ()
     protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
     by_prompt: Annotated[
@@ -107,7 +109,7 @@ class ChoiceRules(Group, frozen=True, kw_only=True):
     needs_tools: Annotated[bool, Meta(description="A choice without tools is refused.")] = True
     parallel_switch: Annotated[bool, Meta(description="Parallel calls can be switched off.")] = False
     parallel_with_none: Annotated[
-        bool, Meta(description="The switch for parallel calls may stand beside a choice of no call.")
+        bool, Meta(description="The switch for parallel calls is accepted together with tool choice none.")
     ] = True
 
 
@@ -123,7 +125,7 @@ class CallRules(Group, frozen=True, kw_only=True):
     text_after: Annotated[bool, Meta(description="Text may follow a call in its turn.")] = True
     empty_content: Annotated[
         Literal["null", "empty", "omit"],
-        Meta(description="What stands for the missing text of a turn that only calls."),
+        Meta(description="What to write as the text of a turn that only calls."),
     ] = "null"
     malformed: Annotated[
         str,
@@ -145,10 +147,10 @@ class ResultRules(Group, frozen=True, kw_only=True):
     complete: Annotated[bool, Meta(description="Every call must have a result.")] = True
     paired: Annotated[bool, Meta(description="Every result must have a call before it.")] = True
     single: Annotated[bool, Meta(description="A call may have one result only.")] = True
-    adjacent: Annotated[bool, Meta(description="Results stand directly after the turn that called.")] = True
-    together: Annotated[bool, Meta(description="All results of a turn stand in one turn.")] = False
-    first: Annotated[bool, Meta(description="Results stand before anything else in their turn.")] = True
-    alone: Annotated[bool, Meta(description="Nothing but results may stand in their turn.")] = False
+    adjacent: Annotated[bool, Meta(description="Results directly follow the turn that called.")] = True
+    together: Annotated[bool, Meta(description="All results of a turn are in one turn.")] = False
+    first: Annotated[bool, Meta(description="Results come before anything else in their turn.")] = True
+    alone: Annotated[bool, Meta(description="A turn with results holds nothing else.")] = False
     colocated: Annotated[
         tuple[Literal["text", "image", "document"], ...],
         Meta(description="What may share a turn with results, where not everything may."),
@@ -182,11 +184,11 @@ class TurnRules(Group, frozen=True, kw_only=True):
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
     min_user: Annotated[int, Meta(ge=0, description="Fewest user turns.")] = 1
     required: Annotated[bool, Meta(description="A request has at least one turn.")] = True
-    max_count: Annotated[int | None, Meta(description="Most turns in a request.")] = None
+    max_count: Annotated[int | None, Meta(description="Maximum number of turns in a request.")] = None
     system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = "message"
     system_inside: Annotated[
         Literal["anywhere", "before_assistant", "first_only", "no"],
-        Meta(description="Where a system message may stand among the turns."),
+        Meta(description="Where a system message is accepted among the turns."),
     ] = "first_only"
     system_many: Annotated[bool, Meta(description="Several system messages are accepted.")] = False
     developer_role: Annotated[bool, Meta(description="There is a developer role.")] = False
@@ -203,12 +205,12 @@ class TurnRules(Group, frozen=True, kw_only=True):
     media_sources: Annotated[
         tuple[Literal["data", "url", "store"], ...],
         Meta(
-            description="How a medium may be given: within the request, by an address, or only by one in the "
+            description="How a medium may be sent: within the request, by URL, or only by a URL in the "
             "provider's own store."
         ),
     ] = ("data",)
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
-    refusals: Annotated[bool, Meta(description="A reply may say a refusal beside its content.")] = True
+    refusals: Annotated[bool, Meta(description="A reply may have a refusal next to its content.")] = True
     document_name: Annotated[
         str | None,
         Meta(
@@ -239,7 +241,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     ] = "none"
     foreign: Annotated[
         Literal["refused", "text"],
-        Meta(description="Thinking of another issuer: refused, or welcome as plain text."),
+        Meta(description="Thinking of another issuer: refused, or accepted as plain text."),
     ] = "refused"
     modes: Annotated[
         tuple[Literal["off", "on", "adaptive", "between_tools"], ...],
@@ -256,7 +258,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         Meta(description="Modes in which an open tool loop must start with its thinking."),
     ] = ()
     placeholder: Annotated[
-        str | None, Meta(description="What stands for lost thinking where something must stand.")
+        str | None, Meta(description="What to write for lost thinking where something is required.")
     ] = None
     placeholder_on: Annotated[
         Literal["none", "calls", "first_call", "assistant"],
@@ -275,7 +277,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         ),
     ] = ()
     grouped: Annotated[bool, Meta(description="A thinking item and the item after it stay or go together.")] = False
-    before_calls: Annotated[bool, Meta(description="Thinking stands before the calls of its turn.")] = True
+    before_calls: Annotated[bool, Meta(description="Thinking comes before the calls of its turn.")] = True
     may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
     efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
     budget: Annotated[bool, Meta(description="A token budget for thinking is accepted.")] = False
@@ -294,7 +296,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
             "of 0 are accepted, since they hold anyway."
         ),
     ] = ()
-    one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not be given together.")] = False
+    one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not both be set.")] = False
 
 
 class SchemaRules(Group, frozen=True, kw_only=True):
@@ -334,9 +336,9 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     root_union: Annotated[bool, Meta(description="The root may be a union.")] = False
     refs: Annotated[bool, Meta(description="Local references are understood.")] = False
     type_lists: Annotated[bool, Meta(description="`type` may be a list.")] = False
-    union_with_type: Annotated[bool, Meta(description="`type` may stand beside `anyOf`.")] = False
-    union_alone: Annotated[bool, Meta(description="Nothing at all may stand beside `anyOf`.")] = False
-    type_required: Annotated[bool, Meta(description="A schema that is no union must have a `type`.")] = False
+    union_with_type: Annotated[bool, Meta(description="`type` is accepted next to `anyOf`.")] = False
+    union_alone: Annotated[bool, Meta(description="Nothing is accepted next to `anyOf`.")] = False
+    type_required: Annotated[bool, Meta(description="A schema that is not a union must have a `type`.")] = False
     nullable: Annotated[bool, Meta(description="`nullable: true` is the way to allow null.")] = False
     tuple_items: Annotated[Literal["items", "prefixItems", "no"], Meta(description="How a tuple is written.")] = "no"
     enum_types: Annotated[Literal["any", "string"], Meta(description="Types that an enum may have.")] = "any"
@@ -369,20 +371,22 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     )
     strict_all_required: Annotated[bool, Meta(description="In strict mode every property must be required.")] = True
     strict_max_depth: Annotated[int | None, Meta(description="Deepest nesting of a strict schema.")] = 10
-    strict_max_properties: Annotated[int | None, Meta(description="Most properties of a strict schema.")] = 5000
-    strict_max_tools: Annotated[int | None, Meta(description="Most strict tools in a request.")] = None
+    strict_max_properties: Annotated[
+        int | None, Meta(description="Maximum number of properties of a strict schema.")
+    ] = 5000
+    strict_max_tools: Annotated[int | None, Meta(description="Maximum number of strict tools in a request.")] = None
     strict_max_optional: Annotated[
-        int | None, Meta(description="Most optional properties of all strict schemas of a request.")
+        int | None, Meta(description="Maximum number of optional properties of all strict schemas of a request.")
     ] = None
     strict_max_unions: Annotated[
         int | None,
-        Meta(description="Most properties with a union (`anyOf`, a list of types) of all strict schemas of a request."),
+        Meta(description="Maximum number of properties with a union (`anyOf`, type list) of all strict schemas."),
     ] = None
     strict_schema_optional: Annotated[
-        int | None, Meta(description="Most optional properties of one strict schema.")
+        int | None, Meta(description="Maximum number of optional properties of one strict schema.")
     ] = None
     strict_schema_unions: Annotated[
-        int | None, Meta(description="Most properties with a union of one strict schema.")
+        int | None, Meta(description="Maximum number of properties with a union of one strict schema.")
     ] = None
     strict_recursion: Annotated[bool, Meta(description="A strict schema may refer to itself.")] = True
     strict_booleans: Annotated[
@@ -407,8 +411,8 @@ class RequestRules(Group, frozen=True, kw_only=True):
     temperature_min: Annotated[
         float | None, Meta(description="The lowest temperature that is accepted; null: no known limit.")
     ] = None
-    temperature_or_top_p: Annotated[bool, Meta(description="Temperature and top_p may not be given together.")] = False
-    max_stop: Annotated[int | None, Meta(description="Most stop sequences; null: no known limit.")] = None
+    temperature_or_top_p: Annotated[bool, Meta(description="Temperature and top_p may not both be set.")] = False
+    max_stop: Annotated[int | None, Meta(description="Maximum number of stop sequences; null: no known limit.")] = None
     blank_stop: Annotated[bool, Meta(description="A stop sequence may be nothing but white space.")] = True
     output: Annotated[
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
@@ -449,7 +453,9 @@ class StreamRules(Group, frozen=True, kw_only=True):
         Meta(description="Whether a call's index can be trusted."),
     ] = "unreliable"
     ends_with: Annotated[str, Meta(description="The event that ends a stream.")] = "[DONE]"
-    finish_reason: Annotated[bool, Meta(description="The finish reason says truly whether tools were called.")] = False
+    finish_reason: Annotated[bool, Meta(description="The finish reason is right about whether tools were called.")] = (
+        False
+    )
     last_items: Annotated[bool, Meta(description="The last event holds all items that were streamed.")] = True
     forced_stop: Annotated[bool, Meta(description="A reply whose call was forced may end with `stop`.")] = False
     usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"
@@ -468,7 +474,7 @@ class ContextRules(Group, frozen=True, kw_only=True):
 
 
 class Rules(Group, frozen=True, kw_only=True):
-    """Everything that a profile says."""
+    """All rules of a profile."""
 
     ids: IdRules = IdRules()
     names: NameRules = NameRules()

@@ -70,7 +70,7 @@ def lint(
     profile = profiles.get(target, asked, overrides=overrides, kind="target")
     from toolglot.referee.judging import judge  # noqa: PLC0415 - so that importing toolglot stays quick
 
-    return judge(value, profile if defaults else profile.as_told())
+    return judge(value, profile if defaults else profile.as_known())
 
 
 def _value(body: object) -> Any:

@@ -44,7 +44,7 @@ class RenderContext:
     ) -> None:
         self.is_native: bool = source is not None and source.name == profile.name
         """Whether the request goes to the provider that it was written for."""
-        self.profile: Profile = profile.as_told() if self.is_native else profile
+        self.profile: Profile = profile.as_known() if self.is_native else profile
         self.policy: Policy = policy
         self.source: Profile | None = source
         """The provider for which the conversation was written, if there is one."""

@@ -86,7 +86,7 @@ def in_new_forms(
     told = []
     sent = asked
     is_home = source.name == target.name
-    accepts = target.as_told() if is_home else target
+    accepts = target.as_known() if is_home else target
     if not is_home or not accepts.turns.function_role:
         sent = with_tools_for_functions(asked)
         if sent is not asked:

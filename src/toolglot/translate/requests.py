@@ -318,7 +318,7 @@ class ReceivedRequest:
         is_same = from_.protocol == to.protocol and named == said.model and is_kept
         written = fields
         if not is_same:
-            written = _encode_request(sent, to.as_told() if from_.name == to.name else to, policy)
+            written = _encode_request(sent, to.as_known() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
             written = fields if is_same else _in_order_of(fields, written)
