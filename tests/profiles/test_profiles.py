@@ -341,7 +341,10 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
         ('[profiles.x.rules."ids.style"]\nvalue = "fixed"\nconfidence = "sure"', r"allowed: documented, observed"),
         ("[profiles.x.models.m]\nrules = {}", r"a model has `match`, a regular expression, and `rules`"),
         ('[profiles.x.facts.f]\ntext = "a"', r"a fact has `text`, `source` and `confidence`"),
-        ('[profile.x.rules]\n"ids.style" = "fixed"', r"'profile' is not a section for profiles \(write \[profiles.NAME"),
+        (
+            '[profile.x.rules]\n"ids.style" = "fixed"',
+            r"'profile' is not a section for profiles \(write \[profiles.NAME",
+        ),
         ('[mistral.rules]\n"ids.style" = "fixed"', r"'mistral' is not a section .*write \[profiles.mistral\]"),
         (
             '[profiles.x.rules]\n"ids.max_length" = "long"',
