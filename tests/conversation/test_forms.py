@@ -17,6 +17,7 @@ from toolglot.protocols import base
 Body = dict[str, Any]
 
 PLAIN: Body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": False}
+CALLED: Body = {"name": "f", "later": 1}
 BODIES: dict[str, list[Body]] = {
     "ollama": [
         {"model": "m", "messages": [{"role": "user"}, {"role": "user", "content": None}]},
@@ -30,6 +31,29 @@ BODIES: dict[str, list[Body]] = {
             "options": {"num_ctx": 1},
             "format": "later",
         },
+    ],
+    "cohere": [
+        {
+            "model": "m",
+            "messages": [
+                {"role": "user"},
+                {"role": "user", "content": [{"type": "text", "text": "a"}]},
+                {"role": "user", "content": [{"type": "document", "document": {"data": {"a": 1}, "id": "d"}}]},
+                {
+                    "role": "assistant",
+                    "content": "a",
+                    "tool_plan": "b",
+                    "tool_calls": [{"id": "1", "function": CALLED}],
+                },
+                {"role": "tool", "tool_call_id": "1"},
+                {"role": "assistant", "content": [{"type": "thinking", "thinking": ""}], "tool_calls": []},
+            ],
+            "tools": [{"function": {"name": "f", "later": [1]}}, {"type": "later", "x": 1}],
+            "tool_choice": "LATER",
+            "thinking": {"type": "later"},
+            "response_format": {"type": "json_object", "schema": {}},
+        },
+        {**PLAIN, "response_format": {"type": "later"}},
     ],
 }
 """Requests whose spelling no canonical value says, by protocol."""
@@ -158,6 +182,40 @@ def test_notes_of_version_1_are_read_as_forms() -> None:
         "format": "later",
     }
     assert load(dump(found)) == found
+
+
+def test_notes_of_version_1_that_cohere_had_are_read_as_forms() -> None:
+    def noted(**notes: Any) -> Body:
+        return {"cohere": {f"~{name}": value for name, value in notes.items()}}
+
+    document = {"block": "text", "text": "a", "extra": noted(document={"id": "d"})}
+    call = {"block": "tool_call", "id": "1", "name": "f", "extra": noted(untyped=True, bare=True, function={"x": 1})}
+    found = _from_version_1(
+        turns=[
+            {"role": "user", "blocks": [document], "extra": noted(content="parts")},
+            {"role": "assistant", "blocks": [{"block": "text", "text": "b", "extra": noted(plan=True)}, call]},
+            {
+                "role": "assistant",
+                "blocks": [{"block": "thinking", "extra": noted(own=True)}],
+                "extra": noted(calls=[]),
+            },
+        ],
+        options={
+            "tool_choice": {"extra": noted(choice="LATER")},
+            "reasoning": {"extra": noted(thinking={"type": "later"})},
+            "output": {"kind": "json_schema", "schema": {}, "extra": noted(schema="schema")},
+        },
+    )
+    assert base.codec("cohere").request.encode(found) == {
+        "messages": [
+            {"role": "user", "content": [{"type": "document", "document": {"data": "a", "id": "d"}}]},
+            {"role": "assistant", "tool_plan": "b", "tool_calls": [{"id": "1", "function": {"name": "f", "x": 1}}]},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": ""}], "tool_calls": []},
+        ],
+        "tool_choice": "LATER",
+        "thinking": {"type": "later"},
+        "response_format": {"type": "json_object", "schema": {}},
+    }
 
 
 @pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])

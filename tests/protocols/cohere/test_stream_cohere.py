@@ -45,6 +45,7 @@ from toolglot.conversation.reply_events import of_reply
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.cohere import reply as one_shot
+from toolglot.protocols.cohere.form import PLAN, STREAMED, THINKING, CohereReply
 from toolglot.protocols.cohere.stream import Decoder, Encoder, framer
 from toolglot.protocols.framing.sequence import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
@@ -52,8 +53,6 @@ from wire_cohere_strategies import cohere_replies, part, text_parts
 from wire_strategies import wire_object
 
 Fields = dict[str, Any]
-OWN_THOUGHT = {"cohere": {"~own": True}}
-PLAN = {"cohere": {"~plan": True}}
 
 
 def event(kind: str, message: Any = None, **fields: Any) -> Fields:
@@ -231,7 +230,7 @@ def test_the_words_of_a_content_may_come_with_its_beginning_or_be_absent() -> No
         event("content-end", index=1),
         end(),
     )
-    assert found.turn.blocks == (Text("abc"), Thinking("d", extra=OWN_THOUGHT))
+    assert found.turn.blocks == (Text("abc"), Thinking("d", form=THINKING))
 
 
 def test_the_type_of_an_event_may_stand_beside_it_and_done_says_nothing() -> None:
@@ -258,8 +257,8 @@ def test_citations_and_log_probabilities_are_kept() -> None:
         end(),
     )
     assert found.turn.blocks == (Text("Köln"),)
-    assert found.extra is not None
-    assert found.extra["cohere"]["~citations"] == [cite, cite]
+    assert isinstance(found.form, CohereReply)
+    assert found.form.citations == [cite, cite]
     assert one_shot.encode(found)["logprobs"] == [{"token_ids": [1]}]
     assert Encoder().write(of_reply(found)).count(b"event: citation-start") == 2
 
@@ -342,7 +341,7 @@ def test_h2_events_without_an_index_are_of_the_last_block() -> None:
 
 def test_h7_a_plan_inside_of_a_call_waits_for_its_end() -> None:
     found = odd_reply_of(BEGIN, started(), more('{"a":'), plan("x"), more("1}"), CALL_END, end())
-    assert found.turn.blocks[1] == Text("x", extra=PLAN)
+    assert found.turn.blocks[1] == Text("x", form=PLAN)
     assert found.turn.calls[0].arguments == {"a": 1}
 
 
@@ -405,8 +404,8 @@ def test_what_is_not_said_is_inferred_and_told() -> None:
     )
     assert found.turn.blocks == (
         Text("a"),
-        Thinking("b", extra=OWN_THOUGHT),
-        Thinking("c", extra=OWN_THOUGHT),
+        Thinking("b", form=THINKING),
+        Thinking("c", form=THINKING),
         ToolCall("", "f", {}, argument_fixes=("blank text stands for no arguments",)),
     )
     assert found.stop == "tool_calls"
@@ -553,7 +552,7 @@ def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None
 
 
 blocks = st.one_of(
-    st.builds(lambda text: Thinking(text, extra={"cohere": {"~own": True}}), texts),
+    st.builds(lambda text: Thinking(text, form=THINKING), texts),
     st.builds(Text, texts),
     st.builds(ToolCall, texts.filter(bool), texts, st.dictionaries(texts, json_values, max_size=3)),
 )
@@ -582,7 +581,7 @@ def test_what_is_coheres_own_comes_back(body: Fields) -> None:
     assert (found.stop, found.usage, found.id, found.extra) == (reply.stop, reply.usage, reply.id, reply.extra)
     assert found.turn.calls == reply.turn.calls
     assert unplanned(found.turn.blocks) == unplanned(
-        Thinking(block.text, extra=OWN_THOUGHT) if isinstance(block, Thinking) else block for block in reply.turn.blocks
+        Thinking(block.text, form=THINKING) if isinstance(block, Thinking) else block for block in reply.turn.blocks
     )
 
 
@@ -633,11 +632,10 @@ def test_a_call_that_was_cut_does_not_end() -> None:
 
 def test_what_has_no_place_is_left_out() -> None:
     image = Media("image", "image/png", data="aGk=")
-    own = {"cohere": {"~own": True}}
     blocks = (image, Opaque("anthropic", {"a": 1}), Opaque("cohere", {"type": "later"}), Thinking())
     foreign = written(Reply(Turn("assistant", blocks), "stop"))
     assert foreign.count(b"event: content-start") == 1
-    assert written(Reply(Turn("assistant", blocks), "stop", extra=own)).count(b"event: content-start") == 2
+    assert written(Reply(Turn("assistant", blocks), "stop", form=STREAMED)).count(b"event: content-start") == 2
 
 
 def test_a_beginning_is_written_even_if_none_came() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Failure
-from toolglot.protocols.cohere.messages import PROTOCOL
+from toolglot.protocols.cohere.form import PROTOCOL
 from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields

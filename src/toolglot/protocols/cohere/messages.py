@@ -9,8 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from toolglot.conversation import Block, Extra, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.jsontext import compact
+from toolglot.protocols.cohere.form import (
+    NO_CONTENT,
+    PARTS,
+    PLAIN_CALL,
+    PLAN,
+    PROTOCOL,
+    THINKING,
+    CohereCall,
+    CohereMessage,
+    CohereText,
+    CohereThinking,
+)
 from toolglot.protocols.fields import result_messages
 from toolglot.protocols.fields.argument_text import object_of, read_arguments
 from toolglot.protocols.fields.failed_result import told_content
@@ -21,18 +33,16 @@ from toolglot.protocols.fields.reading import (
     expected,
     held,
     leftover,
-    note,
     noted,
     one_of,
     optional,
     own_value,
+    refilled,
     required,
     rest_of,
     restored,
     with_rest,
 )
-
-PROTOCOL: Final = "cohere"
 
 _MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan"})
 _RESULT = frozenset({"role", "content", "tool_call_id"})
@@ -46,27 +56,31 @@ _DOCUMENT = frozenset({"type", "document"})
 _DATA = frozenset({"data"})
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
+_TEXT_BESIDE_CALLS: Final = CohereMessage("text")
+"""Beside calls, the text of others is a plan."""
+
 Part = Text | Media | Opaque
 
 
 def read_message(fields: Fields) -> Turn:
     role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")
-    form = "none" if content is None else "parts" if type(content) is list else None
+    form = NO_CONTENT if content is None else PARTS if type(content) is list else None
     if role == "tool":
-        extra = noted(leftover(fields, _RESULT, PROTOCOL), PROTOCOL, content=form)
-        return Turn("tool", (_read_result(fields, content, extra),))
+        return Turn("tool", (_read_result(fields, content, form),))
     calls = optional(fields, "tool_calls", list)
     if calls and type(content) is str:
-        form = "text"  # beside calls, what others say is a plan
-    extra = noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, calls=[] if calls == [] else None)
+        form = _TEXT_BESIDE_CALLS
+    if calls == []:
+        form = CohereMessage(None if form is None else form.content, has_empty_calls=True)
     blocks = (*_read_content(content, _read_part), *_read_plan(fields))
-    return Turn(role, (*blocks, *each(calls or (), _read_call, ".tool_calls")), extra=extra)
+    extra = leftover(fields, _MESSAGE, PROTOCOL)
+    return Turn(role, (*blocks, *each(calls or (), _read_call, ".tool_calls")), extra=extra, form=form)
 
 
 def _read_plan(fields: Fields) -> tuple[Text, ...]:
     plan = optional(fields, "tool_plan", str)
-    return () if plan is None else (Text(plan, extra={PROTOCOL: {"~plan": True}}),)
+    return () if plan is None else (Text(plan, form=PLAN),)
 
 
 def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...]:
@@ -80,13 +94,14 @@ def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...
     return tuple(each(content, read, ".content"))
 
 
-def _read_result(fields: Fields, content: Any, extra: Extra | None) -> ToolResult:
+def _read_result(fields: Fields, content: Any, form: CohereMessage | None) -> ToolResult:
     plain = content is None or type(content) is str
     return ToolResult(
         required(fields, "tool_call_id", str),
         content if plain else _read_content(content, _read_result_part),
         is_complete=True,
-        extra=extra,
+        extra=leftover(fields, _RESULT, PROTOCOL),
+        form=form,
     )
 
 
@@ -107,8 +122,7 @@ def _text(fields: Fields) -> Text:
 
 
 def _thinking(fields: Fields) -> Thinking:
-    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, own=True)
-    return Thinking(required(fields, "thinking", str), extra=extra)
+    return Thinking(required(fields, "thinking", str), extra=leftover(fields, _THINKING, PROTOCOL), form=THINKING)
 
 
 def _image(fields: Fields) -> Media:
@@ -126,9 +140,10 @@ def _document(fields: Fields) -> Text | Opaque:
     data: Any = document.get("data")
     if type(data) is not str and type(data) is not dict:
         return Opaque(PROTOCOL, fields, "document")
-    notes = {"document": rest_of(document, _DATA) or {}, "data": data if type(data) is dict else None}
+    rest = rest_of(document, _DATA) or {}
+    form = CohereText(document_rest=rest, document_data=data if type(data) is dict else None)
     text = data if type(data) is str else compact(data)
-    return Text(text, extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, **notes))
+    return Text(text, extra=leftover(fields, _DOCUMENT, PROTOCOL), form=form)
 
 
 def _read_call(fields: Fields) -> ToolCall:
@@ -138,17 +153,12 @@ def _read_call(fields: Fields) -> ToolCall:
         "function",
         lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
     )
-    arguments, raw, done = (None, None, ()) if written is None else read_arguments(written)
-    extra = noted(
-        leftover(fields, _CALL, PROTOCOL),
-        PROTOCOL,
-        function=rest,
-        type=None if kind == "function" else kind,
-        untyped=True if kind is None else None,
-        bare=True if written is None else None,
-    )
-    id = required(fields, "id", str)
-    return ToolCall(id, name, arguments, raw_input=raw, extra=extra, argument_fixes=done)
+    arguments, raw, fixes = (None, None, ()) if written is None else read_arguments(written)
+    form = None
+    if kind != "function" or written is None or rest:
+        form = CohereCall(None if kind == "function" else kind, kind is None, written is None, rest)
+    id, extra = required(fields, "id", str), leftover(fields, _CALL, PROTOCOL)
+    return ToolCall(id, name, arguments, raw_input=raw, extra=extra, argument_fixes=fixes, form=form)
 
 
 _READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {
@@ -170,7 +180,8 @@ def write_turn(turn: Turn) -> list[Fields]:
 def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
     """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
-    form = note(turn.extra, PROTOCOL, "content")
+    own = turn.form if type(turn.form) is CohereMessage else None
+    form = None if own is None else own.content
     calls = turn.calls
     plans, blocks = _split_plan(turn.blocks, is_planned=bool(calls) and form is None)
     if plans:
@@ -185,7 +196,7 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
         fields["content"] = parts
     elif form is None and not calls:
         fields["content"] = ""
-    if calls or note(turn.extra, PROTOCOL, "calls") is not None:
+    if calls or (own is not None and own.has_empty_calls):
         fields["tool_calls"] = [_write_call(call) for call in calls]
     return restored(fields, turn.extra, PROTOCOL)
 
@@ -195,11 +206,15 @@ def _split_plan(blocks: Iterable[Block], *, is_planned: bool) -> tuple[list[Text
     plans: list[Text] = []
     rest: list[Block] = []
     for block in blocks:
-        if isinstance(block, Text) and (is_planned or note(block.extra, PROTOCOL, "plan")):
+        if isinstance(block, Text) and (is_planned or is_plan(block)):
             plans.append(block)
         else:
             rest.append(block)
     return plans, rest
+
+
+def is_plan(block: Text) -> bool:
+    return type(block.form) is CohereText and block.form.is_plan
 
 
 def _write_parts(blocks: Iterable[Block]) -> list[Fields]:
@@ -219,17 +234,18 @@ def _write_part(block: Block) -> Fields | None:
 
 def _write_thinking(block: Thinking) -> Fields | None:
     """What was thought, by whichever model. What another provider does not show has no place here."""
-    if not block.text and not note(block.extra, PROTOCOL, "own"):
+    if not block.text and type(block.form) is not CohereThinking:
         return None
     return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
 
 
 def _write_text(block: Text) -> Fields:
-    if note(block.extra, PROTOCOL, "document") is None:
+    form = block.form
+    if type(form) is not CohereText or form.document_rest is None:
         return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
-    data = note(block.extra, PROTOCOL, "data")
+    data = form.document_data
     written = data if data is not None and compact(data) == block.text else block.text
-    document = with_rest({"data": written}, block.extra, PROTOCOL, "document")
+    document = refilled({"data": written}, form.document_rest)
     return restored({"type": "document", "document": document}, block.extra, PROTOCOL)
 
 
@@ -248,19 +264,19 @@ def _write_result(result: ToolResult) -> Fields:
     content = told_content(result)
     if isinstance(content, tuple):
         fields["content"] = _write_parts(part for part in content if not isinstance(part, Media))
-    elif content is not None or note(result.extra, PROTOCOL, "content") != "none":
+    elif content is not None or type(result.form) is not CohereMessage or result.form.content != "none":
         fields["content"] = content or ""
     return restored(fields, result.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
+    form = call.form if type(call.form) is CohereCall else PLAIN_CALL
     function: Fields = {"name": call.name}
     if call.raw_input is not None and call.type != "custom":
         function["arguments"] = call.raw_input
-    elif call.arguments is not None or not note(call.extra, PROTOCOL, "bare"):
+    elif call.arguments is not None or not form.has_no_arguments:
         function["arguments"] = compact(object_of(call))
-    fields: Fields = {"id": call.id, "function": with_rest(function, call.extra, PROTOCOL, "function")}
-    if not note(call.extra, PROTOCOL, "untyped"):
-        kind = note(call.extra, PROTOCOL, "type")
-        fields["type"] = "function" if kind is None else kind
+    fields: Fields = {"id": call.id, "function": refilled(function, form.function_rest)}
+    if not form.is_untyped:
+        fields["type"] = "function" if form.type is None else form.type
     return restored(fields, call.extra, PROTOCOL)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.protocols.cohere.messages import PROTOCOL, read_message, write_message
+from toolglot.protocols.cohere.form import PROTOCOL, CohereReply, CohereUsage
+from toolglot.protocols.cohere.messages import read_message, write_message
 from toolglot.protocols.fields.media import without_media
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -13,16 +14,14 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     optional_number,
     present,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 
@@ -53,14 +52,14 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
     turn = held(body, "message", _read_message)
-    form = "text" if type(body["message"].get("content")) is str else None
-    said = optional(body, "finish_reason", str)
+    finish_reason = optional(body, "finish_reason", str)
     return Reply(
         turn,
-        stop_of(said, has_calls=bool(turn.calls)),
+        stop_of(finish_reason, has_calls=bool(turn.calls)),
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
-        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, finish_reason=said, content=form, own=True),
+        extra=leftover(body, _BODY, PROTOCOL),
+        form=CohereReply(finish_reason, type(body["message"].get("content")) is str),
     )
 
 
@@ -68,23 +67,19 @@ def _read_message(fields: Fields) -> Turn:
     return one_of(fields, "role", {"assistant": read_message})(fields)
 
 
-def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    return meant_by(said, _STOPS, has_calls=has_calls)
+def stop_of(finish_reason: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended: by its content first, then by its finish reason."""
+    return meant_by(finish_reason, _STOPS, has_calls=has_calls)
 
 
 def _read_usage(usage: Fields) -> Usage:
     """What a reply cost. Cohere's counts are numbers, not always written as whole ones."""
     counts, rest = held_or_none(usage, "tokens", _read_tokens) or ({}, None)
     counts[_CACHED] = optional_number(usage, _CACHED)
-    extra = noted(
-        leftover(usage, _USAGE, PROTOCOL),
-        PROTOCOL,
-        tokens=rest,
-        floats={key: count for key, count in counts.items() if type(count) is float} or None,
-    )
+    floats = {key: count for key, count in counts.items() if type(count) is float} or None
+    form = CohereUsage(rest, floats) if rest is not None or floats else None
     read, made, cached = (_whole(counts.get(key)) for key in (*_TOKENS, _CACHED))
-    return Usage(read, made, cached, extra=extra)
+    return Usage(read, made, cached, extra=leftover(usage, _USAGE, PROTOCOL), form=form)
 
 
 def _whole(count: int | float | None) -> int | None:
@@ -97,11 +92,12 @@ def _read_tokens(fields: Fields) -> tuple[dict[str, int | float | None], Fields]
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Cohere client reads: it expects parts."""
-    as_parts = note(reply.extra, PROTOCOL, "content") != "text"
-    turn = reply.turn if note(reply.extra, PROTOCOL, "own") else without_media(reply.turn)
+    form = reply.form if type(reply.form) is CohereReply else None
+    turn = without_media(reply.turn) if form is None else reply.turn
+    as_parts = form is None or not form.is_string
     body: Fields = {"id": reply.id, "message": write_message(turn, as_parts=as_parts)}
-    said = note(reply.extra, PROTOCOL, "finish_reason")
-    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    original = None if form is None else form.finish_reason
+    word = word_for(reply.stop, original, stop_of(original, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
         body["finish_reason"] = word
     if reply.usage is not None:
@@ -113,11 +109,12 @@ def _write_usage(usage: Usage) -> Fields:
     counts = present(
         {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, _CACHED: usage.cache_read_tokens}
     )
-    for key, written in (note(usage.extra, PROTOCOL, "floats") or {}).items():
+    form = usage.form if type(usage.form) is CohereUsage else CohereUsage()
+    for key, written in (form.floats or {}).items():
         if key in counts and int(written) == counts[key]:
             counts[key] = written
     tokens: Fields = {key: counts[key] for key in _TOKENS if key in counts}
     fields: Fields = {_CACHED: counts[_CACHED]} if _CACHED in counts else {}
-    if tokens or note(usage.extra, PROTOCOL, "tokens") is not None:
-        fields["tokens"] = with_rest(tokens, usage.extra, PROTOCOL, "tokens")
+    if tokens or form.tokens_rest is not None:
+        fields["tokens"] = refilled(tokens, form.tokens_rest)
     return restored(fields, usage.extra, PROTOCOL)

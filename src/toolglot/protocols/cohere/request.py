@@ -7,6 +7,7 @@ from typing import Final
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
+    Opaque,
     Options,
     OutputFormat,
     Reasoning,
@@ -15,8 +16,8 @@ from toolglot.conversation import (
     ToolSpec,
 )
 from toolglot.profiles import Profile
-from toolglot.protocols.cohere.form import CohereTool
-from toolglot.protocols.cohere.messages import PROTOCOL, read_message, write_turn
+from toolglot.protocols.cohere.form import PROTOCOL, CohereOutput, CohereTool
+from toolglot.protocols.cohere.messages import read_message, write_turn
 from toolglot.protocols.fields.function_tools import is_foreign, read_function_tool, write_function_tool
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -24,8 +25,7 @@ from toolglot.protocols.fields.reading import (
     from_root,
     held_or_none,
     leftover,
-    note,
-    noted,
+    opaque_value,
     optional,
     required,
     restored,
@@ -88,13 +88,13 @@ def _read_choice(body: Fields) -> ToolChoice | None:
     if written is None:
         return None
     mode = _CHOICES.get(written)
-    return ToolChoice(extra=noted(None, PROTOCOL, choice=written)) if mode is None else ToolChoice(mode)
+    return ToolChoice(opaque=Opaque(PROTOCOL, written)) if mode is None else ToolChoice(mode)
 
 
 def _read_reasoning(thinking: Fields) -> Reasoning:
     mode = _MODES.get(required(thinking, "type", str))
     if mode is None:
-        return Reasoning(extra=noted(None, PROTOCOL, thinking=thinking))
+        return Reasoning(opaque=Opaque(PROTOCOL, thinking))
     budget = optional(thinking, "token_budget", int)
     return Reasoning(mode, budget_tokens=budget, extra=leftover(thinking, _THINKING, PROTOCOL))
 
@@ -103,13 +103,13 @@ def _read_output(format: Fields) -> OutputFormat:
     kind = required(format, "type", str)
     named = [key for key in _SCHEMAS if format.get(key) is not None]
     if kind not in _FORMATS or len(named) > (kind == "json_object"):
-        return OutputFormat(extra=noted(None, PROTOCOL, format=format))
+        return OutputFormat(opaque=Opaque(PROTOCOL, format))
     schema = required(format, named[0], dict) if named else None
     extra = leftover(format, frozenset({"type", *named}), PROTOCOL)
     if kind == "text":
         return OutputFormat(extra=extra)
-    extra = noted(extra, PROTOCOL, schema="schema" if named == ["schema"] else None)
-    return OutputFormat("json_schema" if named else "json", schema=schema, extra=extra)
+    form = CohereOutput("schema") if named == ["schema"] else None
+    return OutputFormat("json_schema" if named else "json", schema=schema, extra=extra, form=form)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -153,14 +153,14 @@ def _write_choice(choice: ToolChoice | None) -> str | None:
     """Free choice is what Cohere does when nothing is said."""
     if choice is None:
         return None
-    verbatim: str | None = note(choice.extra, PROTOCOL, "choice")
+    verbatim: str | None = opaque_value(choice.opaque, PROTOCOL)
     return _CHOICES_BACK.get(choice.mode) if verbatim is None else verbatim
 
 
 def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:
     if reasoning is None:
         return None
-    verbatim: Fields | None = note(reasoning.extra, PROTOCOL, "thinking")
+    verbatim: Fields | None = opaque_value(reasoning.opaque, PROTOCOL)
     if verbatim is not None or reasoning.mode is None:
         return verbatim
     fields: Fields = {"type": "disabled" if reasoning.mode == "off" else "enabled"}
@@ -170,10 +170,11 @@ def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:
 
 
 def _write_output(output: OutputFormat) -> Fields:
-    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    verbatim: Fields | None = opaque_value(output.opaque, PROTOCOL)
     if verbatim is not None:
         return verbatim
     fields: Fields = {"type": "text" if output.kind == "text" else "json_object"}
     if output.schema is not None:
-        fields[note(output.extra, PROTOCOL, "schema") or "json_schema"] = output.schema
+        form = output.form
+        fields[(type(form) is CohereOutput and form.schema_field) or "json_schema"] = output.schema
     return restored(fields, output.extra, PROTOCOL)

@@ -20,8 +20,9 @@ from toolglot.conversation.reply_events import spoken
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.cohere import errors, reply
-from toolglot.protocols.cohere.messages import PROTOCOL, read_message
-from toolglot.protocols.fields.reading import Fields, noted
+from toolglot.protocols.cohere.form import PLAN, PROTOCOL, STREAMED, THINKING, CohereReply
+from toolglot.protocols.cohere.messages import read_message
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_objects import ObjectReader
 from toolglot.protocols.framing.sequence import Sequence, call_of_text
 from toolglot.protocols.framing.text_frames import Frame
@@ -141,8 +142,8 @@ class Decoder:
         return self.sequence.take()
 
     def _end_unsaid(self, *, is_ended: bool) -> None:
-        citations = noted(None, PROTOCOL, citations=self._citations or None)
-        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, extra=citations)
+        form = CohereReply(citations=self._citations or None)
+        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, form=form)
 
     def _read_carefully(self, frame: Frame) -> None:
         event = self._objects.read(frame.data)
@@ -159,7 +160,7 @@ class Decoder:
             return
         if kind != _START and not self.sequence.is_started:
             self.sequence.tell("the answer began without saying so")
-            self.sequence.start(extra=_own())
+            self.sequence.start(form=STREAMED)
         delta: Any = event.get("delta")
         message: Any = delta.get("message") if type(delta) is dict else None
         read(self, event, message if type(message) is dict else {})
@@ -170,7 +171,7 @@ class Decoder:
         id: Any = event.get("id")
         if not self.sequence.is_started:
             self._id = id if type(id) is str else ""
-            self.sequence.start(self._id, extra=_own())
+            self.sequence.start(self._id, form=STREAMED)
 
     # --- what is said ---------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ class Decoder:
             self.sequence.tell("a piece of a content that is no text was left out")
             return
         index = self._index(event, self._contents, is_new=False)
-        key, block = self._contents.get(index), Text("") if kind == "text" else Thinking(extra=_own())
+        key, block = self._contents.get(index), Text("") if kind == "text" else Thinking(form=THINKING)
         if key is None or key.kind is not type(block):
             self.sequence.tell("a content began without saying so")
             key = self._open(self._contents, index, block)
@@ -218,7 +219,7 @@ class Decoder:
             return
         if self._plan is None:
             self._plan = _Key(Text)
-            self.sequence.open(self._plan, Text("", extra={PROTOCOL: {"~plan": True}}))
+            self.sequence.open(self._plan, Text("", form=PLAN))
         self.sequence.add(self._plan, plan)
 
     # --- calls ----------------------------------------------------------------------------------------
@@ -309,8 +310,10 @@ class Decoder:
             self.sequence.used(whole.usage)
         if whole.stop is None:
             self.sequence.tell("the answer ended without saying why")
-        extra = noted(whole.extra, PROTOCOL, citations=self._citations or None)
-        self.sequence.finish(whole.stop, extra)
+        form = whole.form
+        if self._citations and type(form) is CohereReply:
+            form = replace(form, citations=self._citations)
+        self.sequence.finish(whole.stop, whole.extra, form)
 
     def _whole_reply(self, event: Fields, delta: Fields) -> Reply:
         """What is known of the answer as a whole: its end as a body that says nothing."""
@@ -324,7 +327,7 @@ class Decoder:
             self.sequence.tell(f"the answer could not be read in full: {error.message} at {error.path}")
             said = delta.get("finish_reason")
             return Reply(
-                Turn("assistant"), reply.stop_of(said if type(said) is str else None, has_calls=False), extra=_own()
+                Turn("assistant"), reply.stop_of(said if type(said) is str else None, has_calls=False), form=STREAMED
             )
 
     def _pass(self, _event: Fields, _message: Fields) -> None:
@@ -345,10 +348,6 @@ class Decoder:
         "debug": _pass,
     }
     """Functions, not bound methods: a decoder that held those would refer to itself."""
-
-
-def _own() -> dict[str, Fields]:
-    return {PROTOCOL: {"~own": True}}
 
 
 def _without_words(block: Block) -> Block:

@@ -27,8 +27,9 @@ from toolglot.conversation.events import (
 )
 from toolglot.protocols.base import StreamWish
 from toolglot.protocols.cohere import errors, reply
-from toolglot.protocols.cohere.messages import PROTOCOL, write_message
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.cohere.form import CohereReply, CohereThinking
+from toolglot.protocols.cohere.messages import is_plan, write_message
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_line
 
 _NO_WISH: Final = StreamWish()
@@ -95,7 +96,7 @@ class Encoder:
         if not self._is_begun:
             self._is_begun = True
             known = self._sum.reply
-            self._is_own = bool(note(known.extra, PROTOCOL, "own"))
+            self._is_own = type(known.form) is CohereReply
             message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
             written.append(_event("message-start", id=known.id, delta={"message": message}))
 
@@ -105,11 +106,11 @@ class Encoder:
         self._is_open = self._has_input = False
         if isinstance(block, Text):
             self._is_open = True
-            if note(block.extra, PROTOCOL, "plan"):
+            if is_plan(block):
                 self._before, self._after = _PLAN, _PLAN_END
             else:
                 self._start_content({"type": "text", "text": ""}, written)
-        elif isinstance(block, Thinking) and note(block.extra, PROTOCOL, "own"):
+        elif isinstance(block, Thinking) and type(block.form) is CohereThinking:
             self._think("", written)
         elif isinstance(block, ToolCall) and block.type != "custom":
             self._start_call(block, written)
@@ -176,7 +177,8 @@ class Encoder:
     def _finish(self, written: list[bytes]) -> None:
         """The end: a whole body without its message. A call in it is only for the choice of the word."""
         known = self._sum.reply
-        for index, citation in enumerate(note(known.extra, PROTOCOL, "citations") or ()):
+        citations = known.form.citations if type(known.form) is CohereReply else None
+        for index, citation in enumerate(citations or ()):
             written.append(_event("citation-start", index=index, delta={"message": {"citations": citation}}))
             written.append(_event("citation-end", index=index))
         blocks = (ToolCall("", ""),) if self._has_calls else ()

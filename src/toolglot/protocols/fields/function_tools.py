@@ -14,6 +14,7 @@ from toolglot.protocols.fields.reading import (
     Fields,
     held,
     leftover,
+    opaque_value,
     optional,
     present,
     refilled,
@@ -59,9 +60,7 @@ def provider_tool(fields: Fields, protocol: str, kind: str, name: str = "") -> T
 
 def as_it_came(tool: ToolSpec, protocol: str) -> Fields | None:
     """A tool that was carried as it came; None for any other."""
-    if tool.opaque is None or tool.opaque.protocol != protocol:
-        return None
-    verbatim: Fields = tool.opaque.value
+    verbatim: Fields | None = opaque_value(tool.opaque, protocol)
     return verbatim
 
 

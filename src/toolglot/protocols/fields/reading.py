@@ -189,6 +189,11 @@ def own_value(block: Block, protocol: str) -> Fields | None:
     return None
 
 
+def opaque_value(opaque: Opaque | None, protocol: str) -> Any:
+    """A setting of a kind that only its protocol knows, as it came; None for that of another protocol, and for none."""
+    return None if opaque is None or opaque.protocol != protocol else opaque.value
+
+
 def noted(extra: Extra | None, protocol: str, **notes: Any) -> Extra | None:
     """The extra fields with the codec's own notes; a note of None is not written."""
     return with_notes(extra, protocol, notes)

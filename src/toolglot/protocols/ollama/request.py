@@ -14,6 +14,7 @@ from toolglot.protocols.fields.reading import (
     from_root,
     held_or_none,
     leftover,
+    opaque_value,
     optional,
     refilled,
     required,
@@ -127,8 +128,9 @@ def _write_reasoning_and_output(body: Fields, options: Options) -> None:
         body["think"] = True
     if output is None:
         return
-    if output.opaque is not None and output.opaque.protocol == PROTOCOL:
-        body["format"] = output.opaque.value
+    verbatim = opaque_value(output.opaque, PROTOCOL)
+    if verbatim is not None:
+        body["format"] = verbatim
     elif output.schema is not None:
         body["format"] = output.schema
     elif output.kind == "json":
