@@ -49,6 +49,13 @@ def test_refused_signatures_are_left_out_once_and_count_as_no_retry() -> None:
     assert retries.wait(BUSY) is not None
 
 
+def test_a_conversation_that_is_too_long_is_shortened_once() -> None:
+    retries = Retries(1, 30.0)
+    assert not retries.may_shorten(BUSY)
+    assert retries.may_shorten(Failure("context_overflow", "too long", 400))
+    assert not retries.may_shorten(Failure("context_overflow", "too long", 400))
+
+
 @pytest.mark.parametrize(
     ("failure", "is_refused"),
     [

@@ -4,7 +4,9 @@
    that the provider asks for or an exponential backoff. A wait longer than `max_wait` ends it (`Retries.wait`).
 2. A provider that does not recognise thinking or a signature as its own gets the request once more without them
    (`Retries.may_strip`).
-3. A transport sends a request again by itself if a reused connection was closed and the method may be repeated
+3. A model whose context is too small gets the conversation once more, shortened. Sessions do that, not the gateway,
+   whose clients hold the history (`Retries.may_shorten`).
+4. A transport sends a request again by itself if a reused connection was closed and the method may be repeated
    (`REPEATABLE`). POST may not: the provider may have taken the request.
 
 Law: a request that was refused because of its content is never sent again unchanged (`Retries.was_refused`).
@@ -41,13 +43,14 @@ class Retries:
     max_wait: the longest wait before that, in seconds.
     """
 
-    __slots__ = ("_count", "_has_stripped", "_limit", "_max_wait", "_refused")
+    __slots__ = ("_count", "_has_shortened", "_has_stripped", "_limit", "_max_wait", "_refused")
 
     def __init__(self, retries: int, max_wait: float) -> None:
         self._limit = retries
         self._max_wait = max_wait
         self._count = 0
         self._has_stripped = False
+        self._has_shortened = False
         self._refused: bytes | None = None
 
     def add(self, failure: Failure, sent: bytes) -> None:
@@ -64,6 +67,13 @@ class Retries:
         if self._has_stripped or not is_opaque_refused(failure):
             return False
         self._has_stripped = True
+        return True
+
+    def may_shorten(self, failure: Failure) -> bool:
+        """Whether to try once more with a shorter conversation; True at most once."""
+        if self._has_shortened or failure.kind != "context_overflow":
+            return False
+        self._has_shortened = True
         return True
 
     def wait(self, failure: Failure) -> float | None:

@@ -97,11 +97,10 @@ class OpenAttempt(NamedTuple):
 class ModelAttempts:
     """What was tried to get a reply of one model."""
 
-    __slots__ = ("count", "has_shrunk", "retries")
+    __slots__ = ("count", "retries")
 
     def __init__(self, limits: SessionLimits) -> None:
         self.count: int = 0
-        self.has_shrunk: bool = False
         self.retries = Retries(limits.retries, limits.retry_seconds)
 
 
@@ -484,8 +483,7 @@ class Loop:
     async def _may_retry(self, run: SessionRun, prepared: Prepared, failure: Failure, tries: ModelAttempts) -> bool:
         """Whether to call the same model again. The conversation is shortened or stripped if that helps."""
         tries.retries.add(failure, prepared.out.data)
-        if failure.kind == "context_overflow" and not tries.has_shrunk:
-            tries.has_shrunk = True
+        if tries.retries.may_shorten(failure):
             return await self._shrink(run, prepared.choice)
         if tries.retries.may_strip(failure):
             self._refused_turns |= {turn.key for turn in self.history.turns if turn.issuer is not None}
