@@ -33,8 +33,8 @@ from toolglot.gateway.accounting.client_keys import (
 )
 from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
 from toolglot.gateway.config.key_table import STORED_KEYS
-from toolglot.gateway.config.secret import ENV
 from toolglot.gateway.config.settings import Config
+from toolglot.gateway.config.variables import ENV
 from toolglot.store import Store
 
 _SHOWN: Final = 16

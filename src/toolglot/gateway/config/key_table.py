@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
-from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.config.variables import ENV, is_sendable, is_variable, shown_variable, variable
 
 STORED_KEYS: Final = "store"
 """Among the client keys: those that `toolglot keys` makes, also while there are none."""

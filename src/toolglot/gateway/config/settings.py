@@ -40,8 +40,8 @@ from toolglot.gateway.config.file import (
 from toolglot.gateway.config.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
 from toolglot.gateway.config.model_table import read_models
 from toolglot.gateway.config.route_table import RouteReader, read_policy
-from toolglot.gateway.config.secret import ENV, shown_variable, variable
 from toolglot.gateway.config.upstream_table import discovered_upstreams, has_key, read_upstream
+from toolglot.gateway.config.variables import ENV, shown_variable, variable
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.simulator.upstreams import SIMULATED_NAMES

@@ -17,8 +17,8 @@ from toolglot.errors import InputError, unknown_name
 from toolglot.gateway.config.checks import ValueMistake, wrong_proxy, wrong_url
 from toolglot.gateway.config.file import ConfigText, checked
 from toolglot.gateway.config.model_table import MAX_NAME_LENGTH
-from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
+from toolglot.gateway.config.variables import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.profiles import Overrides
 from toolglot.protocols.base import Auth
 from toolglot.upstream.aws_signing import AwsCredentials, region_of

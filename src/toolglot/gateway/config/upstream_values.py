@@ -14,7 +14,7 @@ from toolglot import profiles
 from toolglot.errors import InputError, UnknownNameError
 from toolglot.gateway.config.checks import wrong_header
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.secret import ENV, is_sendable, is_variable, shown_variable, variable
+from toolglot.gateway.config.variables import ENV, is_sendable, is_variable, shown_variable, variable
 from toolglot.masking import SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
 from toolglot.upstream.secret import Secret
