@@ -23,7 +23,7 @@ from gateway_fixture import Served, config_for, gateway
 from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
 from raw_sockets import connect, exchange, post, read_to_end
 from toolglot.gateway import Gateway
-from toolglot.gateway.http.connections import MAX_LOOSE
+from toolglot.gateway.http.connections import MAX_UNPARSED
 from toolglot.gateway.http.requests import decompress_body
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.protocols.errors.failures import ProviderError
@@ -93,7 +93,7 @@ def test_a_flood_that_is_no_body_ends_the_connection(short: Served, begin: bytes
 
 def _flood(sock: socket.socket, piece: bytes) -> None:
     sent = 0
-    while sent < 1000 * MAX_LOOSE:
+    while sent < 1000 * MAX_UNPARSED:
         sock.sendall(piece)
         sent += len(piece)
 

@@ -15,12 +15,11 @@ from gateway_client import request_of
 from gateway_fixture import Served, gateway
 from raw_sockets import connect, exchange, post, read_answer, read_to_end
 from toolglot.gateway.http.asgi_client import asgi_request
+from toolglot.gateway.http.connection_request import MAX_AHEAD, MAX_JOINED
 from toolglot.gateway.http.connections import (
-    MAX_AHEAD,
-    MAX_JOINED,
-    MAX_NONSENSE,
+    MAX_IGNORED,
+    MAX_IGNORED_GARBAGE,
     MAX_PIPELINED,
-    MAX_UNHEARD,
     MAX_WAITING,
     BoundedProtocol,
 )
@@ -412,7 +411,7 @@ def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
         protocol.data_received(HEALTH + b"\r\n")
         await settled()
         protocol.data_received(b"\0")
-        protocol.data_received(b"\0" * MAX_NONSENSE)
+        protocol.data_received(b"\0" * MAX_IGNORED_GARBAGE)
         assert not wire.is_paused
         protocol.data_received(b"\0")
         assert wire.is_paused
@@ -478,7 +477,7 @@ def test_of_what_comes_after_the_end_no_more_is_taken_than_may_be() -> None:
         assert wire.is_ended
         assert not wire.is_closing()
         piece = bytes(1024 * 1024)
-        for _ in range(MAX_UNHEARD // len(piece)):
+        for _ in range(MAX_IGNORED // len(piece)):
             protocol.data_received(piece)
         assert not wire.is_aborted
         protocol.data_received(b"x")
