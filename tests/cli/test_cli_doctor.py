@@ -24,13 +24,13 @@ from toolglot.gateway.config.installed_clients import is_same, version_of
 from toolglot.gateway.config.settings import parse_config
 from toolglot.gateway.observability.checkup import (
     CheckResult,
-    _of_clock,
-    _of_disk,
-    _of_status,
+    _check_clock,
+    _check_disk,
+    _check_status,
     _size,
-    of_keys,
-    of_packages,
-    of_upstreams,
+    check_keys,
+    check_packages,
+    check_upstreams,
 )
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -154,9 +154,9 @@ def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:
         text = ConfigText("x.toml", f'[gateway]\nstore = "off"\n[upstreams.silent]\nurl = "{url}"')
         config = parse_config(text, {"HOME": "/nowhere"})
         done: list[str] = []
-        (found,) = asyncio.run(of_upstreams(config, done.append, patience=0.2))
+        (found,) = asyncio.run(check_upstreams(config, done.append, patience=0.2))
     assert (found.state, done) == ("fail", ["silent"])
-    assert "no answer in time" in found.said
+    assert "no answer in time" in found.message
 
 
 def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulated: Server) -> None:
@@ -205,7 +205,7 @@ def test_a_store_of_an_older_version_is_told_and_left_as_it_is(cli: Cli) -> None
     before = (cli.folder / "s.db").read_bytes()
     write(cli, settings="simulate = true")
     (warned,) = said(doctor(cli), "store", "warn")
-    assert f"is of version 1; the next start brings it to {len(MIGRATIONS)} → keep a copy first" in warned
+    assert f"has version 1; the next start migrates it to {len(MIGRATIONS)} → keep a copy first" in warned
     assert (cli.folder / "s.db").read_bytes() == before
 
 
@@ -300,19 +300,19 @@ def test_what_leads_to_the_gateway_is_known_as_such() -> None:
 
 
 def test_a_clock_that_is_off_is_told() -> None:
-    assert [_of_clock(skew).state for skew in (0.5, -20, 40, -90, 4000)] == ["ok", "ok", "warn", "warn", "fail"]
+    assert [_check_clock(skew).state for skew in (0.5, -20, 40, -90, 4000)] == ["ok", "ok", "warn", "warn", "fail"]
     late = formatdate(time.time() - 1000, usegmt=True)
     way = once(whole(b"{}", 200, f"date: {late}\r\n"))
     with hostile({"passed": way}) as provider:
         text = ConfigText("x.toml", f'[gateway]\nstore = "off"\n[upstreams.late]\nurl = "{provider.url}"')
-        found = asyncio.run(of_upstreams(parse_config(text, {"HOME": "/nowhere"}), lambda _: None))
+        found = asyncio.run(check_upstreams(parse_config(text, {"HOME": "/nowhere"}), lambda _: None))
     assert found[-1].part == "clock"
     assert found[-1].state == "fail"
-    assert "s ahead of the upstreams' clocks" in found[-1].said
+    assert "s ahead of the upstreams' clocks" in found[-1].message
 
 
 def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
-    none = {finding.said: finding for finding in of_packages(lambda _: "")}
+    none = {finding.message: finding for finding in check_packages(lambda _: "")}
     (failed,) = [finding for finding in none.values() if finding.state == "fail"]
     assert failed == CheckResult(
         "packages",
@@ -325,15 +325,15 @@ def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
         none["opentelemetry-sdk is not installed: it would give traces"].todo
         == "pip install '.[otel]' in a clone of toolglot"
     )
-    assert {finding.state for finding in of_packages()} == {"ok"}
+    assert {finding.state for finding in check_packages()} == {"ok"}
 
 
 def test_small_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert [_size(count) for count in (5, 12_345, 45_600_000, 7.71e10)] == ["5 bytes", "12 kB", "46 MB", "77.1 GB"]
-    assert _of_status("x", 403, 0, "1 ms", "").todo == "set key_env to its key"
+    assert _check_status("x", 403, 0, "1 ms", "").todo == "set key_env to its key"
     for free, state in ((10**12, "ok"), (5 * 10**8, "warn"), (10**6, "fail")):
         monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
-        assert _of_disk(tmp_path / "s.db").state == state
+        assert _check_disk(tmp_path / "s.db").state == state
 
 
 class Screen(io.StringIO):
@@ -366,8 +366,8 @@ def test_a_long_finding_is_wrapped_beside_its_state() -> None:
 def test_keys_of_aws_and_no_key_at_all_are_told() -> None:
     text = '[gateway]\nstore = "off"\n[upstreams.bedrock]\n[upstreams.box]\nurl = "http://127.0.0.1:9/v1"'
     environ = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s" * 30, "AWS_REGION": "us-east-1"}
-    found = of_keys(parse_config(ConfigText("x.toml", text), environ))
-    assert [finding.said for finding in found] == [
+    found = check_keys(parse_config(ConfigText("x.toml", text), environ))
+    assert [finding.message for finding in found] == [
         "bedrock: signed with the credentials of AWS in the environment",
         "box: no key, and none is demanded",
     ]

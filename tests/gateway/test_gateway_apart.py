@@ -19,7 +19,7 @@ from gateway_client import PROTOCOLS, Got, ask, request_of
 from gateway_fixture import Served, gateway
 from hostile_upstream import GOOD, hostile, once, whole
 from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save, saved_keys
-from toolglot.gateway.accounting.usage import Amounts, UsageRow, grouped, read_usage
+from toolglot.gateway.accounting.usage import Amounts, UsageRow, group_usage, read_usage
 from toolglot.gateway.endpoints.table import known_paths
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -152,7 +152,7 @@ def test_what_is_used_is_counted_for_its_own_key(tmp_path: Path, simulated: Serv
             assert got.status == 200
         assert ask(served, *request_of("anthropic", "nobody/knows-this"), key=b).status == 404
     rows = used(file, 3)
-    found = grouped(rows, "key")
+    found = group_usage(rows, "key")
     assert {row.model for row in rows} == {"gpt-4.1"}
     assert (found[one.hashed].requests, found[two.hashed].requests) == (2, 1)
     assert found[one.hashed].input > found[two.hashed].input > 0

@@ -317,7 +317,7 @@ def watching(steps: Steps) -> None:
         async with kept(SqliteStore(":memory:")) as store:
             refusing, clock = Refusing(store), Clock()
             said: list[str] = []
-            watch = StoreWatch(refusing, say=said.append, monotonic=clock)  # type: ignore[arg-type]
+            watch = StoreWatch(refusing, notice=said.append, monotonic=clock)  # type: ignore[arg-type]
             await steps(watch, refusing, clock, said)
             await watch.close()
 
@@ -326,13 +326,13 @@ def watching(steps: Steps) -> None:
 
 def test_a_store_is_written_at_most_once_a_second_whoever_asks() -> None:
     async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
-        assert await asyncio.gather(*(watch.why_not() for _ in range(100))) == [""] * 100
+        assert await asyncio.gather(*(watch.problem() for _ in range(100))) == [""] * 100
         assert store.writes == 1
         clock.now += 0.999
-        assert await watch.why_not() == ""
+        assert await watch.problem() == ""
         assert store.writes == 1
         clock.now += 0.001
-        await asyncio.gather(*(watch.why_not() for _ in range(100)))
+        await asyncio.gather(*(watch.problem() for _ in range(100)))
         assert store.writes == 2
         assert said == []
 
@@ -343,13 +343,13 @@ def test_trouble_and_its_end_are_said_once_each_and_not_before_a_write_has_told(
     async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
         store.is_failing = True
         for _ in range(3):
-            assert await watch.why_not() == "no room"
+            assert await watch.problem() == "no room"
             clock.now += 1
         store.is_failing = False
         clock.now -= 0.5
-        assert await watch.why_not() == "no room", "the last look holds for a second"
+        assert await watch.problem() == "no room", "the last look holds for a second"
         clock.now += 1
-        assert await watch.why_not() == ""
+        assert await watch.problem() == ""
         assert [text.partition(":")[0] for text in said] == [FAILS, WELL]
 
     watching(steps)
@@ -357,8 +357,8 @@ def test_trouble_and_its_end_are_said_once_each_and_not_before_a_write_has_told(
 
 def test_who_goes_away_leaves_the_others_their_answer() -> None:
     async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
-        first = asyncio.create_task(watch.why_not())
-        second = asyncio.create_task(watch.why_not())
+        first = asyncio.create_task(watch.problem())
+        second = asyncio.create_task(watch.problem())
         await asyncio.sleep(0)
         first.cancel()
         assert await second == ""
@@ -375,12 +375,12 @@ def test_the_clock_of_the_machine_decides_nothing(simulated: Server) -> None:
             wall = Clock()
             refusing, clock = Refusing(store), Clock()
             watch = StoreWatch(refusing, clock=wall, monotonic=clock)  # type: ignore[arg-type]
-            await watch.why_not()
+            await watch.problem()
             wall.now -= 900.0
-            await watch.why_not()
+            await watch.problem()
             assert refusing.writes == 1
             clock.now += 1
-            await watch.why_not()
+            await watch.problem()
             assert refusing.writes == 2
 
     asyncio.run(steps())

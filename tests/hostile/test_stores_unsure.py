@@ -14,7 +14,7 @@ from request_records import ended_request
 from store_faults import SERVERS, url_of
 from store_proxy import StoreProxy
 from store_use import LATER, NOW
-from toolglot.gateway.accounting.client_keys import FRESH, KeyRing, new_key, save
+from toolglot.gateway.accounting.client_keys import FRESH_SECONDS, KeyRing, new_key, save
 from toolglot.gateway.accounting.metering import USAGE, Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.state.bounded_store import PROBE_SECONDS, BoundedStore
@@ -198,11 +198,11 @@ def test_known_keys_are_admitted_while_the_store_is_silent_and_nobody_waits_for_
         key, secret = new_key("ci", now=0.0)
         await save(inner, key)
         said: list[str] = []
-        ring = KeyRing(store, monotonic=lambda: now[0], tell=said.append)
+        ring = KeyRing(store, monotonic=lambda: now[0], report=said.append)
         await ring.start()
         inner.is_silent = True
         for _ in range(5):
-            now[0] += FRESH
+            now[0] += FRESH_SECONDS
             assert await ring.admit(secret) == key.hashed
         assert len(said) == 1
         assert "the last ones known count" in said[0]

@@ -1,9 +1,9 @@
-"""The gateway: who asks, what for, and an answer in their own protocol whatever happens.
+"""The gateway: checks the client, finds the endpoint, and answers in the client's protocol whatever happens.
 
 Requests come over connections of its own (`http/connections.py`), or from any ASGI server.
 
-Laws: no request is answered before its key is known to be one; every error has the shape that its client reads; a
-client that goes away takes its upstream request with it; what is open at the same time is bounded.
+Laws: no request is answered before its key is checked; every error has the form that its client reads; a client that
+disconnects ends its call to the upstream; the number of open requests is bounded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
 from toolglot.gateway.http.connection_limit import ConnectionLimit, overloaded_body
-from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, GracefulShutdown, taken_back
+from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, GracefulShutdown, resume_if_cut
 from toolglot.gateway.http.requests import (
     MAX_HEADER_BYTES,
     ClientRequest,
@@ -73,24 +73,24 @@ from toolglot.upstream.routing.router import Router
 
 INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
 EXHAUSTED: Final = Failure(
-    "overloaded", "the system gives the gateway no memory or no descriptor for this request now", 503, retry_after=2
+    "overloaded", "the system has no memory or no descriptor for this request now", 503, retry_after=2
 )
 _EXHAUSTED_BODY: Final = overloaded_body(EXHAUSTED.message, "exhausted")
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 PRUNE_SECONDS: Final = 600.0
 STORE_AWAY: Final = (
-    "the gateway's store, which this request needs, cannot be used now: try again in some seconds; whoever runs the "
-    "gateway finds the reason in its log"
+    "the gateway's store, which this request needs, cannot be used now: try again in some seconds; the reason is in "
+    "the gateway's log"
 )
 RETIRE_SECONDS: Final = 0.5
 _KEYS: Final = frozenset({"auth", "billing"})
-"""Failures that are about somebody's key."""
+"""Failures that are about a key."""
 _TRACED: Final = frozenset({"generate", "count", "pass"})
-"""What there are spans of."""
+"""Actions that have spans."""
 
 
 class Gateway:
-    """All doors, and what serves them.
+    """All endpoints, and what serves them.
 
     gateway = Gateway(config)                      # an ASGI app
     async with gateway: …                          # or its lifespan, which servers run
@@ -106,7 +106,7 @@ class Gateway:
         tracing: Tracing | None = None,
         reread: Callable[[], Config] | None = None,
     ) -> None:
-        """`reread` reads the configuration anew; with it, a change of its file comes into force by itself."""
+        """`reread` reads the configuration again; with it, a change of its file is applied without a restart."""
         self.config: Config = config
         self._reread = reread
         self._watch: ConfigWatch | None = None
@@ -127,20 +127,20 @@ class Gateway:
         self.request_log.mask_secrets = self._secrets.mask
         self._pass_through: PassThrough | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        """What goes on beside the requests."""
+        """Background tasks."""
         self._starting = asyncio.Lock()
         self.why_not_started: str = ""
         self.open: int = 0
-        """Requests that are being answered."""
+        """The number of requests that are being answered."""
         self.shutdown: GracefulShutdown = GracefulShutdown()
-        self.connection_limit: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.request_log.say)
+        self.connection_limit: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.request_log.notice)
         self.worker_links: WorkerLinks | None = None
-        """The other workers, where there are any."""
+        """The other workers, if there are any."""
 
-    # --- beginning and end --------------------------------------------------------------------------
+    # --- start and stop -----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open what requests need. Done by itself at the first one where no server did."""
+        """Open what requests need. The first request does so if no server did."""
         if self._services is None:
             async with self._starting:
                 if self._services is None:
@@ -155,15 +155,15 @@ class Gateway:
             self._store_watch = StoreWatch(
                 self._store,
                 file=settings.store if is_file else "",
-                say=lambda text: self.request_log.say(text, event="store"),
+                notice=lambda text: self.request_log.notice(text, event="store"),
                 count=self.metrics.store_failed,
             )
-            await saved_keys(store)  # waited for as long as it takes to connect and to make the tables
+            await saved_keys(store)  # without a time limit: it may have to connect and to make the tables
         services = await self._served_by(self.config, self.upstreams, self._steps)
         self._serve_by(services)
         meter = services.meter
         if settings.tracing and self.tracing is None:
-            self.tracing = await asyncio.to_thread(open_tracing, self.request_log.say)
+            self.tracing = await asyncio.to_thread(open_tracing, self.request_log.notice)
         if self.worker_links is not None:
             await self.worker_links.start(self.request_log, self._metrics_text)
         own: dict[str, Any] = {"version": __version__, "pid": os.getpid(), "config": self.config.origin}
@@ -177,17 +177,21 @@ class Gateway:
         file = watched_file(self.config)
         if self._reread is not None and file is not None:
             watch = ConfigWatch(
-                file, self._reread, self.reload, lambda text: self.request_log.say(text, event="reload")
+                file, self._reread, self.reload, lambda text: self.request_log.notice(text, event="reload")
             )
             self._tasks.append(asyncio.create_task(watch.run()))
             self._watch = watch
 
     async def _served_by(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
-        """What serves the requests under a configuration."""
+        """The services for a configuration."""
         settings = config.gateway
         seconds = settings.retention_hours * 3600
         ring = KeyRing(
-            self._store, settings.client_keys, config.keys, metrics_key=settings.metrics_key, tell=self.request_log.say
+            self._store,
+            settings.client_keys,
+            config.keys,
+            metrics_key=settings.metrics_key,
+            report=self.request_log.notice,
         )
         await ring.start()
         usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices)
@@ -208,14 +212,14 @@ class Gateway:
                 ring,
                 prices,
                 usage_seconds=usage_seconds,
-                tell=self.request_log.say,
-                patience=settings.store_seconds,
+                report=self.request_log.notice,
+                store_seconds=settings.store_seconds,
             ),
             self._store_watch,
         )
 
     def _serve_by(self, services: Services) -> None:
-        """From now on; requests that have begun go on as they began."""
+        """Use these services from now on. Requests that have begun go on with the old ones."""
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._secrets = services.secrets
         self.request_log.mask_secrets = self._secrets.mask
@@ -225,7 +229,7 @@ class Gateway:
         )
 
     async def reload(self, config: Config) -> None:
-        """Put another configuration in force while requests go on. What is wrong with it is raised and changes nothing.
+        """Apply another configuration while requests go on. If it is wrong, that is raised and nothing changes.
 
         Where it listens and its store stay as they are.
         """
@@ -242,22 +246,22 @@ class Gateway:
         self._tasks.append(asyncio.create_task(_retired(old)))
         names = ", ".join(config.upstreams) or "none"
         rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
-        self.request_log.say(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
+        self.request_log.notice(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
 
     async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
-        """Answer nothing new, let what is open go on for that long, and end the rest as an error."""
+        """Refuse new requests, let open ones go on for that long, and end the rest with an error."""
         self.shutdown.is_draining = True
         self.request_log.event("drain", open=self.open, seconds=seconds)
         if self.open:
-            self.request_log.say(
-                f"stopping: {self.open} open answers have {seconds:g} s; a second signal waits for nobody"
+            self.request_log.notice(
+                f"stopping: {self.open} open answers have {seconds:g} s; a second signal ends them at once"
             )
-        if left := await self.shutdown.drained(seconds):
-            self.request_log.say(f"stopping: {left} open answers are ended before their time")
+        if left := await self.shutdown.wait_for_end(seconds):
+            self.request_log.notice(f"stopping: {left} open answers are cut off")
             await self.shutdown.cut(cut_seconds)
 
     def look_again(self) -> None:
-        """Read the configuration anew, changed or not; as on SIGHUP."""
+        """Read the configuration again, changed or not; as on SIGHUP."""
         if self._watch is not None:
             self._watch.is_asked = True
 
@@ -310,7 +314,7 @@ class Gateway:
         await self.serve(asgi_request(scope, receive, send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """The beginning and the end, as an ASGI server tells them."""
+        """The lifespan of an ASGI server."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -329,7 +333,7 @@ class Gateway:
     # --- requests -----------------------------------------------------------------------------------
 
     async def serve(self, request: ClientRequest) -> None:
-        """Answer a request, unless its client goes away first: then everything that was begun for it is cancelled."""
+        """Answer a request. If its client disconnects first, everything that was begun for it is cancelled."""
         if self._services is None:
             await self.start()
         origin = request.headers.get("origin")
@@ -354,14 +358,14 @@ class Gateway:
         except GoneError:
             record.response.disconnect()
         except asyncio.CancelledError:
-            if taken_back(record):
+            if resume_if_cut(record):
                 await self._fail(ProviderError(STOPPING), request, record)
             elif channel.is_gone:
                 _go_on()
                 record.response.disconnect()
             else:
                 raise
-        except Exception as error:  # noqa: BLE001 - the last line: whatever it is, the client gets an answer
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a response
             await self._fail(error, request, record)
         finally:
             record.response.complete()
@@ -376,7 +380,7 @@ class Gateway:
     async def _answer(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
         if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
             headers = preflight_answer(request.headers)
-            if headers is not None:  # a browser asks before the page does: without a key, and for nothing
+            if headers is not None:  # a preflight, which has no key
                 record.response.complete(200)
                 await request.channel.answer(200, headers, b"")
                 return
@@ -389,17 +393,17 @@ class Gateway:
         self.shutdown.refuse_new(record)
         settings = self.config.gateway
         if self.open > settings.max_concurrent:
-            busy = "the gateway serves as many requests at once as it may (max_concurrent)"
+            busy = "the gateway has reached its limit of open requests (max_concurrent)"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
         if endpoint is None:
-            with await self._services.meter.passing(request.client, record):
+            with await self._services.meter.count_pass_through(request.client, record):
                 await self._pass_through.run(request, record, settings.max_body_bytes)
             return
         if request.method not in endpoint.methods:
             allowed = ", ".join(endpoint.methods)
-            said = f"{request.path[:200]} takes {allowed}, not {request.method}"
-            raise refusal("bad_request", said, 405, headers={"allow": allowed})
+            message = f"{request.path[:200]} takes {allowed}, not {request.method}"
+            raise refusal("bad_request", message, 405, headers={"allow": allowed})
         if request.method == "POST":
             request.body = await request.read(settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
@@ -416,7 +420,7 @@ class Gateway:
             await self._information.run(endpoint, request, record)
 
     def _gate(self, endpoint: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
-        """Who decides by the key whether somebody may ask; None where everybody may."""
+        """The check of the client's key; None: no key is needed."""
         if request.header_bytes > MAX_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MAX_HEADER_BYTES} bytes", 431)
         assert self._services is not None  # noqa: S101 - started
@@ -429,7 +433,7 @@ class Gateway:
         is_sum = endpoint is not None and endpoint.action == "metrics" and settings.metrics == "keyed"
         return ring.admit_to_metrics if is_sum else ring.admit
 
-    # --- what is counted ----------------------------------------------------------------------------
+    # --- metrics ------------------------------------------------------------------------------------
 
     def _count(self, record: RequestRecord) -> None:
         """A request is over."""
@@ -438,7 +442,7 @@ class Gateway:
             record.trace.end(record)
 
     def _metrics_text(self) -> bytes:
-        """What this process has counted."""
+        """The metrics of this process."""
         vault = self._services.vault if self._services is not None else None
         if self.metrics is None or vault is None:
             return b""
@@ -446,7 +450,7 @@ class Gateway:
 
     async def _show_metrics(self, vault: Vault, request: ClientRequest, record: RequestRecord) -> None:
         if self.config.gateway.metrics == "off":
-            raise refusal("not_found", 'nothing is counted here (metrics = "off")', 404)
+            raise refusal("not_found", 'there are no metrics here (metrics = "off")', 404)
         record.response.complete(200)
         if self.worker_links is not None:
             text = await self.worker_links.metrics()
@@ -456,7 +460,7 @@ class Gateway:
 
     def _store_failed(self, error: StoreError) -> None:
         self.metrics.store_failed()
-        self.request_log.say(f"the store: {error}", event="error")
+        self.request_log.notice(f"the store: {error}", event="error")
 
     # --- errors -------------------------------------------------------------------------------------
 
@@ -466,23 +470,23 @@ class Gateway:
             # Otherwise it looks as if the client's own key were wrong.
             message = f"the upstream {record.route.upstream!r} does not accept the gateway's key: {failure.message}"
             failure = replace(failure, message=message, extra=None)
-        said = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
-        record.response.fail(self._secrets.mask(said))
+        message = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
+        record.response.fail(self._secrets.mask(message))
         is_told = failure is STOPPING or len(record.calls.failures) >= record.calls.count
         is_own = isinstance(error, GatewayRefusal)
-        if isinstance(error, ProviderError) and not is_told and not is_own:  # what was passed on
+        if isinstance(error, ProviderError) and not is_told and not is_own:  # of a request that was passed through
             record.calls.fail(record.route.upstream, error.failure.kind)
-        if record.response.status:  # the answer has begun: its own end is all that the client can still be told
+        if record.response.status:  # the response has begun, and its end is all that can still be sent
             return
         source = record.request.source
         try:
             converted = error_for(failure, target=source, overrides=self.config.overrides)
-        except (OSError, MemoryError):  # what is needed to say it in the client's protocol cannot be read either
+        except (OSError, MemoryError):  # not even the codec of the client's protocol can be loaded
             record.response.begin(503)
             await request.channel.answer(503, {"retry-after": "2", "x-toolglot-request": record.id}, _EXHAUSTED_BODY)
             return
         if isinstance(failure, Failure) and converted.status < 400:
-            # It stood in an answer of status 200: that body is no error to whom it comes with another status.
+            # It was in a response with status 200, whose body is not an error with another status.
             failure = replace(failure, status=None, extra=None)
             converted = error_for(failure, target=source, overrides=self.config.overrides)
         status = converted.status
@@ -512,17 +516,17 @@ class Gateway:
             self._store_failed(error)
             return Failure("overloaded", STORE_AWAY, 503, retry_after=1)
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR):
-            self.request_log.say(f"no memory or no descriptor is left for a request: {error!r}", event="error")
+            self.request_log.notice(f"no memory or no descriptor is left for a request: {error!r}", event="error")
             return EXHAUSTED
         if isinstance(error, MiddlewareError):
-            self.request_log.say("".join(traceback.format_exception(error)), event="error")
+            self.request_log.notice("".join(traceback.format_exception(error)), event="error")
             return Failure("server", str(error), 500)
-        self.request_log.say("".join(traceback.format_exception(error)), event="error")
+        self.request_log.notice("".join(traceback.format_exception(error)), event="error")
         return INTERNAL
 
 
 def _watcher(record: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:
-    """What is done when the client of a request goes away."""
+    """What to do when the client of a request disconnects."""
 
     def left() -> None:
         if not record.response.is_complete and task is not None:
@@ -533,18 +537,18 @@ def _watcher(record: RequestRecord, task: asyncio.Task[None] | None) -> Callable
 
 
 _is_loopback: Final = lru_cache(maxsize=16)(is_loopback)
-"""For names of the configuration."""
+"""For hosts of the configuration."""
 
 
 def _go_on() -> None:
-    """The current task was cancelled because its client went away, and goes on to its own end."""
+    """The current task was cancelled because its client disconnected, and goes on to its end."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
 
 
 async def _retired(old: Services) -> None:
-    """The end of what served before, when the last request that it serves is over."""
+    """Close the old services when their last request is over."""
     try:
         while old.upstreams.running:
             await asyncio.sleep(RETIRE_SECONDS)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from request_records import ended_request
 from toolglot import InputError
 from toolglot.gateway.accounting.client_keys import (
-    EAGER,
-    FRESH,
+    FRESH_SECONDS,
     KIND,
     PREFIX,
+    UNKNOWN_KEY_SECONDS,
     ClientKey,
     KeyRing,
     named,
@@ -31,18 +31,18 @@ from toolglot.gateway.accounting.client_keys import (
 from toolglot.gateway.accounting.metering import (
     ANYONE,
     BATCH_SECONDS,
-    HEARD_SECONDS,
     IDLE,
+    MAX_ESTIMATED,
     MAX_MODELS,
-    MAX_SUPPOSED,
     OTHERS,
+    READ_SECONDS,
     SLOT,
     STALE,
     Meter,
     Ticket,
 )
 from toolglot.gateway.accounting.prices import ConfiguredPrices, PriceSettings
-from toolglot.gateway.accounting.usage import Amounts, grouped, read_usage
+from toolglot.gateway.accounting.usage import Amounts, group_usage, read_usage
 from toolglot.gateway.config.key_table import digest
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.masking import mask
@@ -103,7 +103,7 @@ class Worker:
     def __init__(self, store: Store | None, clock: Clock, *, configured: tuple[str, ...] = ()) -> None:
         self.said: list[str] = []
         self.clock = clock
-        self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, tell=self.said.append)
+        self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, report=self.said.append)
         self.meter = Meter(
             store,
             self.ring,
@@ -111,7 +111,7 @@ class Worker:
             usage_seconds=30 * DAY,
             clock=clock,
             monotonic=clock.monotonic,
-            tell=self.said.append,
+            report=self.said.append,
         )
 
     async def use(self, client: str, *, model: str = "m", size: int = 0, ends: bool = True, **fields: Any) -> Ticket:
@@ -126,7 +126,7 @@ class Worker:
     ) -> tuple[Ticket, RequestRecord]:
         usage = fields.pop("usage", {"input_tokens": 10, "output_tokens": 5})
         request = ended_request(model, fields.pop("upstream", "up"), client=client, usage=usage, **fields)
-        self.meter.permit(client, model)
+        self.meter.check_model(client, model)
         return await self.meter.admit(client, request, size), request
 
 
@@ -246,14 +246,14 @@ def test_from_the_first_key_on_one_is_demanded_also_when_the_last_was_revoked() 
         ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await ring.admit("anything")
         client, secret = await added(store)
-        clock.now += FRESH
+        clock.now += FRESH_SECONDS
         await refused(ring.admit("anything"), "auth", "unknown client key", "x-api-key")
         await refused(ring.admit(""), "auth", "no client key")
         assert await ring.admit(secret) == client
         assert ring.is_demanded
         assert not ring.is_shared
         await revoke(store, "ci", clock.now)
-        clock.now += FRESH
+        clock.now += FRESH_SECONDS
         await refused(ring.admit(secret), "auth", "'ci' is revoked")
         await refused(ring.admit("anything"), "auth", "unknown")
 
@@ -268,7 +268,7 @@ def test_a_revocation_counts_also_when_the_clock_is_set(ahead: float) -> None:
         assert await worker.ring.admit(secret) == client
         clock.ahead = ahead
         await revoke(store, "ci", clock())
-        clock.now += FRESH
+        clock.now += FRESH_SECONDS
         await refused(worker.ring.admit(secret), "auth", "'ci' is revoked")
 
     with_store(act)
@@ -287,7 +287,7 @@ def test_what_others_use_is_heard_and_a_minute_ends_also_when_the_clock_is_set_b
         for _ in range(3):
             await worker.use(client)
         await worker.meter.flush()
-        clock.now += HEARD_SECONDS
+        clock.now += READ_SECONDS
         await other.meter.flush()
         await refused(other.use(client), "rate_limit", "3 requests a minute")
 
@@ -307,7 +307,7 @@ def test_a_revocation_counts_in_every_process_within_five_seconds() -> None:
             await refused(ring.admit(secret), "auth", "revoked")
 
     with_store(act)
-    assert FRESH < 5
+    assert FRESH_SECONDS < 5
 
 
 def test_a_new_key_is_known_at_once_and_wrong_ones_do_not_make_the_store_work() -> None:
@@ -316,7 +316,7 @@ def test_a_new_key_is_known_at_once_and_wrong_ones_do_not_make_the_store_work() 
         ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
         await refused(ring.admit("wrong"), "auth")
         client, secret = await added(store, "second")
-        clock.now += EAGER
+        clock.now += UNKNOWN_KEY_SECONDS
         assert await ring.admit(secret) == client
         assert ring.is_shared
         before = store.scans
@@ -364,7 +364,7 @@ def test_where_the_configuration_says_store_a_key_is_demanded_also_while_there_i
         for wrong in ("", "store", digest("store")):
             await refused(ring.admit(wrong), "auth")
         _, secret = await added(store)
-        clock.now += FRESH
+        clock.now += FRESH_SECONDS
         assert await ring.admit(secret)
 
     with_store(act)
@@ -377,13 +377,13 @@ def test_while_the_store_fails_the_last_keys_known_count_and_that_is_said_once()
         await worker.ring.start()
         store.is_failing = True
         for _ in range(3):
-            clock.now += FRESH
+            clock.now += FRESH_SECONDS
             assert await worker.ring.admit(secret) == client
         assert len(worker.said) == 1
         assert "on fire" in worker.said[0]
         store.is_failing = False
         await revoke(store, "ci", clock.now)
-        clock.now += FRESH
+        clock.now += FRESH_SECONDS
         await refused(worker.ring.admit(secret), "auth", "revoked")
         store.is_failing = True
         with pytest.raises(StoreError):
@@ -429,7 +429,7 @@ def test_a_key_may_ask_for_the_models_that_it_was_given(model: str, is_allowed: 
         else:
             await refused(worker.use(client, model=model), "permission", "'ci' may not use", "gpt-5*, opus")
             with pytest.raises(ProviderError) as caught:
-                worker.meter.permit(client, "sk-abcdefgh12345678")
+                worker.meter.check_model(client, "sk-abcdefgh12345678")
             assert "abcdefgh" not in caught.value.failure.message
 
     with_store(act)
@@ -494,7 +494,7 @@ def test_tokens_a_minute_are_those_of_answers_and_of_what_is_under_way() -> None
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
         ticket, request = await worker.begin(client, size=10**9)
-        assert ticket.supposed == MAX_SUPPOSED
+        assert ticket.estimated == MAX_ESTIMATED
         await refused(worker.use(client), "rate_limit", "100 tokens a minute")
         worker.meter.record(ticket, request)
         worker.meter.record(ticket, request)
@@ -577,8 +577,8 @@ def test_what_has_no_price_is_not_spent_from_a_budget_of_money() -> None:
         await worker.use(other, model="unheard-of")
         await worker.meter.flush()
         rows = await read_usage(store)
-        assert set(grouped(rows, "upstream")) == {"up", "up (simulated)"}
-        found = grouped(rows, "model")
+        assert set(group_usage(rows, "upstream")) == {"up", "up (simulated)"}
+        found = group_usage(rows, "model")
         assert found["unheard-of"].unpriced == 1, "the stand-in costs nothing, and that is known"
         assert found["free"].unpriced == 0
         assert secret_of_other
@@ -597,7 +597,7 @@ def test_an_answer_whose_tokens_are_not_told_counts_as_its_length_suggests() -> 
         await worker.use(client, size=0)
         await refused(worker.use(client), "billing", "1,014 of 1,000 tokens in total")
         await worker.meter.flush()
-        (found,) = grouped(await read_usage(store), "key").values()
+        (found,) = group_usage(await read_usage(store), "key").values()
         assert found == Amounts(requests=4, failed=2, input=1009, output=5, cost=1_019_000, uncounted=2)
 
     with_store(act)
@@ -617,12 +617,12 @@ def test_workers_know_of_each_others_use_after_a_batch() -> None:
                 await worker.use(client)
         for worker in workers:
             await worker.meter.flush()
-        clock.now += HEARD_SECONDS
+        clock.now += READ_SECONDS
         for worker in workers:
             await worker.meter.flush()
         await workers[0].use(client)
         await workers[0].meter.flush()
-        clock.now += HEARD_SECONDS
+        clock.now += READ_SECONDS
         for worker in workers:
             await worker.meter.flush()
         for worker in workers:
@@ -631,7 +631,7 @@ def test_workers_know_of_each_others_use_after_a_batch() -> None:
         for _ in range(11):
             await workers[1].use(client, usage=None)
         await workers[1].meter.flush()
-        clock.now += HEARD_SECONDS
+        clock.now += READ_SECONDS
         await workers[2].meter.flush()
         await refused(workers[2].use(client), "rate_limit", "11 requests a minute")
 
@@ -653,8 +653,8 @@ def test_no_use_is_lost_or_counted_twice_between_workers() -> None:
             await worker.meter.close()
 
         await asyncio.gather(*map(busy, workers))
-        clock.now += HEARD_SECONDS
-        assert grouped(await read_usage(store), "key") == {
+        clock.now += READ_SECONDS
+        assert group_usage(await read_usage(store), "key") == {
             client: Amounts(requests=200, input=2000, output=1000, cost=4_000_000)
         }
         for worker in workers:
@@ -706,10 +706,10 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_on
         for _ in range(3):
             await worker.use(client)
             await worker.meter.flush()
-        assert [line for line in worker.said if "usage is not stored" in line] == worker.said[-1:]
+        assert [line for line in worker.said if "usage cannot be stored" in line] == worker.said[-1:]
         store.is_failing = False
         await worker.meter.flush()
-        assert grouped(await read_usage(store), "day")["2026-11-15"].requests == 4
+        assert group_usage(await read_usage(store), "day")["2026-11-15"].requests == 4
         other = Worker(store, clock)
         await other.ring.start()
         store.is_failing = True
@@ -769,13 +769,13 @@ def test_usage_is_counted_by_key_model_upstream_and_day() -> None:
         await worker.use(one)
         await worker.meter.flush()
         rows = await read_usage(store)
-        assert grouped(rows, "key") == {
+        assert group_usage(rows, "key") == {
             one: Amounts(requests=2, input=110, output=15, cache_read=50, cache_write=20, cost=140_000),
             two: Amounts(requests=2, failed=1, input=10, output=5),
         }
-        assert list(grouped(rows, "day")) == ["2026-11-15", "2026-11-16"]
-        assert set(grouped(rows, "model")) == {"m", "free", "a\nb"}
-        assert grouped(rows, "upstream")["elsewhere"].requests == 1
+        assert list(group_usage(rows, "day")) == ["2026-11-15", "2026-11-16"]
+        assert set(group_usage(rows, "model")) == {"m", "free", "a\nb"}
+        assert group_usage(rows, "upstream")["elsewhere"].requests == 1
         assert len(await read_usage(store, since="2026-11-16")) == 1
         assert len(await read_usage(store, until="2026-11-15")) == 3
 
@@ -802,7 +802,7 @@ def test_who_needs_no_key_is_counted_under_one_name() -> None:
         for number in range(5):
             await worker.use(await worker.ring.admit(f"made up {number}"))
         await worker.meter.flush()
-        assert grouped(await read_usage(store), "key")[ANYONE].requests == 5
+        assert group_usage(await read_usage(store), "key")[ANYONE].requests == 5
 
     with_store(act)
 
@@ -816,7 +816,7 @@ def test_made_up_names_of_models_make_no_more_rows_than_allowed_and_show_no_key(
         await worker.meter.flush()
         rows = await read_usage(store)
         assert len(rows) == MAX_MODELS + 1
-        found = grouped(rows, "model")
+        found = group_usage(rows, "model")
         assert found[OTHERS].requests == 51
         assert found["sk-***"].requests == 1
 
@@ -838,7 +838,9 @@ def test_what_is_past_is_forgotten() -> None:
             clock.now += 3 * DAY + IDLE
             await meter.flush()
             assert not meter._totals
-            assert not any((meter._seen, meter._loaded, meter._supposed, meter._loading, meter._models, meter._minutes))
+            assert not any(
+                (meter._seen, meter._loaded, meter._estimated, meter._loading, meter._models, meter._minutes)
+            )
 
     with_store(act)
 

@@ -16,12 +16,12 @@ import pytest
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.gateway.http.connection_limit import (
     ANSWER,
+    MAX_IGNORED,
     MAX_LINGERING,
-    MAX_UNHEARD,
-    SAY_SECONDS,
+    NOTICE_SECONDS,
     SPARE,
     ConnectionLimit,
-    widened,
+    raise_descriptor_limit,
 )
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
@@ -116,7 +116,7 @@ def test_descriptors_are_left_for_upstreams(descriptors: int, concurrent: int, c
     settings = GatewaySettings(max_concurrent=concurrent, max_connections=connections)
     found = connection_limit(settings, [], Clock())
     found.descriptors = descriptors
-    assert found.most == most
+    assert found.limit == most
 
 
 def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
@@ -134,7 +134,7 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
             assert transport.done == [ANSWER, "ended"]
             transport.protocol.connection_lost(None)
         assert len(said) == 1
-        clock.now += SAY_SECONDS
+        clock.now += NOTICE_SECONDS
         full.descriptors = 2
         assert not full.takes(2, Transport())  # type: ignore[arg-type]
 
@@ -152,7 +152,7 @@ def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_onc
         assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MAX_LINGERING])
         assert transports[-2].done == [ANSWER, "closed"]
         first = transports[0]
-        first.protocol.data_received(bytes(MAX_UNHEARD))
+        first.protocol.data_received(bytes(MAX_IGNORED))
         assert first.done == [ANSWER, "ended"]
         first.protocol.data_received(b"x")
         assert first.done == [ANSWER, "ended", "aborted"]
@@ -192,9 +192,9 @@ def test_a_process_may_have_as_many_descriptors_as_it_is_allowed() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[1], 200), before[1]))
-        found = widened()
+        found = raise_descriptor_limit()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == found > 200
-        assert widened() == found
+        assert raise_descriptor_limit() == found
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -229,4 +229,4 @@ class Limits:
     ],
 )
 def test_whatever_a_system_says_of_descriptors_it_is_not_more_than_there_are(limits: Any, found: int) -> None:
-    assert widened(limits) == found
+    assert raise_descriptor_limit(limits) == found

@@ -31,7 +31,7 @@ from toolglot.gateway.http.workers import (
     Slot,
     Supervisor,
     WorkerSettings,
-    place_in,
+    read_worker_settings,
 )
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
@@ -229,20 +229,20 @@ def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
     pauses = []
     for _ in range(14):
         slot.begun = slot.next_start
-        pauses.append(slot.died(slot.begun + 0.5))
+        pauses.append(slot.mark_dead(slot.begun + 0.5))
     assert pauses[0] == FIRST_PAUSE * 2
     assert pauses == sorted(pauses)
     assert pauses[-1] == MAX_PAUSE_SECONDS
     slot.begun = 1000.0
-    assert slot.died(1000.0 + YOUNG_SECONDS) == 0, "one that had served is replaced at once"
+    assert slot.mark_dead(1000.0 + YOUNG_SECONDS) == 0, "one that had served is replaced at once"
 
 
 def test_a_place_is_read_once_and_nonsense_is_none() -> None:
     environ = {"TOOLGLOT_WORKER": "2,7,8 /tmp/a b"}
-    assert place_in(environ) == WorkerSettings(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
+    assert read_worker_settings(environ) == WorkerSettings(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
     assert environ == {}
     for text in ("", "1", "a,b,c", "1,2,3,4"):
-        assert place_in({"TOOLGLOT_WORKER": text}) is None
+        assert read_worker_settings({"TOOLGLOT_WORKER": text}) is None
 
 
 STUBBORN = """
@@ -251,7 +251,7 @@ from toolglot.gateway.http import workers
 from toolglot.simulator.serving import listening
 workers.KILL_SECONDS = 0.2
 sock = listening()
-supervisor = workers.Supervisor([], 1, sock, drain_seconds=0, say=lambda text: print(text, flush=True))
+supervisor = workers.Supervisor([], 1, sock, drain_seconds=0, notice=lambda text: print(text, flush=True))
 supervisor._words = [sys.executable, "-c", sys.argv[1]]
 print("ready", flush=True)
 sys.exit(supervisor.run())
@@ -286,4 +286,4 @@ def test_a_worker_that_fails_is_told_with_its_code_and_when_the_next_one_comes()
 def test_where_processes_cannot_be_given_a_socket_there_is_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
     with socket.socket() as sock, pytest.raises(InputError, match="several workers need"):
-        Supervisor([], 2, sock, drain_seconds=0, say=print)
+        Supervisor([], 2, sock, drain_seconds=0, notice=print)

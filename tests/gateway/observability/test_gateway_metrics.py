@@ -416,7 +416,7 @@ def test_the_log_is_one_object_a_line_from_start_to_stop(simulated: Server) -> N
         served = Served(url, app)
         assert say(served, "Hello", stream=True).status == 200
         assert say(served, "Be overloaded").status == 503
-        app.request_log.say("a note with sk-ant-api03-0123456789abcdefghijklmnop\n")
+        app.request_log.notice("a note with sk-ant-api03-0123456789abcdefghijklmnop\n")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     start, first, second, note, stop = [line for line in lines if line["event"] != "drain"]
     events = [line["event"] for line in (start, first, second, note, stop)]
@@ -442,7 +442,7 @@ def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogFor
     request_log = RequestLog(max_remembered=0, form=form, stream=stream)
     request_log.event("start", version="1")
     request_log.log(ended_request(retry_reason="busy", error="oh", asked_model="m\nm"))
-    request_log.say("a note")
+    request_log.notice("a note")
     assert stream.getvalue().splitlines() == lines
 
 

@@ -20,13 +20,13 @@ try:
     from toolglot.gateway.config.settings import Config, read_config
     from toolglot.gateway.observability.checkup import (
         CheckResult,
-        of_config_error,
-        of_keys,
-        of_packages,
-        of_port,
-        of_settings,
-        of_store,
-        of_upstreams,
+        check_config_error,
+        check_keys,
+        check_packages,
+        check_port,
+        check_settings,
+        check_store,
+        check_upstreams,
         root_of,
     )
 except InputError as missing:
@@ -82,7 +82,7 @@ class Missing(NamedTuple):
 
     part: str
     state: str
-    said: str
+    message: str
     todo: str
 
 
@@ -113,21 +113,21 @@ async def _run_checks(arguments: argparse.Namespace, terminal: Terminal | None) 
     progress = _Progress(terminal.err if terminal is not None else None)
     try:
         config = read_config(arguments.config, environ)
-        findings = of_settings(config)
+        findings = check_settings(config)
     except InputError as error:
-        return [*of_config_error(error), *of_packages(), *await _clients(None, progress)]
-    findings += of_keys(config)
-    findings += await of_store(config)
-    findings.append(await of_port(config))
+        return [*check_config_error(error), *check_packages(), *await _clients(None, progress)]
+    findings += check_keys(config)
+    findings += await check_store(config)
+    findings.append(await check_port(config))
     upstreams, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
-    return [*findings, *upstreams, *of_packages(), *clients]
+    return [*findings, *upstreams, *check_packages(), *clients]
 
 
 async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[CheckResult]:
     if config.upstreams and arguments.no_network:
         return [CheckResult("upstreams", "ok", "not checked (--no-network)")]
     progress.begin(*config.upstreams)
-    return await of_upstreams(config, progress.end)
+    return await check_upstreams(config, progress.end)
 
 
 async def _clients(config: Config | None, progress: _Progress) -> list[CheckResult]:
@@ -141,7 +141,7 @@ async def _clients(config: Config | None, progress: _Progress) -> list[CheckResu
 
 
 def _finding_json(finding: CheckResult | Missing) -> dict[str, str]:
-    said = {"part": finding.part, "state": finding.state, "said": clean(finding.said)}
+    said = {"part": finding.part, "state": finding.state, "said": clean(finding.message)}
     return {**said, "todo": clean(finding.todo)} if finding.todo else said
 
 
@@ -150,7 +150,8 @@ def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None
     for part, found in groupby(findings, key=lambda finding: finding.part):
         page.line(page.paint(part, "bold"))
         for finding in found:
-            first, *more = textwrap.wrap(clean(finding.said), page.width - len(_INDENT), break_on_hyphens=False) or [""]
+            width = page.width - len(_INDENT)
+            first, *more = textwrap.wrap(clean(finding.message), width, break_on_hyphens=False) or [""]
             page.line(f"  {page.paint(f'{finding.state:<4}', _COLORS[finding.state])}  {first}")
             for line in more:
                 page.line(_INDENT + line)

@@ -20,7 +20,7 @@ from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.key_table import STORED_KEYS
 from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
 from toolglot.gateway.http.worker_links import WorkerLinks
-from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, place_in
+from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, read_worker_settings
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listening
 from toolglot.store import Store, shown
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if WHY_NOT is not None:
         raise WHY_NOT
     config = _config(arguments)
-    worker = place_in(os.environ)
+    worker = read_worker_settings(os.environ)
     if worker is not None:
         return _run_worker(arguments, config, worker)
     if arguments.workers > 1:
@@ -153,7 +153,7 @@ def _supervise(arguments: argparse.Namespace, config: Config, sock: socket.socke
         arguments.workers,
         sock,
         drain_seconds=settings.drain_seconds,
-        say=lambda text: request_log.say(text, event="worker"),
+        notice=lambda text: request_log.notice(text, event="worker"),
     ).run()
 
 

@@ -14,7 +14,7 @@ from toolglot.cli.store_access import add_store, configured, store_exists, store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
 from toolglot.gateway.accounting.metering import ANYONE
-from toolglot.gateway.accounting.usage import Amounts, By, UsageRow, grouped, read_usage
+from toolglot.gateway.accounting.usage import Amounts, By, UsageRow, group_usage, read_usage
 from toolglot.store import Store
 
 _DESCRIPTION: Final = """\
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.key:
         clients = _clients(arguments.key, keys, rows)
         rows = [row for row in rows if row.client in clients]
-    found = grouped(rows, arguments.by)
+    found = group_usage(rows, arguments.by)
     if arguments.by == "key":
         found = {_name(client, keys): amounts for client, amounts in found.items()}
     total = sum(found.values(), Amounts())

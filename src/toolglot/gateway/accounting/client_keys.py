@@ -3,15 +3,15 @@
     key, secret = new_key("ci", now=time.time(), models=("gpt-5*",))   # the secret is shown once, and kept nowhere
     await save(store, key)
     ring = KeyRing(store, config.gateway.client_keys)
-    client = await ring.admit(secret)                                 # its hash; a refusal where it is none
+    client = await ring.admit(secret)                                 # its hash; raises a refusal if it is not a key
 
 Keys come from `toolglot keys`, in the store, and from the configuration: `client_keys`, without limits, and `[keys]`.
-As soon as there is one, revoked ones included, a key is demanded: to revoke the last one opens nothing.
+As soon as there is one, also a revoked one, clients need a key: to revoke the last one does not open the gateway.
 
-Laws: only SHA-256 of a key is kept. A look-up takes a time that tells nothing of a key: what is looked up and compared
-is its hash, which nobody can steer towards that of another key, and a made key has 256 bits that nobody can guess, so
-that no slower hash is needed. What was revoked is refused everywhere `FRESH` seconds later, wherever the clock of the
-machine is set to meanwhile: how old something is, is measured by a clock that only runs forward.
+Laws: only SHA-256 of a key is kept. The time of a look-up reveals nothing about a key: its hash is looked up and
+compared, which cannot be steered towards that of another key. A generated key has 256 random bits, so that no slower
+hash is needed. A revoked key is refused everywhere `FRESH_SECONDS` later, also if the clock of the machine is set: ages
+are measured by a monotonic clock.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from toolglot.store import Row, Store, StoreError
 from toolglot.upstream.routing.model_names import matches, spellings
 
 KIND: Final = "keys"
-GATEWAYS_OWN: Final = ""
-"""Under which client the rows are: keys are no client's."""
+NO_CLIENT: Final = ""
+"""The client of the rows: keys belong to none."""
 PREFIX: Final = "tgk_"
 SHOWN: Final = len(PREFIX) + 4
 """Characters of a key that lists show."""
 ID_LENGTH: Final = 12
-"""Of the hash: the log tells clients by it."""
+"""Characters of the hash, with which the log names clients."""
 MAX_KEYS: Final = 100_000
 
-FRESH: Final = 3.0
-"""Seconds for which what was read of the store holds."""
-EAGER: Final = 1.0
-"""Seconds after which an unknown key is reason to look again: it may be new."""
-MOMENT: Final = 0.25
+FRESH_SECONDS: Final = 3.0
+"""Seconds for which keys that were read are valid."""
+UNKNOWN_KEY_SECONDS: Final = 1.0
+"""Seconds after which an unknown key makes the gateway read again: it may be new."""
+FAILING_STORE_SECONDS: Final = 0.25
 """Seconds that a request waits for keys while the store fails."""
 _PAGE: Final = 1000
 
@@ -81,7 +81,7 @@ class ClientKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: float | None = None
     revoked: float | None = None
     models: tuple[str, ...] = ()
-    """Patterns of the models that it may ask for; none: all."""
+    """Patterns of the models that it may use; none: all."""
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     tokens_per_day: int | None = None
@@ -104,13 +104,13 @@ class ClientKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether its use has to be known before it is used again."""
+        """Whether its use must be known before it is used again."""
         rates = (self.requests_per_minute, self.tokens_per_minute)
         return any(rate is not None for rate in rates) or bool(self.budgets)
 
 
 def new_key(name: str, *, now: float, secret: str = "", **limits: Any) -> tuple[ClientKey, str]:
-    """A key of this name, and its secret, which is nowhere else."""
+    """A key of this name, and its secret, which is stored nowhere."""
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name != name.strip():
         raise InputError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters", path="name")
     secret = secret or PREFIX + secrets.token_urlsafe(32)
@@ -131,15 +131,15 @@ def configured_keys(tables: Mapping[str, KeySettings]) -> list[ClientKey]:
 
 
 async def save(store: Store, key: ClientKey) -> None:
-    """Keep a key, for ever: who forgets that there were keys demands none."""
-    await store.keep(KIND, GATEWAYS_OWN, {key.hashed: msgspec.json.encode(key)}, until=math.inf)
+    """Store a key, for ever: without any key in the store, clients need none."""
+    await store.keep(KIND, NO_CLIENT, {key.hashed: msgspec.json.encode(key)}, until=math.inf)
 
 
 async def saved_keys(store: Store) -> list[ClientKey]:
     """All keys of a store, the oldest first."""
     found: list[ClientKey] = []
     after = ""
-    while rows := await store.scan(KIND, client=GATEWAYS_OWN, after=after, limit=_PAGE):
+    while rows := await store.scan(KIND, client=NO_CLIENT, after=after, limit=_PAGE):
         found += map(_read, rows)
         after = rows[-1].place
         if len(found) > MAX_KEYS:
@@ -150,14 +150,14 @@ async def saved_keys(store: Store) -> list[ClientKey]:
 def _read(row: Row) -> ClientKey:
     try:
         return msgspec.json.decode(row.value or b"", type=ClientKey)
-    except (ValueError, RecursionError):  # never a reason to let somebody in, nor to forget that a key was there
+    except (ValueError, RecursionError):  # it admits nobody, and still counts as a key
         return ClientKey(
             id=row.key[:ID_LENGTH], name="(unreadable)", hashed=row.key, shown="", created=0.0, revoked=0.0
         )
 
 
 def named(keys: Iterable[ClientKey], name: str) -> list[ClientKey]:
-    """The keys of a name or an id; an active one hides those of the same name that were before it."""
+    """The keys with a name or an id; an active one hides older ones of the same name."""
     fitting = [key for key in keys if name in (key.name, key.id)]
     return [key for key in fitting if key.revoked is None] or fitting
 
@@ -177,11 +177,11 @@ async def revoke(store: Store, name: str, now: float) -> ClientKey:
     return key
 
 
-# --- who asks ---------------------------------------------------------------------------------------
+# --- admission --------------------------------------------------------------------------------------
 
 
 class KeyRing:
-    """Knows all keys of a gateway. What it has read of the store it reads again when that is old."""
+    """All keys of a gateway. Those of the store are read again when they are old."""
 
     def __init__(
         self,
@@ -192,22 +192,22 @@ class KeyRing:
         metrics_key: str = "",
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store = store
-        given = tuple(configured)
-        self._configured = frozenset(given) - {STORED_KEYS}
-        self._is_always_demanded = bool(given)
+        all_keys = tuple(configured)
+        self._configured = frozenset(all_keys) - {STORED_KEYS}
+        self._is_always_demanded = bool(all_keys)
         self._named = {key.hashed: key for key in configured_keys(named or {})}
         self._metrics_key = metrics_key
         self._clock = clock
         self._monotonic = monotonic
-        self._tell = tell
+        self._report = report
         self._keys: Mapping[str, ClientKey] = {}
         self._read_at = -math.inf
         self._reading = asyncio.Lock()
         self._is_failing = False
-        self._looking: asyncio.Task[None] | None = None
+        self._rereading: asyncio.Task[None] | None = None
 
     @property
     def is_demanded(self) -> bool:
@@ -216,7 +216,7 @@ class KeyRing:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several clients, who know nothing of each other, may use the gateway."""
+        """Whether several separate clients may use the gateway."""
         return len(self._configured) + len(self._keys) > 1
 
     def key_of(self, client: str) -> ClientKey | None:
@@ -224,16 +224,16 @@ class KeyRing:
         return self._named.get(client) or self._keys.get(client)
 
     def may_use(self, client: str, model: str) -> bool:
-        """Whether a client that was admitted may ask for a model by this name."""
+        """Whether a client that was admitted may use a model by this name."""
         key = self.key_of(client)
         return key is None or not key.models or any(matches(name, key.models) for name in spellings(model.strip()))
 
     async def start(self) -> None:
-        """Read the keys for the first time: what goes wrong is the caller's to hear."""
+        """Read the keys for the first time. Errors are raised."""
         await self._read()
 
     async def refresh(self, older_than: float = 0.0) -> None:
-        """Read the keys anew, unless somebody has just done so. What was known stays while the store fails."""
+        """Read the keys again, unless that has just been done. While the store fails, the old ones stay."""
         async with self._reading:
             if self._monotonic() - self._read_at < older_than:
                 return
@@ -243,7 +243,7 @@ class KeyRing:
             except StoreError as error:
                 self._read_at = self._monotonic()
                 if not self._is_failing:
-                    self._tell(f"the client keys cannot be read, so the last ones known count: {error}")
+                    self._report(f"the client keys cannot be read, so the last ones known count: {error}")
                 self._is_failing = True
 
     async def _read(self) -> None:
@@ -253,42 +253,41 @@ class KeyRing:
             self._read_at = begun
 
     async def admit(self, secret: str) -> str:
-        """The hash by which a client is known; raises a refusal where a key is demanded and this is none."""
-        if self._store is not None and self._monotonic() - self._read_at >= FRESH:
-            await self._look_again()
+        """The hash that identifies a client. Raises a refusal if a key is needed and this is not one."""
+        if self._store is not None and self._monotonic() - self._read_at >= FRESH_SECONDS:
+            await self._reread()
         client = digest(secret)
         if not self.is_demanded or self._has(client):
             return client
-        await self.fresh(EAGER)
+        await self.ensure_fresh(UNKNOWN_KEY_SECONDS)
         if self._has(client):
             return client
-        raise refusal("auth", self._why_not(secret, client), 401)
+        raise refusal("auth", self._refusal_message(secret, client), 401)
 
     async def admit_to_metrics(self, secret: str) -> str:
-        """The same for who wants to see the sums over all clients: the key that is made for it, or, where none is, the
-        only client that there is."""
+        """The same for metrics, which are sums over all clients: by `metrics_key`, or else by the only client key."""
         if not self._metrics_key:
             client = await self.admit(secret)
             if not self.is_demanded or not self.is_shared:
                 return client
-            told = "these are sums over all clients, and a client sees its own only; who runs this gateway can set"
-            raise refusal("permission", f'{told} metrics_key or metrics = "open" in [gateway]', 403)
+            message = "these are sums over all clients, and a client sees its own only; the operator can set"
+            raise refusal("permission", f'{message} metrics_key or metrics = "open" in [gateway]', 403)
         client = digest(secret)
         if hmac.compare_digest(self._metrics_key, client):
             return client
         raise refusal("auth", "the metrics of this gateway have a key of their own (metrics_key)", 401)
 
-    async def _look_again(self) -> None:
-        """Read what is old; while the store fails, nobody waits for it longer than a moment."""
+    async def _reread(self) -> None:
+        """Read old keys again; while the store fails, without a long wait."""
         if not self._is_failing:
-            await self.refresh(FRESH)
+            await self.refresh(FRESH_SECONDS)
             return
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self.refresh(FRESH))
-        await asyncio.wait([self._looking], timeout=MOMENT)
+        if self._rereading is None or self._rereading.done():
+            self._rereading = asyncio.create_task(self.refresh(FRESH_SECONDS))
+        await asyncio.wait([self._rereading], timeout=FAILING_STORE_SECONDS)
 
-    async def fresh(self, seconds: float) -> None:
-        """See to it that what is known is not older than that."""
+    async def ensure_fresh(self, seconds: float) -> None:
+        """Read the keys again if they are older."""
         if self._store is not None and self._monotonic() - self._read_at >= seconds:
             await self.refresh(seconds)
 
@@ -298,11 +297,11 @@ class KeyRing:
             return hmac.compare_digest(key.hashed, client) and key.state(self._clock()) == "active"
         return client in self._configured
 
-    def _why_not(self, secret: str, client: str) -> str:
+    def _refusal_message(self, secret: str, client: str) -> str:
         hint = "send a key of this gateway as x-api-key, x-goog-api-key or Authorization: Bearer"
         if not secret:
             return f"no client key; {hint}"
         key = self._keys.get(client)
         if key is None:
             return f"an unknown client key; {hint}"
-        return f"the client key {key.name!r} is {key.state(self._clock())}; ask who runs this gateway for another"
+        return f"the client key {key.name!r} is {key.state(self._clock())}; ask the gateway's operator for another"

@@ -1,17 +1,16 @@
-"""How much each client uses, and whether it may use more.
+"""Metering: how much each client uses, and whether it may use more.
 
     ticket = await meter.admit(client, record, size)    # raises the refusal that the client gets
     meter.record(ticket, record)                        # at the end, however it ended
 
-Everything is counted in memory, and added to the store in one batch a second; what the store answers are the totals of
-all processes. So a request reads no disk, after a client's first one. Processes know of each other's use two or three
-seconds later, and what an answer costs is known when it ends: a limit can be overshot by what the other processes serve
-in those seconds, and by the answers that are under way. Against bursts, a request under way counts as many tokens as
-its length suggests.
+Everything is counted in memory, and added to the store in one batch a second. The store returns the totals of all
+processes, so only the first request of a client reads it. Processes see each other's use two or three seconds later,
+and the cost of a reply is known at its end: a limit can be exceeded by what other processes serve in those seconds,
+and by replies in progress. Against bursts, a request in progress counts as many tokens as its length suggests.
 
-Laws: no use is counted twice, also when the store's answer is lost, or lost but by a process that dies within the
-second. A limit that was reached is told
-with its name, its size and when there is more. What has no known price is never spent from a budget of money.
+Laws: no use is counted twice, also when the store's answer is lost; none is lost, unless a process dies within the
+second. A refusal names the limit, its size and when there is more. A model without a known price is never paid from a
+budget of money.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ USAGE: Final = "usage"
 SPENT: Final = "spent"
 RATES: Final = "rates"
 ANYONE: Final = "anyone"
-"""Under which name is counted what is used without a key."""
+"""The name for what is used without a key."""
 OTHERS: Final = "(others)"
 PASSED_ON: Final = "(passed on)"
 MAX_MODELS: Final = 200
-"""Of one client and day that are counted by name."""
+"""Models of one client and day that are counted by name."""
 MAX_MODEL_LENGTH: Final = 200
 
 BATCH_SECONDS: Final = 1.0
-HEARD_SECONDS: Final = 1.5
-"""What is known of others' use is read again when it is older than that: in every second batch."""
+READ_SECONDS: Final = 1.5
+"""Totals of other processes that are older are read again: in every second batch."""
 STALE: Final = 10.0
-"""Seconds after which the totals of a client that was not here are read again."""
+"""Seconds after which the totals of a client that sent nothing are read again."""
 IDLE: Final = 120.0
-"""Seconds after which a client's totals are not kept up to date any more."""
+"""Seconds without a request after which a client's totals are not updated any more."""
 SLOT: Final = 6
 SLOTS: Final = 11
 """A minute is the last eleven pieces of six seconds, the one that has begun included: never less than a minute."""
@@ -65,33 +64,33 @@ DAY: Final = 86_400
 NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of a dollar, which add up exactly."""
 BYTES_PER_TOKEN: Final = 4
-MAX_SUPPOSED: Final = 32_000
-"""Tokens that a request under way counts at most: a long body may be a picture."""
-_AT_ONCE: Final = 1000
+MAX_ESTIMATED: Final = 32_000
+"""Tokens that a request in progress counts at most: a long body may be an image."""
+_MAX_ROWS: Final = 1000
 _COUNTED: Final = {f"{name}_tokens": name for name in ("input", "output", "cache_read", "cache_write")}
-"""What is counted of an answer's tokens, and under which name."""
+"""The tokens of a reply that are counted, and their names in a row."""
 
 _NO_COUNTS: Final[Mapping[str, int]] = {}
 
-Name = tuple[str, str, str]
+RowName = tuple[str, str, str]
 
 
 class Total:
-    """Totals under one name of the store: what all have added, as last heard, and what this process has since."""
+    """The totals of one row: what all processes have added, as last read, and what this one has added since."""
 
-    __slots__ = ("_addition", "_heard", "_pending", "_sending", "is_sending", "until")
+    __slots__ = ("_addition", "_pending", "_sending", "_stored", "is_sending", "until")
 
     def __init__(self, until: float) -> None:
         self.until: float = until
-        self._heard: Mapping[str, float] = {}
+        self._stored: Mapping[str, float] = {}
         self._sending: dict[str, float] = {}
-        """What the store was told, and has not answered: it is told the same again, and knows it by its name."""
+        """What was sent and not confirmed: it is sent again, and the store knows it by the name of the addition."""
         self._addition = ""
         self._pending: dict[str, float] = {}
         self.is_sending: bool = False
 
     def of(self, name: str) -> float:
-        return self._heard.get(name, 0.0) + self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
+        return self._stored.get(name, 0.0) + self._sending.get(name, 0.0) + self._pending.get(name, 0.0)
 
     def add(self, amounts: Mapping[str, float]) -> None:
         for name, amount in amounts.items():
@@ -99,16 +98,16 @@ class Total:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is something to tell the store."""
+        """Whether there is something to send to the store."""
         return bool(self._pending or self._sending) and not self.is_sending
 
-    def hear(self, amounts: Mapping[str, float]) -> None:
-        """What the store has; while it is being told something, nobody knows whether that is in it."""
+    def update(self, amounts: Mapping[str, float]) -> None:
+        """Take over what the store has, unless something is being sent, which may be in it or not."""
         if not self._sending:
-            self._heard = amounts
+            self._stored = amounts
 
-    async def send(self, store: Store, name: Name, writer: str, addition: str) -> None:
-        """Tell the store: what it did not answer again, under the same name, and then what is new."""
+    async def send(self, store: Store, name: RowName, writer: str, addition: str) -> None:
+        """Send what was not confirmed again, under the same name, and then what is new."""
         self.is_sending = True
         try:
             if self._sending:
@@ -119,17 +118,17 @@ class Total:
         finally:
             self.is_sending = False
 
-    async def _record(self, store: Store, name: Name, writer: str) -> None:
+    async def _record(self, store: Store, name: RowName, writer: str) -> None:
         try:
-            self._heard = await store.add(*name, self._sending, until=self.until, once=(writer, self._addition))
-        except InputError:  # no store takes it, however often it is told
+            self._stored = await store.add(*name, self._sending, until=self.until, once=(writer, self._addition))
+        except InputError:  # the store will never take it
             self._sending = {}
             raise
         self._sending = {}
 
 
 class KeyLimits:
-    """The limits of a key, as they are looked at in each request."""
+    """The limits of a key, in the form that each request needs."""
 
     __slots__ = ("budgets", "has_money", "is_limited", "key", "periods", "rates")
 
@@ -149,14 +148,14 @@ class KeyLimits:
 class Ticket:
     """A request that was admitted."""
 
-    __slots__ = ("client", "is_over", "rule", "supposed")
+    __slots__ = ("client", "estimated", "is_over", "limits")
 
-    def __init__(self, client: str, rule: KeyLimits | None, supposed: int) -> None:
+    def __init__(self, client: str, limits: KeyLimits | None, estimated: int) -> None:
         self.client: str = client
-        self.rule: KeyLimits | None = rule
-        """What limits it; None: nothing."""
-        self.supposed: int = supposed
-        """Tokens that it counts until it is over."""
+        self.limits: KeyLimits | None = limits
+        """Its limits; None: it has none."""
+        self.estimated: int = estimated
+        """Tokens that it counts while it is in progress."""
         self.is_over: bool = False
 
 
@@ -172,11 +171,11 @@ class Meter:
         usage_seconds: float = 400 * DAY,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda _: None,
-        patience: float = STORE_SECONDS,
+        report: Callable[[str], None] = lambda _: None,
+        store_seconds: float = STORE_SECONDS,
     ) -> None:
         self._store = store
-        self._patience = patience
+        self._store_seconds = store_seconds
         self._writer = uuid.uuid4().hex
         self._additions = itertools.count(1)
         self._late: set[asyncio.Future[None]] = set()
@@ -185,13 +184,13 @@ class Meter:
         self._usage_seconds = usage_seconds
         self._clock = clock
         self._monotonic = monotonic
-        self._tell = tell
-        self._rules: dict[str, KeyLimits] = {}
-        self._totals: dict[Name, Total] = {}
+        self._report = report
+        self._limits: dict[str, KeyLimits] = {}
+        self._totals: dict[RowName, Total] = {}
         self._minutes: dict[str, dict[int, Total]] = {}
-        """The totals of each client's last minutes, by their piece of it."""
+        """The totals of each client's last minutes, by slot."""
         self._models: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-        self._supposed: dict[str, int] = {}
+        self._estimated: dict[str, int] = {}
         self._loaded: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._loading: dict[str, asyncio.Lock] = {}
@@ -200,8 +199,8 @@ class Meter:
 
     # --- before -------------------------------------------------------------------------------------
 
-    def permit(self, client: str, model: str) -> None:
-        """Refuse a model that a key may not ask for."""
+    def check_model(self, client: str, model: str) -> None:
+        """Refuse a model that a key may not use."""
         key = self._ring.key_of(client)
         if key is None or not key.models or any(matches(name, key.models) for name in spellings(model.strip())):
             return
@@ -211,59 +210,59 @@ class Meter:
         )
 
     async def admit(self, client: str, record: RequestRecord, size: int = 0) -> Ticket:
-        """Let a request of so many bytes pass, or raise why not."""
-        rule = self._rule(client)
-        if rule is None:
+        """Admit a request of so many bytes, or raise why not."""
+        limits = self._limits_of(client)
+        if limits is None:
             return Ticket(client, None, 0)
-        await self._known(client)
+        await self._load_totals(client)
         now = self._clock()
-        if rule.has_money:
-            self._refuse_unpriced(rule.key, record)
-        self._refuse_overdrawn(rule, client, now)
-        self._refuse_hasty(rule, client, now)
-        ticket = Ticket(client, rule, min(size // BYTES_PER_TOKEN, MAX_SUPPOSED))
-        self._supposed[client] = self._supposed.get(client, 0) + ticket.supposed
+        if limits.has_money:
+            self._refuse_unpriced(limits.key, record)
+        self._refuse_over_budget(limits, client, now)
+        self._refuse_over_rate(limits, client, now)
+        ticket = Ticket(client, limits, min(size // BYTES_PER_TOKEN, MAX_ESTIMATED))
+        self._estimated[client] = self._estimated.get(client, 0) + ticket.estimated
         self._slot(client, now).add({"requests": 1})
         return ticket
 
-    def afford(self, client: str, record: RequestRecord) -> None:
-        """Refuse a model without a price to a key with a budget of money; for the one that is asked now."""
-        rule = self._rule(client)
-        if rule is not None and rule.has_money:
-            self._refuse_unpriced(rule.key, record)
+    def check_price(self, client: str, record: RequestRecord) -> None:
+        """Refuse a model without a price to a key with a budget of money; for the upstream that is called now."""
+        limits = self._limits_of(client)
+        if limits is not None and limits.has_money:
+            self._refuse_unpriced(limits.key, record)
 
     def take_over(self, other: Meter) -> None:
-        """Go on with what another one has counted, where nothing is written down."""
+        """Go on with the totals of another meter, if there is no store."""
         if self._store is None:
-            self._totals, self._minutes, self._supposed = other._totals, other._minutes, other._supposed
+            self._totals, self._minutes, self._estimated = other._totals, other._minutes, other._estimated
 
-    def _rule(self, client: str) -> KeyLimits | None:
+    def _limits_of(self, client: str) -> KeyLimits | None:
         key = self._ring.key_of(client)
         if key is None:
             return None
-        rule = self._rules.get(client)
-        if rule is None or rule.key is not key:
-            rule = self._rules[client] = KeyLimits(key)
-        return rule if rule.is_limited else None
+        limits = self._limits.get(client)
+        if limits is None or limits.key is not key:
+            limits = self._limits[client] = KeyLimits(key)
+        return limits if limits.is_limited else None
 
-    async def passing(self, client: str, record: RequestRecord) -> AbstractContextManager[None]:
-        """While a request is passed on that is not translated: nobody counts its tokens, or knows its model."""
+    async def count_pass_through(self, client: str, record: RequestRecord) -> AbstractContextManager[None]:
+        """Count a request that is passed through: its tokens and its model are not known."""
         key = self._ring.key_of(client)
         if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
             message = f"the key {key.name!r} has limits that cannot be kept at this address: its use is not counted"
             raise refusal("permission", message, 403)
         ticket = await self.admit(client, record)
-        return self._recorded(ticket, record)
+        return self._recording(ticket, record)
 
     @contextmanager
-    def _recorded(self, ticket: Ticket, record: RequestRecord) -> Iterator[None]:
+    def _recording(self, ticket: Ticket, record: RequestRecord) -> Iterator[None]:
         try:
             yield
         finally:
             self.record(ticket, record)
 
-    async def _known(self, client: str) -> None:
-        """See to it that the totals of a client are known."""
+    async def _load_totals(self, client: str) -> None:
+        """Read the totals of a client, unless they are known."""
         now = self._seen[client] = self._monotonic()
         if self._store is None or now - self._loaded.get(client, -math.inf) < STALE:
             return
@@ -273,17 +272,17 @@ class Meter:
             try:
                 await self._load(self._store, client)
             except StoreError as error:
-                said = "what this key has used cannot be read just now"
-                self._tell(f"{said}: {error}")
-                raise ProviderError(Failure("overloaded", said, retry_after=BATCH_SECONDS)) from None
+                message = "what this key has used cannot be read just now"
+                self._report(f"{message}: {error}")
+                raise ProviderError(Failure("overloaded", message, retry_after=BATCH_SECONDS)) from None
 
     async def _load(self, store: Store, client: str) -> None:
         begun = self._monotonic()
-        found = await asyncio.gather(*(store.scan(kind, client=client, limit=_AT_ONCE) for kind in (SPENT, RATES)))
+        found = await asyncio.gather(*(store.scan(kind, client=client, limit=_MAX_ROWS) for kind in (SPENT, RATES)))
         for kind, rows in zip((SPENT, RATES), found, strict=True):
             for row in rows:
-                total = self._total(kind, client, row.key, _end_of(kind, row.key))
-                total.hear(row.amounts)
+                total = self._total(kind, client, row.key, _expiry(kind, row.key))
+                total.update(row.amounts)
                 if kind == RATES:
                     self._minutes.setdefault(client, {})[int(row.key)] = total
         self._loaded[client] = begun
@@ -292,35 +291,37 @@ class Meter:
         if not record.route.is_simulated and self._prices.of(record.route.model, record.route.upstream) is None:
             model = mask(f"{record.route.upstream}/{record.route.model}")[:200]
             message = (
-                f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; who runs this "
-                f'gateway can write it into toolglot.toml: [prices."{model}"]'
+                f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; the "
+                f'operator can add it to toolglot.toml: [prices."{model}"]'
             )
             raise refusal("billing", message, code="unknown_price")
 
-    def _refuse_overdrawn(self, rule: KeyLimits, client: str, now: float) -> None:
+    def _refuse_over_budget(self, limits: KeyLimits, client: str, now: float) -> None:
         starts = period_of(now)
-        for unit, period, limit in rule.budgets:
+        for unit, period, limit in limits.budgets:
             total = self._totals.get((SPENT, client, starts[period]))
             used = total.of(unit) if total is not None else 0.0
-            supposed = self._supposed.get(client, 0) if unit == "tokens" else 0
-            if used + supposed >= limit:
-                raise refusal("billing", _overdrawn(rule.key, unit, period, used, limit, now), code="budget_exceeded")
+            estimated = self._estimated.get(client, 0) if unit == "tokens" else 0
+            if used + estimated >= limit:
+                raise refusal(
+                    "billing", _budget_message(limits.key, unit, period, used, limit, now), code="budget_exceeded"
+                )
 
-    def _refuse_hasty(self, rule: KeyLimits, client: str, now: float) -> None:
-        # Others' clocks may be ahead, by a minute at most: what is later was counted before this clock was set back.
+    def _refuse_over_rate(self, limits: KeyLimits, client: str, now: float) -> None:
+        # The clocks of others may be ahead by a minute: what is later was counted before this clock was set back.
         current = int(now // SLOT)
         minute = {
             slot: total
             for slot, total in self._minutes.get(client, {}).items()
             if current - SLOTS < slot <= current + SLOTS
         }
-        for unit, limit in rule.rates:
+        for unit, limit in limits.rates:
             used = sum(total.of(unit) for total in minute.values())
-            used += self._supposed.get(client, 0) if unit == "tokens" else 0
+            used += self._estimated.get(client, 0) if unit == "tokens" else 0
             if used < limit:
                 continue
             slots = sorted((slot, total.of(unit)) for slot, total in minute.items())
-            message = f"the key {rule.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
+            message = f"the key {limits.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
             raise ProviderError(
                 Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
             )
@@ -328,34 +329,34 @@ class Meter:
     # --- after --------------------------------------------------------------------------------------
 
     def record(self, ticket: Ticket, record: RequestRecord) -> None:
-        """Count what a request has used, as far as its provider said; once."""
+        """Count what a request has used, as its provider reports it; once."""
         if ticket.is_over:
             return
         ticket.is_over = True
-        client, rule, now = ticket.client, ticket.rule, self._clock()
-        if ticket.supposed:
-            self._supposed[client] -= ticket.supposed
+        client, limits, now = ticket.client, ticket.limits, self._clock()
+        if ticket.estimated:
+            self._estimated[client] -= ticket.estimated
         counts: Mapping[str, int] = record.reply.usage or _NO_COUNTS
-        if not counts and _is_answered(record) and ticket.supposed:
-            counts = {"input_tokens": ticket.supposed}
-        # In billionths of a dollar; None: not known. A stand-in costs nothing.
+        if not counts and _is_answered(record) and ticket.estimated:
+            counts = {"input_tokens": ticket.estimated}
+        # In billionths of a dollar; None: not known. A simulated model costs nothing.
         cost: int | None = 0
         if counts and not record.route.is_simulated:
             cost = self._prices.billionths(record.route.model, counts, record.route.upstream)
-        if rule is not None:
+        if limits is not None:
             tokens = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
             if tokens:
-                self._spend(rule, client, tokens, cost or 0, now)
+                self._spend(limits, client, tokens, cost or 0, now)
         if self._store is not None:
             self._count(client, record, counts, cost, now)
 
-    def _spend(self, rule: KeyLimits, client: str, tokens: int, cost: int, now: float) -> None:
+    def _spend(self, limits: KeyLimits, client: str, tokens: int, cost: int, now: float) -> None:
         starts = period_of(now)
-        for period in rule.periods:
-            self._total(SPENT, client, starts[period], _end_of(SPENT, starts[period])).add(
+        for period in limits.periods:
+            self._total(SPENT, client, starts[period], _expiry(SPENT, starts[period])).add(
                 {"tokens": tokens, "spend": cost}
             )
-        if rule.rates:
+        if limits.rates:
             self._slot(client, now).add({"tokens": tokens})
 
     def _count(
@@ -379,7 +380,7 @@ class Meter:
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
 
     def _usage_name(self, owner: str, day: str, record: RequestRecord) -> str:
-        """The key of a row of usage; a client that makes up names does not make up rows."""
+        """The key of a row of usage. Invented model names do not make new rows without limit."""
         known = self._models.get((owner, day))
         if known is None:
             known = self._models[owner, day] = {}
@@ -403,49 +404,49 @@ class Meter:
         return found
 
     def _slot(self, client: str, now: float) -> Total:
-        """The piece of a minute that has begun."""
+        """The slot of this moment."""
         slot = int(now // SLOT)
         minute = self._minutes.setdefault(client, {})
         found = minute.get(slot)
         if found is None:
             key = f"{slot:012d}"
-            found = minute[slot] = self._total(RATES, client, key, _end_of(RATES, key))
+            found = minute[slot] = self._total(RATES, client, key, _expiry(RATES, key))
         return found
 
     # --- the store ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep the store, and what is known of it, up to date, until cancelled."""
+        """Update the store and the totals, until cancelled."""
         while True:
             await asyncio.sleep(BATCH_SECONDS)
             self._flushing = asyncio.ensure_future(self.flush())
-            # Not cut off in the middle: nobody would know what the store has got.
+            # Not cut off in the middle: then it would not be known what the store has.
             await asyncio.shield(self._flushing)
 
     async def flush(self) -> None:
-        """Tell the store what was used, hear what others have used, and forget what is past."""
-        await self._ring.fresh(2 * BATCH_SECONDS)
+        """Send to the store what was used, read what others have used, and drop what is past."""
+        await self._ring.ensure_fresh(2 * BATCH_SECONDS)
         if self._store is not None:
             failures = await self._send(self._store)
-            failures += await self._hear(self._store)
+            failures += await self._read_others(self._store)
             if failures and not self._is_failing:
-                self._tell(f"usage is not stored just now, and will be later: {failures[0]}")
+                self._report(f"usage cannot be stored now, and will be stored later: {failures[0]}")
             self._is_failing = bool(failures)
         self._forget(self._clock())
 
     async def _send(self, store: Store) -> list[BaseException]:
         waiting = [(name, total) for name, total in self._totals.items() if total.is_waiting]
         failures: list[BaseException] = []
-        for start in range(0, len(waiting), _AT_ONCE):
-            some = waiting[start : start + _AT_ONCE]
+        for start in range(0, len(waiting), _MAX_ROWS):
+            some = waiting[start : start + _MAX_ROWS]
             sending = [
                 asyncio.ensure_future(total.send(store, name, self._writer, f"{next(self._additions)}"))
                 for name, total in some
             ]
-            ended, late = await asyncio.wait(sending, timeout=self._patience)
+            ended, late = await asyncio.wait(sending, timeout=self._store_seconds)
             failures += [error for task in ended if (error := task.exception()) is not None]
-            if late:  # not cut off: nobody would know what the store has got
-                failures.append(StoreError(f"the store has not answered in {self._patience:g} s"))
+            if late:  # not cut off: then it would not be known what the store has
+                failures.append(StoreError(f"the store has not answered in {self._store_seconds:g} s"))
                 self._late |= late
                 for task in late:
                     task.add_done_callback(self._is_done)
@@ -454,15 +455,15 @@ class Meter:
     def _is_done(self, task: asyncio.Future[None]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            task.exception()  # it is told again
+            task.exception()  # it is sent again
 
-    async def _hear(self, store: Store) -> list[BaseException]:
-        """What other processes have counted for the clients that are here."""
+    async def _read_others(self, store: Store) -> list[BaseException]:
+        """Read what other processes have counted for the clients of this one."""
         now = self._monotonic()
-        old = [client for client in self._seen if now - self._loaded.get(client, -math.inf) >= HEARD_SECONDS]
+        old = [client for client in self._seen if now - self._loaded.get(client, -math.inf) >= READ_SECONDS]
         failures: list[BaseException] = []
-        for start in range(0, len(old), _AT_ONCE):
-            some = old[start : start + _AT_ONCE]
+        for start in range(0, len(old), _MAX_ROWS):
+            some = old[start : start + _MAX_ROWS]
             ended = await asyncio.gather(*(self._load(store, client) for client in some), return_exceptions=True)
             failures += [error for error in ended if error is not None]
         return failures
@@ -473,9 +474,9 @@ class Meter:
             del self._seen[client]
             self._loaded.pop(client, None)
             self._loading.pop(client, None)
-            self._rules.pop(client, None)
-            if not self._supposed.get(client, 0):
-                self._supposed.pop(client, None)
+            self._limits.pop(client, None)
+            if not self._estimated.get(client, 0):
+                self._estimated.pop(client, None)
         today = period_of(now)["day"]
         self._models = {name: known for name, known in self._models.items() if name[1] == today}
         self._totals = {name: total for name, total in self._totals.items() if self._is_needed(name, total, now)}
@@ -484,7 +485,7 @@ class Meter:
             if kind == RATES:
                 self._minutes.setdefault(client, {})[int(key)] = total
 
-    def _is_needed(self, name: Name, total: Total, now: float) -> bool:
+    def _is_needed(self, name: RowName, total: Total, now: float) -> bool:
         if self._store is None:
             return total.until > now
         kind, client, _ = name
@@ -492,7 +493,7 @@ class Meter:
         return total.is_waiting or total.is_sending or is_current
 
     async def close(self) -> None:
-        """The last batch."""
+        """Send the last batch."""
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         await self.flush()
@@ -511,17 +512,17 @@ def usage_key(day: str, upstream: str, model: str) -> str:
     return f"{day}\n{upstream}\n{model}"
 
 
-def _end_of(kind: str, key: str) -> float:
-    """When the totals under a key do not matter any more: a day later than they could."""
+def _expiry(kind: str, key: str) -> float:
+    """When the totals of a key expire: a day after the end of their period."""
     if kind == RATES:
         return (int(key) + SLOTS + 1) * SLOT + 60.0
     if key == "total":
         return math.inf
-    return _ends(key) + DAY
+    return _period_end(key) + DAY
 
 
 @lru_cache(maxsize=64)
-def _ends(start: str) -> float:
+def _period_end(start: str) -> float:
     """The first moment after a day, `2026-11-15`, or a month, `2026-11`."""
     parts = [int(part) for part in start.split("-")]
     if len(parts) == 3:
@@ -540,11 +541,11 @@ def _periods(day: int) -> dict[Period, str]:
     return {"day": f"{date:%Y-%m-%d}", "month": f"{date:%Y-%m}", "total": "total"}
 
 
-# --- words ------------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------
 
 
 def _seconds_until(slots: Iterable[tuple[int, float]], excess: float, now: float) -> float:
-    """How long it takes until so much, and a little, is more than a minute ago."""
+    """Seconds until so much, and a little more, is older than a minute."""
     for slot, amount in slots:
         excess -= amount
         if excess < 0:
@@ -552,15 +553,14 @@ def _seconds_until(slots: Iterable[tuple[int, float]], excess: float, now: float
     return SLOT
 
 
-def _overdrawn(key: ClientKey, unit: Unit, period: Period, used: float, limit: float, now: float) -> str:
+def _budget_message(key: ClientKey, unit: Unit, period: Period, used: float, limit: float, now: float) -> str:
     if unit == "tokens":
-        said = f"{used:,.0f} of {limit:,.0f} tokens"
+        share = f"{used:,.0f} of {limit:,.0f} tokens"
     else:
-        said = f"${used / NANO:,.4f} of ${(Decimal(limit) / NANO).normalize():,f}"
+        share = f"${used / NANO:,.4f} of ${(Decimal(limit) / NANO).normalize():,f}"
     if period == "total":
         renews = "in total; it does not renew"
     else:
-        renews = (
-            f"a {period}; it renews at {datetime.fromtimestamp(_ends(period_of(now)[period]), UTC):%Y-%m-%dT%H:%M:%SZ}"
-        )
-    return f"the budget of the key {key.name!r} is used up: {said} {renews}"
+        end = datetime.fromtimestamp(_period_end(period_of(now)[period]), UTC)
+        renews = f"a {period}; it renews at {end:%Y-%m-%dT%H:%M:%SZ}"
+    return f"the budget of the key {key.name!r} is used up: {share} {renews}"

@@ -1,7 +1,7 @@
 """What was used, read from the store: by client, day, upstream and model.
 
     rows = await read_usage(store, since="2026-11-01")
-    grouped(rows, "model")        # {"gpt-5.5": Amounts(requests=…, input=…, …), …}
+    group_usage(rows, "model")        # {"gpt-5.5": Amounts(requests=…, input=…, …), …}
 
 `metering.py` writes it. Law: a sum is exact: tokens are whole numbers, money is whole billionths of a dollar.
 """
@@ -23,11 +23,11 @@ _PAGE: Final = 1000
 
 
 class Amounts(Struct, frozen=True):
-    """How much of everything."""
+    """Amounts of everything that is counted."""
 
     requests: int = 0
     failed: int = 0
-    """Requests without a whole answer."""
+    """Requests without a complete reply."""
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -38,7 +38,7 @@ class Amounts(Struct, frozen=True):
     unpriced: int = 0
     """Requests whose price is not known: they are not in the cost."""
     uncounted: int = 0
-    """Answers whose tokens the provider has not told."""
+    """Replies whose tokens the provider did not report."""
 
     @property
     def dollars(self) -> Decimal:
@@ -59,7 +59,7 @@ class UsageRow(Struct, frozen=True):
 
 
 async def read_usage(store: Store, *, since: str = "", until: str = "9999") -> list[UsageRow]:
-    """All that was used from one day to another, both included."""
+    """The usage from one day to another, both included."""
     found: list[UsageRow] = []
     after = ""
     while rows := await store.scan(USAGE, after=after, limit=_PAGE):
@@ -83,8 +83,8 @@ _GROUPS: Final[dict[By, Callable[[UsageRow], str]]] = {
 }
 
 
-def grouped(rows: Iterable[UsageRow], by: By) -> dict[str, Amounts]:
-    """Sums: days in their order, everything else by what it cost, and then by its tokens."""
+def group_usage(rows: Iterable[UsageRow], by: By) -> dict[str, Amounts]:
+    """Sums: days in order, everything else by cost, and then by tokens."""
     found: dict[str, Amounts] = {}
     for row in rows:
         name = _GROUPS[by](row)

@@ -24,7 +24,7 @@ from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.body_budget import VALUE_BYTES
-from toolglot.gateway.http.graceful_shutdown import STOPPING, taken_back
+from toolglot.gateway.http.graceful_shutdown import STOPPING, resume_if_cut
 from toolglot.gateway.http.keep_alive import KeepAlive
 from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, refusal
@@ -133,7 +133,7 @@ class ModelRequest:
         upstream = self._take(route)
         await in_step(self._services.upstreams.breaker(upstream).running)
         if self._has_key:
-            self._services.meter.afford(self._request.client, self._record)
+            self._services.meter.check_price(self._request.client, self._record)
         if self._endpoint.source == RESPONSES:
             received = await self._expand(received, upstream)
         self._call.original = received.given
@@ -175,7 +175,7 @@ class ModelRequest:
         meter, client = self._services.meter, self._request.client
         self._has_key = self._services.ring.key_of(client) is not None
         if self._has_key:
-            meter.permit(client, self._record.request.model)
+            meter.check_model(client, self._record.request.model)
         if is_used and self._has_key:
             self._ticket = await meter.admit(client, self._record, len(self._request.body))
         elif is_used:
@@ -371,7 +371,7 @@ class ModelRequest:
             await give(array.end() if array is not None else b"")
             await self._channel.end()
         except BaseException:
-            if not translator.is_over and self._record.response.status and taken_back(self._record):
+            if not translator.is_over and self._record.response.status and resume_if_cut(self._record):
                 await self._cut_off(translator, give, array)
                 return None
             translator.close()

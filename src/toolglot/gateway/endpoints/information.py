@@ -97,7 +97,7 @@ class InformationEndpoints:
     async def _model(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        self._services.meter.permit(request.client, endpoint.model)
+        self._services.meter.check_model(request.client, endpoint.model)
         return 200, encode_model(endpoint.source, await self._named(endpoint.model), protocol=endpoint.protocol), {}
 
     async def _show(
@@ -110,7 +110,7 @@ class InformationEndpoints:
         named = (body.get("model") or body.get("name")) if isinstance(body, dict) else None
         if not isinstance(named, str):
             raise InputError("expected the name of a model", path="$.model")
-        self._services.meter.permit(request.client, named)
+        self._services.meter.check_model(request.client, named)
         details = get(endpoint.protocol).models.details
         model = await self._named(named)
         return 200, details(model) if details is not None else {}, {}
@@ -155,7 +155,7 @@ class InformationEndpoints:
                     finally:
                         await answer.close()
         except (TimeoutError, ProviderError, InputError) as error:
-            self._request_log.say(f"{upstream.name} does not list its models: {type(error).__name__}")
+            self._request_log.notice(f"{upstream.name} does not list its models: {type(error).__name__}")
         self._listed[upstream.name] = (time.monotonic() + LISTING_SECONDS, names)
         return names
 
@@ -182,14 +182,14 @@ class InformationEndpoints:
         said: dict[str, Any] = {"status": "ok"}
         if self._services.config.simulates_known:
             said["simulated"] = True
-        if self._services.store_watch.reason:  # as last seen: this looks at nothing
+        if self._services.store_watch.reason:  # of the last check: this checks nothing
             said["store"] = "failing"
         return 200, said, {}
 
     async def _ready(
         self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        reason = await self._services.store_watch.why_not()
+        reason = await self._services.store_watch.problem()
         if reason:
             return 503, {"status": "not ready", "reason": reason}, {}
         return 200, {"status": "ready"}, {}

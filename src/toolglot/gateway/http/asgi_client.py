@@ -1,6 +1,6 @@
 """Clients of an ASGI server: of one that is not our own, or of an app in the same process.
 
-Law: that of `Caller`. A client that goes away is noticed although ASGI tells of it only who asks.
+Law: that of `ResponseChannel`. A disconnect is noticed although ASGI reports it only to `receive`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from toolglot.gateway.http.requests import (
 )
 
 WATCH_AFTER: Final = 0.02
-"""Seconds after which somebody looks whether the client is still there: a task that a short answer does not need."""
+"""Seconds after which a task waits for a disconnect: a short response does not need it."""
 
 
 def asgi_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
-    """A request as an ASGI server tells it."""
+    """The request of an ASGI server."""
     path: str = scope["path"]
     raw_path: bytes = scope.get("raw_path") or quote(path).encode()
-    given = scope["headers"]
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in given}
-    size = sum([len(name) + len(value) for name, value in given])
+    raw = scope["headers"]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+    size = sum([len(name) + len(value) for name, value in raw])
     query: bytes = scope.get("query_string", b"")
     channel = AsgiChannel(receive, send)
     return ClientRequest(
@@ -48,17 +48,17 @@ class AsgiChannel:
         self.task: asyncio.Task[None] | None = asyncio.current_task()
         self._receive = receive
         self._send = send
-        self._left: Callable[[], None] | None = None
+        self._on_disconnect: Callable[[], None] | None = None
         self._watch: asyncio.Future[None] | None = None
         self._later: asyncio.TimerHandle | None = None
 
-    # --- who goes away ------------------------------------------------------------------------------
+    # --- disconnects --------------------------------------------------------------------------------
 
-    def watch(self, left: Callable[[], None]) -> None:
-        self._left = left
+    def watch(self, on_disconnect: Callable[[], None]) -> None:
+        self._on_disconnect = on_disconnect
 
     def let_go(self) -> None:
-        self._left = None
+        self._on_disconnect = None
         if self._later is not None:
             self._later.cancel()
         if self._watch is not None:
@@ -71,14 +71,14 @@ class AsgiChannel:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.is_gone = True
-        if self._left is not None:
-            self._left()
+        if self._on_disconnect is not None:
+            self._on_disconnect()
 
     # --- the body -----------------------------------------------------------------------------------
 
     async def read(self, max_bytes: int, hold: Hold = ignore_size) -> bytes:
         data = await read_pieces(self._more, max_bytes, hold)
-        if self._left is not None:  # from now on, what is received is that the client went away
+        if self._on_disconnect is not None:  # from now on, only a disconnect can be received
             self._later = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin_watching)
         return data
 
@@ -89,7 +89,7 @@ class AsgiChannel:
             raise GoneError
         return message.get("body", b""), not message.get("more_body")
 
-    # --- the answer ---------------------------------------------------------------------------------
+    # --- the response -------------------------------------------------------------------------------
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
         sized = {"content-type": "application/json", "content-length": str(len(data)), **headers}
@@ -108,7 +108,7 @@ class AsgiChannel:
 
 
 def _plain(value: str) -> bytes:
-    """What no header may hold is left out of it."""
+    """What no header may hold is on_disconnect out of it."""
     if value.isascii() and value.isprintable():
         return value.encode()
     return "".join([char if " " <= char <= "~" else "?" for char in value]).encode()

@@ -1,13 +1,13 @@
-"""How many connections a gateway holds, and what it says to those for which there is no room.
+"""The limit on connections, and the response to those beyond it.
 
-    room.takes(count, transport)         # a new connection: whether it is taken; if not, it has been answered
+    connection_limit.takes(count, transport)    # whether a new connection is accepted; if not, it has been answered
 
-A connection that nobody uses costs memory and a descriptor, and each request that is being answered may take one more,
-for its upstream. So there are never more connections than `max_connections`, nor so many that descriptors run out:
-without them no upstream can be reached, and nobody would be told why.
+An idle connection costs memory and a descriptor, and each request that is being answered may need one more, for its
+upstream. So there are never more connections than `max_connections`, nor so many that descriptors run out: without
+them no upstream can be reached.
 
-Law: whoever is not taken is told so in HTTP, and when to come again. What is held is not touched. Those who are told so
-have a descriptor no longer than that takes, but for MAX_LINGERING of them.
+Law: a refused connection gets an HTTP response with `retry-after`. Open connections are not touched. The
+refused ones hold a descriptor no longer than the response takes, except for MAX_LINGERING of them.
 """
 
 from __future__ import annotations
@@ -31,70 +31,72 @@ except ImportError:  # a system without limits of this kind
 SPARE: Final = 128
 """Descriptors besides those of connections: files, the store, pipes."""
 MAX_DESCRIPTORS: Final = 1 << 20
-"""Asked for where the system names no limit."""
+"""The limit that is set where the system has none."""
 LINGER_SECONDS: Final = 2.0
-"""That whoever is not taken has, to say what it will not be heard saying."""
+"""That a refused client has to finish sending."""
 MAX_LINGERING: Final = 64
-"""Connections that are not taken and have that time: fewer than SPARE, and than an eighth of all descriptors."""
-MAX_UNHEARD: Final = 16 * 1024 * 1024
-"""Bytes that each of them may say."""
-SAY_SECONDS: Final = 60.0
-"""Between two notes that there is no room."""
+"""Refused connections that have this time: fewer than SPARE, and than an eighth of all descriptors."""
+MAX_IGNORED: Final = 16 * 1024 * 1024
+"""Bytes that each of them may send."""
+NOTICE_SECONDS: Final = 60.0
+"""Between two notices that the limit is reached."""
 
 
 class ConnectionLimit:
-    """Knows how many connections there may be."""
+    """The number of connections that there may be."""
 
     def __init__(
         self,
         settings: Callable[[], GatewaySettings],
-        say: Callable[[str], None],
+        notice: Callable[[str], None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._say = say
+        self._notice = notice
         self._clock = clock
-        self._said = -SAY_SECONDS
-        self._lingering: set[Refused] = set()
+        self._noticed_at = -NOTICE_SECONDS
+        self._lingering: set[RefusedConnection] = set()
         self.descriptors: int = sys.maxsize
-        """That the process may have open."""
+        """The number that the process may have open."""
 
     @property
-    def most(self) -> int:
-        """Connections that are held at the same time."""
+    def limit(self) -> int:
+        """Connections that may be open at the same time."""
         settings = self._settings()
         left = self.descriptors - settings.max_concurrent - SPARE
         return min(settings.max_connections, max(left, self.descriptors // 2))
 
     def takes(self, count: int, transport: asyncio.BaseTransport) -> bool:
-        """Whether there is room for one more beside so many."""
-        most = self.most
-        if count < most:
+        """Whether one more is accepted beside so many."""
+        limit = self.limit
+        if count < limit:
             return True
-        if self._clock() - self._said >= SAY_SECONDS:
-            self._said = self._clock()
-            why = "max_connections" if most == self._settings().max_connections else "descriptors: see ulimit -n"
-            self._say(f"no room for more than {most} connections ({why}); further ones are told to come again")
+        if self._clock() - self._noticed_at >= NOTICE_SECONDS:
+            self._noticed_at = self._clock()
+            why = "max_connections" if limit == self._settings().max_connections else "descriptors: see ulimit -n"
+            self._notice(
+                f"the limit of {limit} connections is reached ({why}); further ones are refused with status 503"
+            )
         if len(self._lingering) < min(MAX_LINGERING, self.descriptors // 8):
-            refused = Refused(self._lingering.discard)
+            refused = RefusedConnection(self._lingering.discard)
             self._lingering.add(refused)
             refused.connection_made(transport)
         else:
-            Refused.tell_off(cast("asyncio.Transport", transport))
+            RefusedConnection.refuse_at_once(cast("asyncio.Transport", transport))
         return False
 
 
-class Refused(asyncio.Protocol):
-    """A connection that is answered and closed: after it has spoken, or else it might not hear the answer."""
+class RefusedConnection(asyncio.Protocol):
+    """A connection that is answered and closed, after the client has sent: otherwise it might lose the response."""
 
-    def __init__(self, ended: Callable[[Refused], None]) -> None:
+    def __init__(self, ended: Callable[[RefusedConnection], None]) -> None:
         self._ended = ended
-        self._left = MAX_UNHEARD
+        self._left = MAX_IGNORED
 
     @staticmethod
-    def tell_off(transport: asyncio.Transport) -> None:
-        """Answer and close at once: who speaks in that moment may hear nothing."""
+    def refuse_at_once(transport: asyncio.Transport) -> None:
+        """Answer and close at once: a client that is sending may lose the response."""
         transport.set_protocol(asyncio.Protocol())
         transport.write(ANSWER)
         transport.close()
@@ -112,20 +114,20 @@ class Refused(asyncio.Protocol):
         if self._left < 0:
             self._transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever it was
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._end.cancel()
         self._ended(self)
 
 
 def overloaded_body(message: str, code: str) -> bytes:
-    """An error that the clients of most protocols can read, for when it is not known which one speaks."""
+    """An error that clients of almost all protocols can read, for when the protocol is not known."""
     return msgspec.json.encode(
         {"type": "error", "error": {"type": "overloaded_error", "message": message, "code": code}}
     )
 
 
 def _answer() -> bytes:
-    message = "the gateway holds as many connections as it may (max_connections); come again"
+    message = "the gateway has reached its limit of connections (max_connections): try again"
     body = overloaded_body(message, "too_many_connections")
     head = (
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 2\r\nconnection: close\r\n"
@@ -136,8 +138,8 @@ def _answer() -> bytes:
 ANSWER: Final = _answer()
 
 
-def widened(limits: Any = resource) -> int:
-    """Let this process open as many descriptors as it may; how many that are."""
+def raise_descriptor_limit(limits: Any = resource) -> int:
+    """Let this process open as many descriptors as it may. Returns the number."""
     if limits is None:
         return sys.maxsize
     soft, hard = limits.getrlimit(limits.RLIMIT_NOFILE)

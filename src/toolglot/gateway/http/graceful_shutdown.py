@@ -1,10 +1,10 @@
-"""The end of a gateway that answers: nothing new is begun, what is open goes on, and what lasts too long is told so.
+"""Graceful shutdown: no new requests, open ones go on, and those that take too long end with an error.
 
-    serving ── drain() ──▶ draining ── every answer has ended, or cut() ──▶ over
+    serving ── drain() ──▶ draining ── every response has ended, or cut() ──▶ over
 
-Law: while it drains, whoever asks for something new is told to come again, in words that clients understand as such,
-and on a connection that ends with that answer: the next one reaches who is there then. What is cut off ends as an error
-of its protocol, not as a lost connection.
+Law: while it drains, a new request is refused with an error that clients retry, on a connection that ends with the
+response: the next one reaches another process. What is cut off ends with an error of its protocol, not with a lost
+connection.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from toolglot.conversation import Failure
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.protocols.errors.failures import ProviderError
 
-STOPPING: Final = Failure("overloaded", "the gateway is stopping: ask again", retry_after=1)
-"""What who asks is told, and whose answer takes too long."""
+STOPPING: Final = Failure("overloaded", "the gateway is stopping: send the request again", retry_after=1)
+"""The error for new requests, and for responses that take too long."""
 STILL_ANSWERED: Final = frozenset({"root", "health", "ready", "metrics", "openapi"})
-"""What is asked to learn how the gateway does."""
+"""Actions that show the state of the gateway."""
 CLOSE: Final = {"connection": "close"}
-LOOK_SECONDS: Final = 0.02
+CHECK_SECONDS: Final = 0.02
 
 
 class GracefulShutdown:
@@ -30,7 +30,7 @@ class GracefulShutdown:
     def __init__(self) -> None:
         self.is_draining: bool = False
         self.is_hurried = False
-        """Nobody is waited for any more."""
+        """Open requests are not waited for any more."""
         self._open: dict[RequestRecord, asyncio.Task[None] | None] = {}
 
     def begin(self, record: RequestRecord, task: asyncio.Task[None] | None) -> None:
@@ -41,21 +41,21 @@ class GracefulShutdown:
         self._open.pop(record, None)
 
     def refuse_new(self, record: RequestRecord) -> None:
-        """What is asked for while the gateway drains."""
+        """Refuse a request while the gateway drains."""
         if self.is_draining and record.request.action not in STILL_ANSWERED:
             raise ProviderError(STOPPING)
 
-    async def drained(self, seconds: float) -> int:
-        """Begin nothing new, and wait for the end of all that is open, that long at most; how many are left then."""
+    async def wait_for_end(self, seconds: float) -> int:
+        """Refuse new requests, and wait at most that long for the end of open ones. Returns how many are left."""
         self.is_draining = True
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         while self._open and clock() < end and not self.is_hurried:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
         return len(self._open)
 
     async def cut(self, seconds: float) -> int:
-        """End what is open as an error; how many did not end in that time."""
+        """End open requests with an error. Returns how many did not end in that time."""
         for record, task in self._open.items():
             if task is not None and not record.response.is_complete:
                 record.response.cut()
@@ -63,12 +63,12 @@ class GracefulShutdown:
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
         while self._open and clock() < end:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
         return len(self._open)
 
 
-def taken_back(record: RequestRecord) -> bool:
-    """Whether a request was cancelled because the gateway ends; then its task goes on, to tell the client."""
+def resume_if_cut(record: RequestRecord) -> bool:
+    """Whether a request was cancelled because the gateway stops; then its task goes on, to answer the client."""
     task = asyncio.current_task()
     if task is None or not record.response.take_cut():
         return False

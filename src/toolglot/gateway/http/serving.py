@@ -21,7 +21,7 @@ from typing import Any, Final
 from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.config.settings import Config, read_config
-from toolglot.gateway.http.connection_limit import widened
+from toolglot.gateway.http.connection_limit import raise_descriptor_limit
 from toolglot.gateway.http.memory import give_back_early
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import listening
@@ -91,7 +91,7 @@ def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until told to stop; raises what kept it from starting."""
     server = server_of(gateway)
     give_back_early(os.environ)
-    gateway.connection_limit.descriptors = widened()
+    gateway.connection_limit.descriptors = raise_descriptor_limit()
     _spare_collector()
     if threading.current_thread() is threading.main_thread():
         # Until uvicorn listens to it, and when it raises it again at the end.

@@ -1,7 +1,7 @@
-"""Requests of web pages: which are refused, and whose browser is told that the page may read the answer (CORS).
+"""Requests of web pages: which are refused, and which get CORS headers.
 
-    refuse_pages(request, allowed)                      # for a gateway that asks for no key
-    if is_allowed(origin, allowed): request.caller = PageCaller(request.caller, origin)
+    refuse_pages(request, allowed)                      # for a gateway without client keys
+    if is_allowed(origin, allowed): request.channel = PageChannel(request.channel, origin)
 
 Every page in a browser of this machine can send requests to loopback. A gateway without client keys would spend its
 owner's money for all of them, so it answers to none, unless its configuration names the page (`allowed_origins`).
@@ -13,7 +13,7 @@ owner's money for all of them, so it answers to none, unless its configuration n
     an image, a script, a link: GET without an Origin    Sec-Fetch-Site is "cross-site"
     reading an answer, headers of its own                no CORS headers, no answer to a preflight
 
-Law: where a key is demanded, the key decides, and the origin only whether a browser shows the answer to a page.
+Law: if a key is needed, the key decides, and the origin only whether a browser shows the response to a page.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from toolglot.gateway.http.requests import ClientRequest, Headers, Hold, Respons
 
 MAX_CACHED_LENGTH: Final = 300
 _NAMES: Final = re.compile(r"[A-Za-z0-9_, -]{1,4000}")
-"""Headers that a page would like to send, as a browser lists them."""
+"""The headers that a page wants to send, as a browser lists them."""
 _METHODS: Final = "GET, POST, DELETE"
 PREFLIGHT_SECONDS: Final = 600
-"""For which a browser need not ask again."""
+"""For which a browser sends no other preflight."""
 
 
 def is_allowed(origin: str, allowed: tuple[str, ...]) -> bool:
@@ -42,7 +42,7 @@ def is_allowed(origin: str, allowed: tuple[str, ...]) -> bool:
 
 
 def refuse_pages(request: ClientRequest, allowed: tuple[str, ...]) -> None:
-    """A web page may not use a gateway that asks for no key: neither as itself nor under a name that leads here."""
+    """Refuse a web page at a gateway without client keys: by its origin, and by a host name that leads here."""
     headers = request.headers
     host = headers.get("host", "")
     origin = headers.get("origin", "")
@@ -57,7 +57,7 @@ def refuse_pages(request: ClientRequest, allowed: tuple[str, ...]) -> None:
 
 
 def preflight_answer(headers: Headers) -> dict[str, str] | None:
-    """What the browser of an allowed page is told before its request; None where that is no question of a browser."""
+    """The headers for the preflight of an allowed page; None: it is not a preflight."""
     if "access-control-request-method" not in headers:
         return None
     answer = {
@@ -74,7 +74,7 @@ def preflight_answer(headers: Headers) -> dict[str, str] | None:
 
 
 class PageChannel:
-    """The other end of a request of an allowed page: its browser is told that the page may read the answer."""
+    """The channel of an allowed page: the response gets CORS headers."""
 
     __slots__ = ("_channel", "_headers")
 
@@ -120,16 +120,16 @@ class PageChannel:
 
 
 def _is_local(address: str) -> bool:
-    """Whether an address is one of this machine; those that are asked for are few."""
-    return _remembered_local(address) if len(address) <= MAX_CACHED_LENGTH else is_loopback(_host_of(address))
+    """Whether an address is one of this machine. There are few different ones."""
+    return _is_local_cached(address) if len(address) <= MAX_CACHED_LENGTH else is_loopback(_host(address))
 
 
 @lru_cache(maxsize=64)
-def _remembered_local(address: str) -> bool:
-    return is_loopback(_host_of(address))
+def _is_local_cached(address: str) -> bool:
+    return is_loopback(_host(address))
 
 
-def _host_of(address: str) -> str:
+def _host(address: str) -> str:
     try:
         return urlsplit(address).hostname or ""
     except ValueError:

@@ -36,17 +36,17 @@ VARIABLE: Final = "TOOLGLOT_WORKER"
 """What tells a process that it is a worker: its number, the two descriptors that it inherits, and a folder."""
 MAX_WORKERS: Final = 256
 YOUNG_SECONDS: Final = 10.0
-"""A worker that dies before this died of its start."""
+"""A worker that dies before this mark_dead of its start."""
 FIRST_PAUSE: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 15.0
-"""That workers have beyond their time to drain."""
+"""That workers have after their time to drain."""
 USAGE_ERROR: Final = 2
-_LOOK_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 1.0
 
 
 class WorkerSettings(Struct, frozen=True):
-    """What a worker is given."""
+    """What the supervisor passes to a worker."""
 
     number: int
     listening: int
@@ -54,13 +54,13 @@ class WorkerSettings(Struct, frozen=True):
     life: int
     """That of the pipe, which ends with the supervisor."""
     folder: str
-    """Where workers meet; empty: nowhere."""
+    """The folder of their sockets; empty: there is none."""
 
     def socket(self) -> socket.socket:
         return socket.socket(fileno=self.listening)
 
     def end_with_supervisor(self) -> None:
-        """From now on this process is told to stop when its supervisor has gone."""
+        """Stop this process when its supervisor has ended."""
 
         def wait() -> None:
             with contextlib.suppress(OSError):
@@ -71,11 +71,11 @@ class WorkerSettings(Struct, frozen=True):
         threading.Thread(target=wait, name="supervisor", daemon=True).start()
 
 
-def place_in(environ: MutableMapping[str, str]) -> WorkerSettings | None:
-    """The place of this process among workers, which is taken out of the environment; None: it is no worker."""
-    given = environ.pop(VARIABLE, "")
+def read_worker_settings(environ: MutableMapping[str, str]) -> WorkerSettings | None:
+    """The settings of this worker, which are removed from the environment; None: it is not a worker."""
+    text = environ.pop(VARIABLE, "")
     try:
-        numbers, _, folder = given.partition(" ")
+        numbers, _, folder = text.partition(" ")
         number, listening, life = map(int, numbers.split(","))
     except ValueError:
         return None
@@ -83,7 +83,7 @@ def place_in(environ: MutableMapping[str, str]) -> WorkerSettings | None:
 
 
 class Slot:
-    """One of the workers: the process, and when the next one may be started.
+    """One of the workers: its process, and when the next one may be started.
 
     empty ── start ──▶ running ── it dies ──▶ empty, until `next_start`
     """
@@ -95,9 +95,9 @@ class Slot:
         self.begun: float = 0.0
         self.next_start: float = 0.0
         self.deaths: int = 0
-        """Of young ones, in a row."""
+        """Of young processes, in a row."""
 
-    def died(self, now: float) -> float:
+    def mark_dead(self, now: float) -> float:
         """The pause before the next start."""
         self.process = None
         self.deaths = self.deaths + 1 if now - self.begun < YOUNG_SECONDS else 0
@@ -107,7 +107,7 @@ class Slot:
 
 
 class Supervisor:
-    """Starts workers, and starts them anew."""
+    """Starts workers, and replaces those that die."""
 
     def __init__(
         self,
@@ -116,39 +116,39 @@ class Supervisor:
         sock: socket.socket,
         *,
         drain_seconds: float,
-        say: Callable[[str], None],
+        notice: Callable[[str], None],
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`words`: what follows `toolglot` on the command line of a worker."""
+        """`words`: the command line of a worker after `toolglot`."""
         if not hasattr(os, "fork"):
             raise InputError("several workers need Linux, macOS or another Unix", path="--workers")
         self._words = [sys.executable, "-m", "toolglot", *words]
         self._sock = sock
         self._drain_seconds = drain_seconds
-        self._say = say
+        self._notice = notice
         self._environ = dict(os.environ if environ is None else environ)
         self._slots = [Slot(number) for number in range(1, count + 1)]
         self._signals: list[int] = []
-        """That have come and are not yet handed on."""
+        """Signals that the workers have not got yet."""
         self._stopped = 0.0
-        """When it was told to stop; 0: it was not."""
+        """When it got a signal to stop; 0: it got none."""
         self._code = 0
         self._life = -1
         """The end of the pipe that workers read."""
         self._folder = ""
 
     def run(self) -> int:
-        """Until a signal ends it; the exit code."""
+        """Run until a signal. Returns the exit code."""
         wakes, wake = os.pipe()
         self._life, life = os.pipe()
         for end in (wakes, wake):
             os.set_blocking(end, False)
-        before = {number: signal.signal(number, self._heard) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         woken = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
-            self._folder = self._made_folder()
-            while self._look(time.monotonic()):
+            self._folder = self._make_folder()
+            while self._step(time.monotonic()):
                 select.select([wakes], [], [], self._pause(time.monotonic()))
                 with contextlib.suppress(BlockingIOError):
                     os.read(wakes, 4096)
@@ -162,29 +162,29 @@ class Supervisor:
                 shutil.rmtree(self._folder, ignore_errors=True)
         return self._code
 
-    def _made_folder(self) -> str:
-        """For this user only. Without one, workers do not know of each other."""
+    def _make_folder(self) -> str:
+        """A folder for this user only. Without one, workers cannot ask each other."""
         try:
             return tempfile.mkdtemp(prefix="toolglot-")
         except OSError as error:
-            self._say(f"each worker shows its own metrics and requests only: {error.strerror or error}")
+            self._notice(f"each worker shows its own metrics and requests only: {error.strerror or error}")
             return ""
 
-    def _heard(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         self._signals.append(number)
 
     def _pause(self, now: float) -> float:
-        """How long nothing can happen that no signal tells of."""
+        """Seconds until the next step, unless a signal comes."""
         due = [slot.next_start - now for slot in self._slots if slot.process is None and not self._stopped]
-        return max(0.0, min([_LOOK_SECONDS, *due]))
+        return max(0.0, min([_STEP_SECONDS, *due]))
 
-    def _look(self, now: float) -> bool:
-        """Do what is to be done now; whether there is still something to look after."""
+    def _step(self, now: float) -> bool:
+        """Handle signals and dead workers, and start new ones. Returns whether to go on."""
         while self._signals:
-            self._hand_on(self._signals.pop(0), now)
+            self._signal_all(self._signals.pop(0), now)
         for slot in self._slots:
             if slot.process is not None and slot.process.poll() is not None:
-                self._bury(slot, slot.process.returncode, now)
+                self._reap(slot, slot.process.returncode, now)
         if not self._stopped:
             for slot in self._slots:
                 if slot.process is None and slot.next_start <= now:
@@ -196,33 +196,33 @@ class Supervisor:
 
     def _start(self, slot: Slot, now: float) -> None:
         listening = self._sock.fileno()
-        place = f"{slot.number},{listening},{self._life} {self._folder}"
+        value = f"{slot.number},{listening},{self._life} {self._folder}"
         slot.begun, slot.starts = now, slot.starts + 1
         slot.process = subprocess.Popen(  # noqa: S603 - this program itself
             self._words,
-            env={**self._environ, VARIABLE: place},
+            env={**self._environ, VARIABLE: value},
             stdin=subprocess.DEVNULL,
             pass_fds=(listening, self._life),
-            process_group=0,  # a Ctrl-C is for the supervisor, who hands it on once
+            process_group=0,  # a Ctrl-C is for the supervisor, which passes it on once
         )
 
-    def _bury(self, slot: Slot, code: int, now: float) -> None:
+    def _reap(self, slot: Slot, code: int, now: float) -> None:
         """A worker has ended."""
         is_first = slot.starts == 1 and now - slot.begun < YOUNG_SECONDS
-        pause = slot.died(now)
+        pause = slot.mark_dead(now)
         if self._stopped:
             self._code = self._code or int(code not in (0, -signal.SIGTERM, -signal.SIGINT))
             return
-        if code == USAGE_ERROR and is_first:  # it has said why, and the next one would say the same
+        if code == USAGE_ERROR and is_first:  # it has reported why, and the next one would do the same
             self._code = USAGE_ERROR
-            self._hand_on(signal.SIGTERM, now)
+            self._signal_all(signal.SIGTERM, now)
             return
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         when = f"in {pause:g} s" if pause else "now"
-        self._say(f"worker {slot.number} {how}: another one is started {when}")
+        self._notice(f"worker {slot.number} {how}: another one is started {when}")
 
-    def _hand_on(self, number: int, now: float) -> None:
-        """Tell all workers to stop, or to hurry. Nobody listens any more when the last of them has ended."""
+    def _signal_all(self, number: int, now: float) -> None:
+        """Send a signal to all workers: to stop, or to hurry."""
         self._stopped = self._stopped or now
         self._sock.close()
         for slot in self._slots:
@@ -232,5 +232,5 @@ class Supervisor:
     def _kill(self) -> None:
         for slot in self._slots:
             if slot.process is not None:
-                self._say(f"worker {slot.number} did not end in time and is killed")
+                self._notice(f"worker {slot.number} did not end in time and is killed")
                 slot.process.kill()

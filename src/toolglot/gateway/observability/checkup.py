@@ -1,9 +1,9 @@
-"""What is to be said about a gateway before it serves, or while it does: its configuration, store, port and upstreams.
+"""Checks of a gateway before it serves, or while it does: its configuration, store, port and upstreams.
 
-    findings = [*of_settings(config), *await of_store(config), *await of_port(config), …]
+    findings = [*check_settings(config), *await check_store(config), *await check_port(config), …]
 
-Laws: looking changes nothing: no store is made or brought to another version, no model is asked. Everything has a time
-limit. A key is never shown, only the variable that it is from. What is wrong comes with what to do about it.
+Laws: a check changes nothing: no store is made or migrated, no model is called. Everything has a time limit. A key is
+never shown, only the variable that it is from. Each problem comes with what to do about it.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from toolglot.store.schema import MIGRATIONS, check_database, version_of
 from toolglot.upstream import Upstream
 from toolglot.upstream.settings import UpstreamSettings
 
-PATIENCE: Final = 10.0
-"""Seconds that an upstream has for all of it."""
-LOCAL_PATIENCE: Final = 3.0
+UPSTREAM_SECONDS: Final = 10.0
+"""Seconds that an upstream has for its checks."""
+LOCAL_SECONDS: Final = 3.0
 MAX_READ: Final = 4 * 1024 * 1024
 LITTLE_DISK: Final = 1024**3
 NO_DISK: Final = 100 * 1024**2
 SKEWED: Final = 30.0
-"""Seconds that the clock may be off."""
+"""Seconds that the clock may be wrong."""
 BADLY_SKEWED: Final = 300.0
-"""Seconds from which on AWS takes no signature."""
+"""Seconds from which on AWS refuses signatures."""
 
 State = Literal["ok", "warn", "fail"]
 
 
 class CheckResult(Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     part: str
     state: State
-    said: str
+    message: str
     todo: str = ""
 
 
@@ -70,8 +70,8 @@ class CheckResult(Struct, frozen=True):
 _CONFIG: Final = "configuration"
 
 
-def of_settings(config: Config) -> list[CheckResult]:
-    """What a configuration means."""
+def check_settings(config: Config) -> list[CheckResult]:
+    """Check a configuration."""
     settings = config.gateway
     where = config.origin or "no file: what the environment shows (toolglot init writes one)"
     found = [CheckResult(_CONFIG, "ok", f"read: {where}")]
@@ -85,13 +85,13 @@ def of_settings(config: Config) -> list[CheckResult]:
     )
     found.append(CheckResult(_CONFIG, "ok", keys))
     found += [CheckResult(_CONFIG, "warn", note) for note in config.notes]
-    found.append(_of_models(config))
+    found.append(_check_models(config))
     if settings.middleware:
-        found.append(_of_middleware(config))
+        found.append(_check_middleware(config))
     return found
 
 
-def _of_models(config: Config) -> CheckResult:
+def _check_models(config: Config) -> CheckResult:
     names = ", ".join(f"{name} ({each.target})" for name, each in config.upstreams.items())
     if config.simulates_known:
         message = "nothing is configured: simulated models answer for all known ones, and no real model does"
@@ -106,7 +106,7 @@ def _of_models(config: Config) -> CheckResult:
     return CheckResult(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
 
 
-def _of_middleware(config: Config) -> CheckResult:
+def _check_middleware(config: Config) -> CheckResult:
     try:
         steps = load_steps(config.gateway.middleware)
     except InputError as error:
@@ -114,20 +114,20 @@ def _of_middleware(config: Config) -> CheckResult:
     return CheckResult(_CONFIG, "ok", f"middleware: {len(steps)} step{'s' * (len(steps) != 1)} can be loaded")
 
 
-def of_config_error(error: InputError) -> list[CheckResult]:
-    """A configuration that cannot be read: all that is wrong with it."""
+def check_config_error(error: InputError) -> list[CheckResult]:
+    """All errors of a configuration that cannot be read."""
     return [
         CheckResult(_CONFIG, "fail", f"{each.path}: {each.message}" if each.path else each.message, each.hint)
         for each in error.errors
     ]
 
 
-def of_keys(config: Config) -> list[CheckResult]:
+def check_keys(config: Config) -> list[CheckResult]:
     """Where the key of each upstream is from."""
-    return [CheckResult("keys", *_key_of(upstream)) for upstream in config.upstreams.values()]
+    return [CheckResult("keys", *_key_state(upstream)) for upstream in config.upstreams.values()]
 
 
-def _key_of(upstream: UpstreamSettings) -> tuple[State, str]:
+def _key_state(upstream: UpstreamSettings) -> tuple[State, str]:
     if upstream.key:
         return "ok", f"{upstream.name}: the key of ${upstream.key_env}"
     if upstream.aws is not None:
@@ -140,60 +140,60 @@ def _key_of(upstream: UpstreamSettings) -> tuple[State, str]:
 _STORE: Final = "store"
 
 
-async def of_store(config: Config) -> list[CheckResult]:
-    """Whether the store can be opened and written, and has room."""
-    place = config.gateway.store
-    if place in (MEMORY, OFF):
-        said = f"{place}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
-        return [CheckResult(_STORE, "warn", said, "set store in [gateway] to a file")]
-    if is_address(place):
-        return [await _of_writing(place, shown(place))]
-    path = Path(place).expanduser()
+async def check_store(config: Config) -> list[CheckResult]:
+    """Whether the store can be opened and written, and its disk has space."""
+    location = config.gateway.store
+    if location in (MEMORY, OFF):
+        message = f"{location}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
+        return [CheckResult(_STORE, "warn", message, "set store in [gateway] to a file")]
+    if is_address(location):
+        return [await _check_writing(location, shown(location))]
+    path = Path(location).expanduser()
     if not path.exists():
-        return [_of_place(path), _of_disk(path)]
-    found = await asyncio.to_thread(_of_version, path)
+        return [_check_folder(path), _check_disk(path)]
+    found = await asyncio.to_thread(_check_version, path)
     if found.state == "ok":
-        found = await _of_writing(str(path), found.said)
-    return [found, _of_disk(path)]
+        found = await _check_writing(str(path), found.message)
+    return [found, _check_disk(path)]
 
 
-def _of_place(path: Path) -> CheckResult:
+def _check_folder(path: Path) -> CheckResult:
     """Where a store would be made."""
-    folder = _nearest(path)
+    folder = _nearest_folder(path)
     if os.access(folder, os.W_OK | os.X_OK):
         return CheckResult(_STORE, "ok", f"{path} is not there yet: the first start makes it")
     return CheckResult(_STORE, "fail", f"{path} cannot be made", f"let {folder} be written, or set store in [gateway]")
 
 
-def _nearest(path: Path) -> Path:
+def _nearest_folder(path: Path) -> Path:
     return next((each for each in path.absolute().parents if each.is_dir()), Path("/"))
 
 
-def _of_version(path: Path) -> CheckResult:
-    """Read without changing anything: to open a store is to bring it to the newest version."""
+def _check_version(path: Path) -> CheckResult:
+    """Read the version without opening the store, which would migrate it."""
     newest = len(MIGRATIONS)
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
             check_database(connection, str(path))
-            is_of = version_of(connection)
+            version_found = version_of(connection)
     except InputError as error:
         return CheckResult(_STORE, "fail", f"{path}: {error.message}", error.hint)
     except sqlite3.Error as error:
         hint = "stop the gateway and move the file away, or set store in [gateway] to another"
         return CheckResult(_STORE, "fail", f"{path} cannot be read: {error}", hint)
-    if is_of < newest:
-        said = f"{path} is of version {is_of}; the next start brings it to {newest}"
-        return CheckResult(_STORE, "warn", said, "keep a copy first: an older toolglot cannot read it afterwards")
-    return CheckResult(_STORE, "ok", f"{path}, version {is_of}, {_size(path.stat().st_size)}")
+    if version_found < newest:
+        message = f"{path} has version {version_found}; the next start migrates it to {newest}"
+        return CheckResult(_STORE, "warn", message, "keep a copy first: an older toolglot cannot read it afterwards")
+    return CheckResult(_STORE, "ok", f"{path}, version {version_found}, {_size(path.stat().st_size)}")
 
 
-async def _of_writing(place: str, said: str) -> CheckResult:
-    """Keep a row for a moment."""
-    where = shown(place)
+async def _check_writing(location: str, description: str) -> CheckResult:
+    """Write a row, read it and remove it."""
+    where = shown(location)
     begun = time.monotonic()
     try:
-        async with asyncio.timeout(PATIENCE):
-            store = await asyncio.to_thread(open_store, place)
+        async with asyncio.timeout(UPSTREAM_SECONDS):
+            store = await asyncio.to_thread(open_store, location)
             try:
                 await store.keep("doctor", "doctor", {"row": b"row"}, until=math.inf)
                 kept = await store.find("doctor", "doctor", ["row"])
@@ -202,22 +202,25 @@ async def _of_writing(place: str, said: str) -> CheckResult:
                 await store.close()
     except (InputError, StoreError, TimeoutError) as error:
         hint = "look at its owner, its mode and its disk; another process may hold it"
-        if is_address(place):
+        if is_address(location):
             hint = "look whether the server runs, and at the address, user and password"
         return CheckResult(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
     if kept != {"row": b"row"}:
         return CheckResult(
             _STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another"
         )
-    return CheckResult(_STORE, "ok", f"{said}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
+    return CheckResult(_STORE, "ok", f"{description}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
 
 
-def _of_disk(path: Path) -> CheckResult:
-    free = shutil.disk_usage(_nearest(path)).free
-    said, todo = f"{_size(free)} free on its disk", "make room: a full disk loses what clients cannot keep themselves"
+def _check_disk(path: Path) -> CheckResult:
+    free = shutil.disk_usage(_nearest_folder(path)).free
+    message, todo = (
+        f"{_size(free)} free on its disk",
+        "make room: a full disk loses what clients cannot keep themselves",
+    )
     if free < LITTLE_DISK:
-        return CheckResult(_STORE, "fail" if free < NO_DISK else "warn", said, todo)
-    return CheckResult(_STORE, "ok", said)
+        return CheckResult(_STORE, "fail" if free < NO_DISK else "warn", message, todo)
+    return CheckResult(_STORE, "ok", message)
 
 
 def _size(count: float) -> str:
@@ -239,20 +242,20 @@ def root_of(config: Config) -> str:
     return f"http://[{host}]:{config.gateway.port}" if ":" in host else f"http://{host}:{config.gateway.port}"
 
 
-async def of_port(config: Config) -> CheckResult:
+async def check_port(config: Config) -> CheckResult:
     """Whether the port is free, or a gateway has it already."""
     settings = config.gateway
     where = f"{settings.host}:{settings.port}"
     if settings.port == 0:
         return CheckResult(_PORT, "ok", "any free one")
-    answered = await _answered(config)
+    answered = await _read_root(config)
     if answered is not None:
         try:
-            told = msgspec.json.decode(answered)
+            root = msgspec.json.decode(answered)
         except ValueError:
-            told = {}
-        if isinstance(told, dict) and told.get("name") == "toolglot":
-            return CheckResult(_PORT, "ok", f"{where}: a toolglot {str(told.get('version'))[:20]} serves there now")
+            root = {}
+        if isinstance(root, dict) and root.get("name") == "toolglot":
+            return CheckResult(_PORT, "ok", f"{where}: a toolglot {str(root.get('version'))[:20]} serves there now")
         return CheckResult(_PORT, "fail", f"{where}: another program has it", "end it, or set port in [gateway]")
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -263,16 +266,16 @@ async def of_port(config: Config) -> CheckResult:
     return CheckResult(_PORT, "ok", f"{where} is free")
 
 
-async def _answered(config: Config) -> bytes | None:
-    """What is at the root of the port; None: nobody listens there."""
+async def _read_root(config: Config) -> bytes | None:
+    """The response to `GET /` at the port; None: nothing listens there."""
     parts = urlsplit(root_of(config))
     try:
-        async with asyncio.timeout(LOCAL_PATIENCE):
+        async with asyncio.timeout(LOCAL_SECONDS):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     except (OSError, TimeoutError):
         return None
     try:
-        async with asyncio.timeout(LOCAL_PATIENCE):
+        async with asyncio.timeout(LOCAL_SECONDS):
             writer.write(f"GET / HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n\r\n".encode())
             data = await reader.read(65536)
             while len(data) < 65536 and (piece := await reader.read(65536)):
@@ -290,24 +293,26 @@ async def _answered(config: Config) -> bytes | None:
 _UPSTREAMS: Final = "upstreams"
 
 
-async def of_upstreams(config: Config, tell: Callable[[str], None], patience: float = PATIENCE) -> list[CheckResult]:
-    """Ask every upstream for its models, all at once; `tell` is given the name of each that is done."""
+async def check_upstreams(
+    config: Config, report: Callable[[str], None], patience: float = UPSTREAM_SECONDS
+) -> list[CheckResult]:
+    """List the models of every upstream, all at once. `report` gets the name of each that is done."""
     upstreams = Upstreams(config)
     skews: list[float] = []
 
     async def one(upstream: Upstream) -> CheckResult:
-        found = await _of_upstream(upstream, config, skews, patience)
-        tell(upstream.name)
+        found = await _check_upstream(upstream, config, skews, patience)
+        report(upstream.name)
         return found
 
     try:
         found = await asyncio.gather(*map(one, upstreams.configured()))
     finally:
         await upstreams.close()
-    return [*found, *([_of_clock(min(skews, key=abs))] if skews else [])]
+    return [*found, *([_check_clock(min(skews, key=abs))] if skews else [])]
 
 
-async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> CheckResult:
+async def _check_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> CheckResult:
     profile = profiles.get(upstream.target, overrides=config.overrides)
     variable = config.upstreams[upstream.name].key_env
     begun = time.monotonic()
@@ -315,29 +320,29 @@ async def _of_upstream(upstream: Upstream, config: Config, skews: list[float], p
         async with asyncio.timeout(patience):
             answer = await upstream.models(profile)
             if answer is None:
-                return await _of_connection(upstream)
+                return await _check_connection(upstream)
             try:
                 data = await answer.whole(MAX_READ)
             finally:
                 await answer.close()
     except (ProviderError, InputError, TimeoutError) as error:
-        return await _of_failure(upstream, error)
+        return await _check_failure(upstream, error)
     took = f"{(time.monotonic() - begun) * 1000:.0f} ms"
     if (skew := _skew(answer.headers)) is not None:
         skews.append(skew)
-    return _of_status(upstream.name, answer.status, len(decode_models(data, profile.protocol)), took, variable)
+    return _check_status(upstream.name, answer.status, len(decode_models(data, profile.protocol)), took, variable)
 
 
-def _of_status(name: str, status: int, count: int, took: str, variable: str) -> CheckResult:
-    """What an answer means."""
+def _check_status(name: str, status: int, count: int, took: str, variable: str) -> CheckResult:
+    """The result for a status."""
     if status == 200:
         return CheckResult(_UPSTREAMS, "ok", f"{name}: answers in {took}, lists {count} models")
     if status in (401, 403):
         todo = f"look at ${variable}: is it complete, and of this account?" if variable else "set key_env to its key"
         return CheckResult(_UPSTREAMS, "fail", f"{name}: does not accept the key (status {status})", todo)
     if status in (404, 405):
-        said = f"{name}: answers in {took}, and has no list of models at this address (status {status})"
-        return CheckResult(_UPSTREAMS, "warn", said, "if requests fail too, look at its url")
+        message = f"{name}: answers in {took}, and has no list of models at this address (status {status})"
+        return CheckResult(_UPSTREAMS, "warn", message, "if requests fail too, look at its url")
     if status == 429:
         return CheckResult(_UPSTREAMS, "warn", f"{name}: has had too many requests (status 429)", "try again later")
     return CheckResult(
@@ -345,52 +350,52 @@ def _of_status(name: str, status: int, count: int, took: str, variable: str) -> 
     )
 
 
-async def _of_connection(upstream: Upstream) -> CheckResult:
-    """Of an upstream that has no list: whether somebody takes the connection."""
-    host, port = _place(upstream.url)
+async def _check_connection(upstream: Upstream) -> CheckResult:
+    """Whether an upstream without a list of models accepts connections."""
+    host, port = _host_and_port(upstream.url)
     try:
-        async with asyncio.timeout(LOCAL_PATIENCE):
+        async with asyncio.timeout(LOCAL_SECONDS):
             _, writer = await asyncio.open_connection(host, port, ssl=upstream.url.startswith("https:") or None)
             writer.close()
     except (OSError, TimeoutError) as error:
-        return await _of_failure(upstream, error)
+        return await _check_failure(upstream, error)
     return CheckResult(
         _UPSTREAMS, "ok", f"{upstream.name}: {host} takes connections; it has no list of models to ask for"
     )
 
 
-async def _of_failure(upstream: Upstream, error: Exception) -> CheckResult:
-    """Why there was no answer: the name, the connection, or what came."""
-    host, port = _place(upstream.url)
-    said = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
-    said = said.partition("; check ")[0]  # what to check is said below, with what is known of the name and the host
-    said = said if said.startswith(upstream.name) else f"{upstream.name}: {said}"
+async def _check_failure(upstream: Upstream, error: Exception) -> CheckResult:
+    """Why there was no response: the name, the connection, or what came."""
+    host, port = _host_and_port(upstream.url)
+    message = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
+    message = message.partition("; check ")[0]  # `todo` knows more about the name and the host
+    message = message if message.startswith(upstream.name) else f"{upstream.name}: {message}"
     try:
-        async with asyncio.timeout(LOCAL_PATIENCE):
+        async with asyncio.timeout(LOCAL_SECONDS):
             await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, TimeoutError):
         todo = "look at its url, the name server, and HTTPS_PROXY if there is a proxy between"
-        return CheckResult(_UPSTREAMS, "fail", said, todo)
+        return CheckResult(_UPSTREAMS, "fail", message, todo)
     todo = (
         "is it running, and is its url right?" if is_loopback(host) else "look at its url, the network and HTTPS_PROXY"
     )
-    return CheckResult(_UPSTREAMS, "fail", said, todo)
+    return CheckResult(_UPSTREAMS, "fail", message, todo)
 
 
-def _place(url: str) -> tuple[str, int]:
+def _host_and_port(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _skew(headers: Mapping[str, str]) -> float | None:
-    """How many seconds this clock is ahead of the provider's."""
+    """The seconds by which this clock is ahead of the provider's."""
     try:
         return time.time() - parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (ValueError, TypeError, IndexError):
         return None
 
 
-def _of_clock(skew: float) -> CheckResult:
+def _check_clock(skew: float) -> CheckResult:
     way = "ahead" if skew > 0 else "behind"
     if abs(skew) < SKEWED:
         return CheckResult("clock", "ok", "as the upstreams' clocks")
@@ -413,7 +418,7 @@ _BETTER: Final = {
 _EXTRAS: Final = {"rich": "cli", "opentelemetry-sdk": "otel"}
 
 
-def of_packages(installed: Callable[[str], str] | None = None) -> list[CheckResult]:
+def check_packages(installed: Callable[[str], str] | None = None) -> list[CheckResult]:
     """Python, toolglot, and what they use."""
     found = installed or _installed
     needed = {name: found(name) for name in _NEEDED}

@@ -82,7 +82,7 @@ class RequestLog:
             masked = {key: mask(value) if isinstance(value, str) else value for key, value in fields.items()}
             self._write(self._json(name, {"time": round(time.time(), 3), **masked}))
 
-    def say(self, text: str, *, event: str = "notice") -> None:
+    def notice(self, text: str, *, event: str = "notice") -> None:
         """Report to the people who run the gateway what is not about one request."""
         if self._form == "json":
             self.event(event, message=text.rstrip())

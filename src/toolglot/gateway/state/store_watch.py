@@ -1,14 +1,14 @@
-"""Whether the store takes what is written to it: found out by writing, and said when it changes.
+"""Whether the store can be written: checked by writing, and reported when it changes.
 
-    watch = StoreWatch(store, file="/var/lib/toolglot/store.db", say=log.say)
-    await watch.why_not()        # "" or what is wrong; for `/ready`
-    await watch.run()            # looks by itself, until cancelled
+    watch = StoreWatch(store, file="/var/lib/toolglot/store.db", notice=log.notice)
+    await watch.problem()        # "" or what is wrong; for `/ready`
+    await watch.run()            # checks by itself, until cancelled
 
 A store can fail while it still answers: a full disk, a file system that is read-only, a file that somebody removed, a
 server that takes no writes. Reading finds none of these.
 
-Laws: it writes at most once in `EVERY` seconds, however many ask, by a clock that nobody sets back; one row, over and
-over. A store is well again when a write has succeeded, and not before.
+Laws: it writes at most once in `MIN_SECONDS`, however often it is called, by a monotonic clock; always the same row. A
+store works again when a write has succeeded, and not before.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from toolglot.store import Store, StoreError
 
 KIND: Final = "ready"
 ROW: Final = {"ready": bytes(8 * 1024)}
-"""As large as a row of a short conversation: a disk may have room for less."""
+"""As large as a row of a short conversation: a nearly full disk may have space for less."""
 ROW_SECONDS: Final = 600.0
 """How long the row is kept."""
-EVERY: Final = 1.0
-"""Seconds for which what was found out holds."""
-LOOK_SECONDS: Final = 5.0
-"""How often it looks by itself."""
+MIN_SECONDS: Final = 1.0
+"""Seconds for which a check is valid."""
+CHECK_SECONDS: Final = 5.0
+"""How often it checks by itself."""
 MIN_FREE_BYTES: Final = 1024 * 1024
 """A disk with less is full: one row more or less may still find room in what the store has reserved."""
 
 
 class StoreWatch:
-    """Looks after one store.
+    """Watches one store.
 
     file: the store's file, where it is one.
-    say: tells whoever runs the gateway.
-    count: is called for each look that found the store failing.
+    notice: gets messages for the operator.
+    count: is called for each check that failed.
     """
 
     def __init__(
@@ -48,57 +48,57 @@ class StoreWatch:
         store: Store | None,
         *,
         file: str = "",
-        say: Callable[[str], None] = lambda _: None,
+        notice: Callable[[str], None] = lambda _: None,
         count: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._file = file
-        self._say = say
+        self._notice = notice
         self._count = count
         self._clock = clock
         self._monotonic = monotonic
-        self._looking: asyncio.Task[None] | None = None
-        self._looked: float | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._checked_at: float | None = None
         self.reason: str = ""
-        """What was wrong when it looked last; empty: nothing."""
+        """The problem that the last check found; empty: none."""
 
-    async def why_not(self) -> str:
-        """What is wrong with the store now; empty: nothing."""
+    async def problem(self) -> str:
+        """The problem of the store now; empty: it has none."""
         if self._store is None:
             return ""
-        is_looking = self._looking is not None and not self._looking.done()
-        if not is_looking and (self._looked is None or self._monotonic() - self._looked >= EVERY):
-            self._looking = asyncio.create_task(self._look(self._store))
+        is_looking = self._checking is not None and not self._checking.done()
+        if not is_looking and (self._checked_at is None or self._monotonic() - self._checked_at >= MIN_SECONDS):
+            self._checking = asyncio.create_task(self._check(self._store))
             is_looking = True
-        if is_looking and self._looking is not None:
-            await asyncio.shield(self._looking)  # who goes away leaves the others their answer
+        if is_looking and self._checking is not None:
+            await asyncio.shield(self._checking)  # a disconnect does not cancel it for others
         return self.reason
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check again and again, until cancelled."""
         while True:
-            await self.why_not()
-            await asyncio.sleep(LOOK_SECONDS)
+            await self.problem()
+            await asyncio.sleep(CHECK_SECONDS)
 
     async def close(self) -> None:
-        """The end of a look that has begun."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        """End a check that has begun."""
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.gather(self._checking, return_exceptions=True)
 
-    async def _look(self, store: Store) -> None:
-        self._looked = self._monotonic()
-        before, self.reason = self.reason, await self._wrong(store)
+    async def _check(self, store: Store) -> None:
+        self._checked_at = self._monotonic()
+        before, self.reason = self.reason, await self._find_problem(store)
         if self.reason:
             self._count()
         if self.reason and not before:
-            self._say(f"the store cannot be written, and requests go on without it: {self.reason}")
+            self._notice(f"the store cannot be written, and requests go on without it: {self.reason}")
         elif before and not self.reason:
-            self._say("the store can be written again")
+            self._notice("the store can be written again")
 
-    async def _wrong(self, store: Store) -> str:
+    async def _find_problem(self, store: Store) -> str:
         try:
             await store.keep(KIND, "", ROW, until=self._clock() + ROW_SECONDS)
         except StoreError as error:
@@ -107,10 +107,10 @@ class StoreWatch:
 
 
 def full_disk(file: str) -> str:
-    """What is to be said of a disk that has no room left; empty: it has."""
+    """The message for a full disk; empty: it has space."""
     try:
         found = os.statvfs(Path(file).parent)
-    except (OSError, AttributeError):  # no such system call, or another reason, which the write has told
+    except (OSError, AttributeError):  # no such system call, or a problem that the write has found
         return ""
     free = found.f_bavail * found.f_frsize
     return f"{file}: the disk is full: {free} bytes are free" if free < MIN_FREE_BYTES else ""
