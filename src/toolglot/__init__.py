@@ -85,7 +85,8 @@ from toolglot.translate.requests import (
     repair,
     request_for,
 )
-from toolglot.translate.streams import StreamReader, StreamTranslator
+from toolglot.translate.stream_reader import StreamReader
+from toolglot.translate.streams import StreamTranslator
 
 if TYPE_CHECKING:
     from toolglot import runtime

@@ -139,7 +139,7 @@ def _reply(protocol: str) -> Run:
         _check_written(out)
         history = toolglot.History(provider=source)
         attempt = toolglot.Attempt(history, provider=source, model="m")
-        attempt.add_reply(out.said)
+        attempt.add_reply(out.provider_reply)
         attempt.commit()
 
     return run
@@ -223,7 +223,7 @@ def _stream(protocol: str) -> Run:
         written += translator.finish()
         if translator.content_type.startswith("text/event-stream"):
             written.decode()
-        str(translator.report), translator.reply, translator.said, translator.calls, translator.cut
+        str(translator.report), translator.reply, translator.provider_reply, translator.calls, translator.cut
         reader = toolglot.StreamReader(source=source)
         events = [*reader.feed(data), *reader.finish()]
         history = toolglot.History(provider=source)

@@ -31,7 +31,7 @@ from toolglot.protocols.base import EVENTS, get
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
 from toolglot.protocols.framing.text_frames import SseFramer
 from toolglot.translate.parsers import get_parser
-from toolglot.translate.streams import StreamReader
+from toolglot.translate.stream_reader import StreamReader
 
 Form = Literal["", "stream", "json", "text"]
 

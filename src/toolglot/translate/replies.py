@@ -46,15 +46,17 @@ class ConvertedReply(Converted):
     body: the reply for the client, as an object.
     report: what was changed.
     reply: the reply in canonical form, under the client's names.
-    said: the reply in canonical form, as the provider sent it.
+    provider_reply: the reply in canonical form, as the provider sent it.
     data: the body as bytes, where they are known already.
     """
 
-    def __init__(self, body: Fields, report: Report, reply: Reply, *, said: Reply, data: bytes | None) -> None:
+    def __init__(
+        self, body: Fields, report: Report, reply: Reply, *, provider_reply: Reply, data: bytes | None
+    ) -> None:
         super().__init__(body, report, data=data)
         self.reply = reply
         """The answer in canonical form, under the client's names and ids."""
-        self.said = said
+        self.provider_reply = provider_reply
         """The same in the provider's own names and ids, with what only the provider can read."""
 
 
@@ -92,12 +94,12 @@ def convert_reply(
         raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
     try:
         from_, to = profile_named(source, "", overrides, "source"), profile_named(target, "", overrides, "target")
-        return _converted_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
+        return _convert_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
     except RecursionError:
         raise too_deep() from None
 
 
-def _converted_reply(
+def _convert_reply(
     body: Body,
     from_: Profile,
     to: Profile,
@@ -107,11 +109,11 @@ def _converted_reply(
     reply_id: str,
     reply_model: str,
 ) -> ConvertedReply:
-    fields, answered, mended = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
+    fields, decoded, fixes = decode_reply(body, from_, limits, keeps_reason=from_.protocol == to.protocol)
     ctx = RenderContext(to, policy, from_)
-    report_reading(mended, ctx)
+    report_reading(fixes, ctx)
     rendered = request.rendered if request is not None else None
-    reply = _with_text_calls(answered, rendered, dialect_in_text(from_, request, policy), ctx)
+    reply = _read_text_calls(decoded, rendered, dialect_in_text(from_, request, policy), ctx)
     client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
     if not to.turns.refusals and from_.protocol != to.protocol:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
@@ -119,14 +121,16 @@ def _converted_reply(
     is_same = False
     if from_.protocol != to.protocol:
         report_missing(missing_fields(fields, from_.protocol), ctx)
-        report_arguments(answered, ctx)
+        report_arguments(decoded, ctx)
         report_losses(client, written, ctx)
     elif written != fields:
-        report_differences(fields, written, ctx, renamed=(answered.model, reply_model))
+        report_differences(fields, written, ctx, renamed=(decoded.model, reply_model))
     else:
-        is_same = not mended
+        is_same = not fixes
     data = body if is_same and isinstance(body, bytes) else None
-    return ConvertedReply(fields if is_same else written, Report(tuple(ctx.entries)), client, said=reply, data=data)
+    return ConvertedReply(
+        fields if is_same else written, Report(tuple(ctx.entries)), client, provider_reply=reply, data=data
+    )
 
 
 def decode_reply(
@@ -140,12 +144,12 @@ def decode_reply(
     if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
     try:
-        fields, mended = _parsed_reply(body, limits)
+        fields, fixes = _parse_reply(body, limits)
         failure = codec(source.protocol).errors.decode(200, fields, target=source.name)
         if failure is None:
-            return _decoded_reply(fields, source.protocol, mended)
+            return _decode_liberally(fields, source.protocol, fixes)
         if keeps_reason and failure.kind == "bad_output":
-            read = _decoded_reply(fields, source.protocol, mended)
+            read = _decode_liberally(fields, source.protocol, fixes)
             if read[1].stop == "error":
                 return read
     except LimitError:
@@ -159,24 +163,24 @@ def decode_reply(
     raise ProviderError(failure)
 
 
-def _decoded_reply(fields: Fields, protocol: str, mended: Told) -> tuple[Fields, Reply, Told]:
+def _decode_liberally(fields: Fields, protocol: str, fixes: Told) -> tuple[Fields, Reply, Told]:
     """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
     decode = codec(protocol).reply.decode
     try:
         reply = decode(fields)
     except InputError as refused:
-        meant, told = read_as_meant(fields, protocol)
-        if not told:
+        meant, more_fixes = read_as_meant(fields, protocol)
+        if not more_fixes:
             _refuse_foreign(fields, protocol)
             raise
         try:
-            return fields, decode(meant), [*mended, *told]
+            return fields, decode(meant), [*fixes, *more_fixes]
         except InputError:
             _refuse_foreign(fields, protocol)
             raise refused from None
     if not reply.turn.blocks and reply.stop is None:
         _refuse_foreign(fields, protocol)  # it says nothing, perhaps since what it says stands elsewhere
-    return fields, reply, mended
+    return fields, reply, fixes
 
 
 def _refuse_foreign(fields: Fields, protocol: str) -> None:
@@ -185,9 +189,11 @@ def _refuse_foreign(fields: Fields, protocol: str) -> None:
     if seen is not None and seen != protocol:
         reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
         raise InputError(reason, hint=f'pass source="{seen}"')
-    asked = detect(fields) if seen is None else None
-    if asked is not None:
-        raise InputError(f"it is not an answer, but looks like a request of {asked}", hint="use convert for a request")
+    requested = detect(fields) if seen is None else None
+    if requested is not None:
+        raise InputError(
+            f"it is not an answer, but looks like a request of {requested}", hint="use convert for a request"
+        )
 
 
 def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
@@ -204,37 +210,37 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
     return "auto" if is_on else ""
 
 
-def _with_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: RenderContext) -> Reply:
+def _read_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: RenderContext) -> Reply:
     """The reply with the calls that its text holds."""
     if not dialect:
         return reply
-    asked = request.conversation if request is not None else Conversation()
+    requested = request.conversation if request is not None else Conversation()
     if ctx.source is not None and ctx.source.protocol != ctx.profile.protocol:
-        spoken = dialects.with_leading_thought(reply)
-        if spoken is not reply:
-            reply = spoken
+        with_thinking = dialects.with_leading_thought(reply)
+        if with_thinking is not reply:
+            reply = with_thinking
             ctx.report("converted", "what the text says before its </think> is thinking", "canonical")
-    reader = text_reader(dialect, asked, ctx.policy)
+    reader = text_reader(dialect, requested, ctx.policy)
     found = dialects.with_calls(reply, reader)
-    is_home = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
-    if is_home and found.turn.calls == reply.turn.calls:
+    is_native = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
+    if is_native and found.turn.calls == reply.turn.calls:
         return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
     if reader.found:
-        ctx.report("converted", calls_were_text(reader.found), "canonical")
+        ctx.report("converted", calls_in_text_reason(reader.found), "canonical")
     if reader.has_thoughts:
         ctx.report("converted", THOUGHTS_WERE_TEXT, "canonical")
     if reader.dropped:
-        ctx.report("dropped", marks_said_nothing(reader.dropped), "canonical")
+        ctx.report("dropped", empty_marks_reason(reader.dropped), "canonical")
     return found
 
 
-def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.CallsInText:
+def text_reader(dialect: str, requested: Conversation, policy: Policy) -> dialects.CallsInText:
     """What finds the calls in the text of the reply to a request."""
     return dialects.CallsInText(
         dialect=dialect,
-        tools=asked.tools,
-        model=asked.model,
-        turns_before=len(asked.turns),
+        tools=requested.tools,
+        model=requested.model,
+        turns_before=len(requested.turns),
         unoffered=policy.unoffered_calls,
     )
 
@@ -242,17 +248,17 @@ def text_reader(dialect: str, asked: Conversation, policy: Policy) -> dialects.C
 THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinking of the answer now"
 
 
-def calls_were_text(found: Iterable[str]) -> str:
+def calls_in_text_reason(found: Iterable[str]) -> str:
     """What a report says of an answer in whose text calls were found."""
     return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
 
 
-def marks_said_nothing(dropped: Iterable[str]) -> str:
+def empty_marks_reason(dropped: Iterable[str]) -> str:
     """What a report says of marks of calls that hold none."""
     return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
 
 
-def _parsed_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
+def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
     """The same for an answer, with what was fixed in its text."""
     if isinstance(body, bytes | str):
         try:

@@ -279,8 +279,8 @@ class ModelRequest:
                 self._shown, original, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
             written = written if body == original else msgspec.json.encode(body)
-        if (serves := self._note_reply(out, reply.said, reply.reply)) or self._endpoint.source == RESPONSES:
-            await self._keep(serves, out, reply.said, reply.reply, upstream, body)
+        if (serves := self._note_reply(out, reply.provider_reply, reply.reply)) or self._endpoint.source == RESPONSES:
+            await self._keep(serves, out, reply.provider_reply, reply.reply, upstream, body)
         if self._store_losses:
             self._record.reply.add(*self._store_losses)
         if self._is_not_stored:
@@ -463,8 +463,8 @@ class ModelRequest:
                 raise ProviderError(translator.failure)
             return
         body = translator.final_body if self._endpoint.source == RESPONSES else None
-        if (serves := self._note_reply(out, translator.said, translator.reply)) or body is not None:
-            await self._keep(serves, out, translator.said, translator.reply, upstream, body)
+        if (serves := self._note_reply(out, translator.provider_reply, translator.reply)) or body is not None:
+            await self._keep(serves, out, translator.provider_reply, translator.reply, upstream, body)
         if self._shown is not None:
             self._show_middleware(self._shown, translator.reply, upstream)
 

@@ -29,7 +29,7 @@ from toolglot.protocols.fields.shared_fields import asking_usage
 from toolglot.runtime.session.events import AttemptDiscarded, CallReceived, SessionEvent, TextReceived, ThinkingReceived
 from toolglot.runtime.session.models import ModelChoice
 from toolglot.translate.requests import ConvertedRequest, request_for
-from toolglot.translate.streams import StreamReader
+from toolglot.translate.stream_reader import StreamReader
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import profile_for, request_encrypted_reasoning

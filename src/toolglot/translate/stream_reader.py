@@ -1,0 +1,329 @@
+"""A provider's stream as canonical events, for an agent or for a writer of another protocol.
+
+    reader = toolglot.StreamReader(source="openai_chat", request=out)
+    for piece in response: events = reader.feed(piece)
+    events = reader.finish()
+
+Bytes in, events out: nothing here reads a socket or a clock. Law 8 (split-proof): however the bytes are cut, the events
+are the same, and they add up to what `convert_reply` makes of the same reply as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from toolglot import profiles
+from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
+from toolglot.conversation.events import (
+    CUT_UNSAID,
+    Accumulator,
+    Event,
+)
+from toolglot.conversation.reply_events import of_reply
+from toolglot.conversation.report import Entry, Report
+from toolglot.errors import InputError, LimitError, quote
+from toolglot.jsontext import refuse_deep_text, refuse_many_values
+from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.policy import DEFAULT_POLICY, Policy
+from toolglot.profiles import Overrides, Profile
+from toolglot.protocols.base import EVENTS, StreamDecoder, codec, get
+from toolglot.protocols.errors.failures import ProviderError, from_answer_limit, from_input_error
+from toolglot.protocols.framing.sequence import (
+    BEGAN_WITH_INPUT,
+    NO_ARGUMENTS,
+    NO_LAST_ITEMS,
+    NO_TYPE,
+    PARTS_IN_CONTENT,
+    STOP_WITH_CALLS,
+)
+from toolglot.protocols.framing.text_frames import Frame
+from toolglot.render.context import RenderContext
+from toolglot.render.reply.stream_projection import StreamProjection
+from toolglot.translate.replies import (
+    THOUGHTS_WERE_TEXT,
+    calls_in_text_reason,
+    decode_reply,
+    dialect_in_text,
+    empty_marks_reason,
+    text_reader,
+)
+from toolglot.translate.reply_report import report_arguments, report_reading, report_signatures
+from toolglot.translate.requests import ConvertedRequest
+
+DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
+
+
+class TextReader(Protocol):
+    """What finds calls that a model writes as text, between the provider's stream and the client's.
+
+    It is given the events of the provider and gives back those that the client gets: deltas of text may be kept back
+    as long as they may be the beginning of a call. A whole reply goes through one as events too.
+    """
+
+    def feed(self, events: list[Event]) -> list[Event]: ...
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is kept back."""
+        ...
+
+
+class StreamReader:
+    """A provider's stream as canonical events, under the client's names and ids.
+
+    source: who answers: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
+    request: what `convert` returned for the request that is answered; with it tools get their own names back.
+    target: who asked; ids are made legal for it. Without it, the request's source, or the source itself.
+    reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
+        says that there may be some.
+    reply_id: the id that the answer gets for a client of another protocol, where the provider's is not to be used.
+    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    limits: how large and how deep the JSON may be (`toolglot.Limits`).
+    reply_model: the model that the answer names, where it is not the one that the provider names.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        target: str = "",
+        request: ConvertedRequest | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        overrides: Overrides | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        reader: TextReader | None = None,
+        reply_id: str = "",
+        reply_model: str = "",
+    ) -> None:
+        if request is not None and not isinstance(request, ConvertedRequest):
+            raise InputError(f"expected what convert returned, got {quote(request)}", path="request")
+        if not isinstance(policy, Policy):
+            raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint="Policy()")
+        self.source: Profile = profiles.get(source, overrides=overrides, kind="source")
+        client = target or (request.source.name if request is not None else source)
+        self.target: Profile = profiles.get(client, overrides=overrides, kind="target")
+        self._limits = limits
+        self._small_frame = 2 * min(limits.max_depth, limits.max_nodes)
+        """Bytes of a frame that breaks no limit, whatever it holds: a level and a value are two bytes at least."""
+        stream = codec(self.source.protocol).stream
+        rendered = request.rendered if request is not None else None
+        self._framer = stream.framer()
+        self._decoder: StreamDecoder = stream.Decoder(tools=_tool_names(request), limits=limits)
+        dialect = dialect_in_text(self.source, request, policy)
+        if reader is None and dialect:
+            requested = rendered.conversation if rendered is not None else Conversation()
+            reader = text_reader(dialect, requested, policy)
+        self._reader = reader
+        self._ctx = RenderContext(self.target, policy, self.source)
+        self._projection = StreamProjection(
+            self.source,
+            self.target,
+            rendered,
+            self._ctx,
+            whole_calls=policy.stream_calls == "whole",
+            reply_id=reply_id,
+            reply_model=reply_model,
+        )
+        self._whole: list[bytes] | None = [] if get(self.source.protocol).stream_type == EVENTS else None
+        """The bytes so far, while they may be an answer that is no stream."""
+        self._size = 0
+        self._provider_accumulated = Accumulator()
+        self._accumulated = Accumulator()
+        self._expected_deviations: frozenset[str] = _expected_deviations(self.source, self.target, request)
+        self._keeps_thoughts: bool = False
+        """Whether the client gets marks of thinking in the text as they came, as long as there are no calls in it."""
+        self.is_over: bool = False
+        """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
+
+    # --- what comes in ------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete."""
+        if self.is_over:
+            return []
+        if self._whole is not None:
+            return self._gather(self._whole, data)
+        checked = data if type(data) is bytes else check_bytes(data)
+        events: list[Event] = []
+        try:
+            frames = self._framer.feed(checked)
+            if len(frames) == 1 and len(frames[0].data) < self._small_frame:
+                events = self._decoder.read(frames[0])
+            else:
+                for frame in frames:
+                    events += self._read(frame)
+        except InputError as error:
+            return self._pass(events) + self.fail(failure_of_stream(error))
+        return self._pass(events) if events else events
+
+    def _read(self, frame: Frame) -> list[Event]:
+        """The events of a frame, which may be one of millions of values, or of millions inside each other."""
+        if len(frame.data) >= self._small_frame:
+            refuse_many_values(frame.data, self._limits, "$")
+            refuse_deep_text(frame.data, self._limits, "$")
+        return self._decoder.read(frame)
+
+    def finish(self) -> list[Event]:
+        """The bytes ended as they should: the connection was closed in order."""
+        if self.is_over:
+            return []
+        if self._whole:
+            return self._read_whole(b"".join(self._whole))
+        events: list[Event] = []
+        try:
+            for frame in self._framer.finish():
+                events += self._read(frame)
+            events += self._decoder.finish()
+        except InputError as error:
+            return self._pass(events) + self.fail(failure_of_stream(error))
+        return self._pass(events)
+
+    def _gather(self, pieces: list[bytes], data: bytes) -> list[Event]:
+        """The first bytes: of a stream, or of a whole answer although a stream was asked for, which begins as JSON
+        does."""
+        data = check_bytes(data)
+        if not pieces:
+            data = data.lstrip()
+            if data[:1] not in (b"{", b""):
+                self._whole = None
+                return self.feed(data)
+        if data:
+            pieces.append(data)
+        self._size += len(data)
+        if self._size > self._limits.max_bytes:
+            return self.fail(failure_of_stream(LimitError("the answer is longer than the limit (max_bytes)")))
+        return []
+
+    def _read_whole(self, data: bytes) -> list[Event]:
+        """A whole answer, told as the events of a stream."""
+        self._decoder.sequence.remark("the provider answered at once although a stream was asked for")
+        try:
+            _, reply, mended = decode_reply(data, self.source, self._limits)
+        except ProviderError as error:
+            return self.fail(error)
+        except LimitError as error:
+            return self.fail(failure_of_stream(error))
+        report_reading(mended, self._ctx)
+        return self._pass([*of_reply(reply)])
+
+    def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
+        """The answer broke off: the connection was lost, or it took too long. What was open is told as cut."""
+        if self.is_over:
+            return []
+        if isinstance(why, ProviderError):
+            why = why.failure
+        failure = from_input_error(why) if isinstance(why, InputError) else why
+        if not isinstance(failure, Failure):
+            raise InputError(f"expected a Failure or an error of toolglot, got {quote(why)}", path="why")
+        self._decoder.sequence.fail(failure)
+        return self._pass(self._decoder.sequence.take())
+
+    def close(self) -> None:
+        """Nobody listens any more. `reply`, `calls` and `cut` say what was whole by then."""
+        if not self.is_over:
+            self._decoder.sequence.abandon()
+            self._pass(self._decoder.sequence.take())
+            self.is_over = True
+
+    def _pass(self, events: list[Event]) -> list[Event]:
+        """The events as the client gets them. Deltas, which are most of all events, change nothing here."""
+        if self._reader is not None:
+            events = self._reader.feed(events)
+        if self._projection.goes_through(events):
+            return events
+        self._provider_accumulated.add(events)
+        passed = self._projection.pass_on(events)
+        self._accumulated.add(passed)
+        self.is_over = self._accumulated.is_over
+        return passed
+
+    # --- what is known ------------------------------------------------------------------------------
+
+    @property
+    def reply(self) -> Reply:
+        """What the model said so far, under the client's names and ids. Its stop reason is None until it is done."""
+        return self._accumulated.reply
+
+    @property
+    def provider_reply(self) -> Reply:
+        """The same in the provider's own names and ids, with what only the provider can read."""
+        return self._provider_accumulated.reply
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the answer broke off, if it did."""
+        return self._accumulated.failure
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that are whole and can be run. An answer that broke off has none: its turn is not whole."""
+        return self._accumulated.calls if self._accumulated.failure is None else ()
+
+    @property
+    def cut(self) -> tuple[Block, ...]:
+        """What ended before it was whole."""
+        return self._accumulated.cut
+
+    @property
+    def report(self) -> Report:
+        """What was mended, guessed or lost so far."""
+        ctx = RenderContext(self.target, self._ctx.policy, self.source)
+        if self.source.protocol != self.target.protocol:
+            report_signatures(self._projection.signatures, ctx)
+            report_arguments(self._provider_accumulated.reply, ctx)
+        sequence = self._decoder.sequence
+        told = [
+            ("converted" if reason in sequence.mended else "assumed", reason)
+            for reason in sequence.told
+            if reason not in self._expected_deviations
+        ]
+        told += [("dropped", reason) for reason in sequence.remarks]
+        found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
+        told += [("converted", calls_in_text_reason(found))] if found else []
+        if self._keeps_thoughts and not found:
+            dropped, has_thoughts = (), False
+        else:
+            dropped = getattr(self._reader, "dropped", ())
+            has_thoughts = not self._keeps_thoughts and getattr(self._reader, "has_thoughts", False)
+        told += [("dropped", empty_marks_reason(dropped))] if dropped else []
+        told += [("converted", THOUGHTS_WERE_TEXT)] if has_thoughts else []
+        entries = [
+            Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
+            for action, reason in told
+        ]
+        return Report((*entries, *self._ctx.entries, *ctx.entries))
+
+
+def _expected_deviations(source: Profile, target: Profile, request: ConvertedRequest | None) -> frozenset[str]:
+    """What the protocol does not allow in general and this client expects of this provider, or of this request."""
+    if source.protocol != target.protocol:
+        return frozenset({NO_ARGUMENTS})
+    own = {BEGAN_WITH_INPUT, CUT_UNSAID}
+    if target.stream.calls == "whole":
+        own.add(NO_TYPE)
+    if target.stream.thinking == "parts":
+        own.add(PARTS_IN_CONTENT)
+    choice = request.rendered.conversation.options.tool_choice if request is not None else None
+    is_forced = choice is not None and choice.mode in ("required", "named")
+    if is_forced or (request is None and source.stream.forced_stop):
+        own.add(STOP_WITH_CALLS)
+    if not source.stream.last_items:
+        own.add(NO_LAST_ITEMS)
+    return frozenset(own)
+
+
+def _tool_names(request: ConvertedRequest | None) -> tuple[str, ...]:
+    """The names of the tools as the model knows them."""
+    return tuple(tool.name for tool in request.rendered.conversation.tools) if request is not None else ()
+
+
+def check_bytes(data: object) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InputError(f"expected bytes, got {quote(data)}", path="data", hint="the bytes of the provider's answer")
+    return bytes(data)
+
+
+def failure_of_stream(error: InputError) -> Failure:
+    if isinstance(error, LimitError):
+        return from_answer_limit(error)
+    return Failure("server", f"the provider's stream cannot be read: {error.message}", in_band=True)
