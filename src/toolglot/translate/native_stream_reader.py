@@ -28,10 +28,10 @@ from toolglot.translate.stream_reader import StreamReader, check_bytes
 
 
 class NativeStreamReader(StreamReader):
-    """A reader whose frames and changes a translator can see."""
+    """A reader whose frames and changes the translator can see."""
 
     was_changed = False
-    """Whether anything was said to the client that is not what the provider said."""
+    """Whether the client got anything else than the provider sent."""
 
     def __init__(self, **checked: Any) -> None:
         super().__init__(**checked)
@@ -41,10 +41,10 @@ class NativeStreamReader(StreamReader):
         self._keeps_thoughts = reads_calls and not counts_blocks
         self._from_provider: list[Event] = []
         self._to_client: list[Event] = []
-        """What the provider said, and what the client was told, since the last time that nothing waited."""
+        """What the provider sent and what the client got, since the last time that nothing waited."""
 
     def is_stream(self, data: bytes) -> bool:
-        """Whether the first bytes are those of a stream, and not of a whole answer."""
+        """Whether the first bytes are those of a stream, not of a whole reply."""
         if self._whole is None:
             return True
         begun = check_bytes(data).lstrip()
@@ -55,32 +55,32 @@ class NativeStreamReader(StreamReader):
         return True
 
     def frames(self, data: bytes | None) -> list[Frame]:
-        """The frames of these bytes; the last one, where there are no more."""
+        """The frames of these bytes; the last ones, for None."""
         if data is not None:
             return self._framer.feed(check_bytes(data))
         frames = self._framer.finish()
         if any(frame.data for frame in frames):
-            self.tell(NO_LAST_LINE)
+            self.note(NO_LAST_LINE)
         if getattr(self._framer, "had_mark", False):
-            self.tell(BYTE_ORDER_MARK)
+            self.note(BYTE_ORDER_MARK)
         return frames
 
     def finish(self) -> list[Event]:
         events = super().finish()
         if self._has_deviations:
-            self.was_changed = True  # an end that the provider did not say
+            self.was_changed = True  # an end that the provider did not send
         return events
 
     @property
     def _has_deviations(self) -> bool:
-        """Whether any of the events is not as the protocol demands."""
+        """Whether an event deviates from the protocol in a way that this client does not expect."""
         told = self._decoder.sequence.told
         return bool(told) and any(
             reason not in BESIDE_EVENTS and reason not in self._expected_deviations for reason in told
         )
 
     def use_framer(self, framer: Framer) -> None:
-        """Take the frames from this framer."""
+        """Use this framer instead."""
         self._framer = framer
 
     @property
@@ -90,10 +90,10 @@ class NativeStreamReader(StreamReader):
 
     @property
     def is_end_said(self) -> bool:
-        """Whether the provider has said why the reply ended."""
+        """Whether the provider has sent the stop reason."""
         return self._decoder.sequence.is_end_said
 
-    def tell(self, reason: str) -> None:
+    def note(self, reason: str) -> None:
         """Note what is wrong with the stream beside its events, once."""
         self._decoder.sequence.tell(reason)
 
@@ -105,7 +105,7 @@ class NativeStreamReader(StreamReader):
         events = self._read(frame)
         passed = self._pass(events) if events else events
         if self._has_deviations or (self.failure is not None and not _is_own_reason(self.failure)):
-            self.was_changed = True  # also an error: its words may hold a secret
+            self.was_changed = True  # an error counts too: its text may hold a secret
         return passed
 
     def _pass(self, events: list[Event]) -> list[Event]:
@@ -131,22 +131,18 @@ class NativeStreamReader(StreamReader):
 
 
 def _is_own_reason(failure: Failure) -> bool:
-    """Whether the provider itself says that its model wrote what nobody can use: its own clients know its words."""
+    """Whether the provider itself says that its model wrote unusable output. Its own clients know these errors."""
     return failure.kind == "bad_output" and bool(failure.extra)
 
 
 def _are_equivalent(first: list[Event], second: list[Event]) -> bool:
-    """Whether events are the same but for where their text is cut, and for when the costs are told."""
+    """Whether events are the same, wherever their text is cut and whenever usage is sent."""
     return first == second or _join_deltas(first) == _join_deltas(second)
 
 
 def _other_than_text(events: list[Event]) -> list[Event]:
-    """The events that are neither of text nor of thinking."""
-    return [
-        event
-        for event in events
-        if not isinstance(event, Used | TextDelta | ThinkingDelta) and not _is_text_event(event)
-    ]
+    """The events that are neither text nor thinking."""
+    return [event for event in events if not isinstance(event, Used) and not _is_text_event(event)]
 
 
 def _is_text_event(event: Event) -> bool:

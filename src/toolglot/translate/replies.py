@@ -1,8 +1,8 @@
-"""A provider's reply for the client that asked: read liberally, checked, and written in the client's form.
+"""A provider's reply for the client: read liberally, checked, and written in the client's protocol.
 
     back = toolglot.convert_reply(answer, source="openai", target="anthropic", request=out)
 
-Streams read whole answers through the same functions (`streams.py`). Law 8: both ways come to the same.
+Streams read whole replies through the same functions (`stream_reader.py`). Law 8: both give the same result.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class ConvertedReply(Converted):
     ) -> None:
         super().__init__(body, report, data=data)
         self.reply = reply
-        """The answer in canonical form, under the client's names and ids."""
+        """The reply in canonical form, with the client's names and ids."""
         self.provider_reply = provider_reply
-        """The same in the provider's own names and ids, with what only the provider can read."""
+        """The reply with the provider's own names and ids, signatures included."""
 
 
 def convert_reply(
@@ -86,7 +86,7 @@ def convert_reply(
     source: the provider that answered.
     target: the protocol of the client.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     check_policy(policy)
@@ -136,7 +136,7 @@ def _convert_reply(
 def decode_reply(
     body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
 ) -> tuple[Fields, Reply, Told]:
-    """What a provider answered, and what had to be fixed to read it. What it should not have sent is its fault, not the
+    """Decode a provider's reply, and list what had to be fixed. What cannot be read is the provider's fault, not the
     caller's.
 
     keeps_reason: a reply that says why nobody can use it is a reply, since the client knows the provider's own words.
@@ -164,7 +164,7 @@ def decode_reply(
 
 
 def _decode_liberally(fields: Fields, protocol: str, fixes: Told) -> tuple[Fields, Reply, Told]:
-    """An answer that a strict reading refuses is read as it is plainly meant, if that is possible."""
+    """Decode a reply; if a strict reading refuses it, as it is plainly meant."""
     decode = codec(protocol).reply.decode
     try:
         reply = decode(fields)
@@ -179,12 +179,12 @@ def _decode_liberally(fields: Fields, protocol: str, fixes: Told) -> tuple[Field
             _refuse_foreign(fields, protocol)
             raise refused from None
     if not reply.turn.blocks and reply.stop is None:
-        _refuse_foreign(fields, protocol)  # it says nothing, perhaps since what it says stands elsewhere
+        _refuse_foreign(fields, protocol)  # empty, perhaps because its content is in fields of another protocol
     return fields, reply, fixes
 
 
 def _refuse_foreign(fields: Fields, protocol: str) -> None:
-    """Say what an answer looks like that is none of the protocol that it is said to be of."""
+    """Raise an error for a body that looks like another protocol, or like a request."""
     seen = protocol_of_reply(fields)
     if seen is not None and seen != protocol:
         reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
@@ -197,13 +197,13 @@ def _refuse_foreign(fields: Fields, protocol: str) -> None:
 
 
 def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: Policy) -> str:
-    """The dialect of the calls that are looked for in the text of a source's replies; none: they are not looked for."""
+    """The dialect of calls in the text of a source's replies; empty if none are looked for."""
     choice = request.rendered.conversation.options.tool_choice if request is not None else None
     if choice is not None and choice.mode == "none":
-        return ""  # what looks like a call is none: the client forbade them
+        return ""  # the client forbade calls, so what looks like one is text
     prompted = (request.target if request is not None else source).tools.by_prompt
     if prompted:
-        return prompted  # the model was told to write them so
+        return prompted  # the prompt asks the model to write them so
     is_on = policy.calls_in_text == "always"
     if policy.calls_in_text == "profile":
         is_on = source.calls.in_text
@@ -224,7 +224,7 @@ def _read_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: 
     found = dialects.with_calls(reply, reader)
     is_native = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
     if is_native and found.turn.calls == reply.turn.calls:
-        return reply  # its own client reads the marks of thoughts, or shows them, as it would without us
+        return reply  # its own client reads or shows the marks of thinking, as it would without us
     if reader.found:
         ctx.report("converted", calls_in_text_reason(reader.found), "canonical")
     if reader.has_thoughts:
@@ -235,7 +235,7 @@ def _read_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: 
 
 
 def text_reader(dialect: str, requested: Conversation, policy: Policy) -> dialects.CallsInText:
-    """What finds the calls in the text of the reply to a request."""
+    """Finds the calls in the text of the reply to a request."""
     return dialects.CallsInText(
         dialect=dialect,
         tools=requested.tools,
@@ -249,17 +249,17 @@ THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinki
 
 
 def calls_in_text_reason(found: Iterable[str]) -> str:
-    """What a report says of an answer in whose text calls were found."""
+    """The report's reason for calls that were found in text."""
     return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
 
 
 def empty_marks_reason(dropped: Iterable[str]) -> str:
-    """What a report says of marks of calls that hold none."""
+    """The report's reason for marks of calls that hold no call."""
     return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
 
 
 def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
-    """The same for an answer, with what was fixed in its text."""
+    """The body as an object, and what was fixed in its JSON."""
     if isinstance(body, bytes | str):
         try:
             value = jsontext.parse_plain(body, limits=limits)

@@ -71,15 +71,15 @@ class TextReader(Protocol):
 class StreamReader:
     """A provider's stream as canonical events, under the client's names and ids.
 
-    source: who answers: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
-    request: what `convert` returned for the request that is answered; with it tools get their own names back.
-    target: who asked; ids are made legal for it. Without it, the request's source, or the source itself.
+    source: the provider that replies: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
+    request: what `convert` returned for the request. With it, tools get their own names back.
+    target: the client; ids are legal for it. Without it, the request's source, or the source itself.
     reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
         says that there may be some.
-    reply_id: the id that the answer gets for a client of another protocol, where the provider's is not to be used.
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    reply_id: the id of the reply for a client of another protocol, instead of the provider's.
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
-    reply_model: the model that the answer names, where it is not the one that the provider names.
+    reply_model: the model that the reply names, instead of the one that the provider names.
     """
 
     def __init__(
@@ -125,15 +125,15 @@ class StreamReader:
             reply_model=reply_model,
         )
         self._whole: list[bytes] | None = [] if get(self.source.protocol).stream_type == EVENTS else None
-        """The bytes so far, while they may be an answer that is no stream."""
+        """The bytes so far, while they may be a whole reply instead of a stream."""
         self._size = 0
         self._provider_accumulated = Accumulator()
         self._accumulated = Accumulator()
         self._expected_deviations: frozenset[str] = _expected_deviations(self.source, self.target, request)
         self._keeps_thoughts: bool = False
-        """Whether the client gets marks of thinking in the text as they came, as long as there are no calls in it."""
+        """Whether marks of thinking in the text reach the client as they are, as long as the text holds no calls."""
         self.is_over: bool = False
-        """The answer is finished or failed, or nobody listens any more. What comes then is ignored."""
+        """The reply is finished or failed, or nobody listens any more. What follows is ignored."""
 
     # --- what comes in ------------------------------------------------------------------------------
 
@@ -157,14 +157,14 @@ class StreamReader:
         return self._pass(events) if events else events
 
     def _read(self, frame: Frame) -> list[Event]:
-        """The events of a frame, which may be one of millions of values, or of millions inside each other."""
+        """The events of a frame, which may hold millions of values, or nest them deeply."""
         if len(frame.data) >= self._small_frame:
             refuse_many_values(frame.data, self._limits, "$")
             refuse_deep_text(frame.data, self._limits, "$")
         return self._decoder.read(frame)
 
     def finish(self) -> list[Event]:
-        """The bytes ended as they should: the connection was closed in order."""
+        """The bytes ended in order."""
         if self.is_over:
             return []
         if self._whole:
@@ -195,7 +195,7 @@ class StreamReader:
         return []
 
     def _read_whole(self, data: bytes) -> list[Event]:
-        """A whole answer, told as the events of a stream."""
+        """A whole reply, as the events of a stream."""
         self._decoder.sequence.remark("the provider answered at once although a stream was asked for")
         try:
             _, reply, mended = decode_reply(data, self.source, self._limits)
@@ -207,7 +207,7 @@ class StreamReader:
         return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
-        """The answer broke off: the connection was lost, or it took too long. What was open is told as cut."""
+        """The reply broke off: the connection was lost, or it took too long. Open blocks end as cut."""
         if self.is_over:
             return []
         if isinstance(why, ProviderError):
@@ -219,7 +219,7 @@ class StreamReader:
         return self._pass(self._decoder.sequence.take())
 
     def close(self) -> None:
-        """Nobody listens any more. `reply`, `calls` and `cut` say what was whole by then."""
+        """Nobody listens any more. `reply`, `calls` and `cut` are what was complete by then."""
         if not self.is_over:
             self._decoder.sequence.abandon()
             self._pass(self._decoder.sequence.take())
@@ -241,32 +241,32 @@ class StreamReader:
 
     @property
     def reply(self) -> Reply:
-        """What the model said so far, under the client's names and ids. Its stop reason is None until it is done."""
+        """The reply so far, with the client's names and ids. Its stop reason is None until the end."""
         return self._accumulated.reply
 
     @property
     def provider_reply(self) -> Reply:
-        """The same in the provider's own names and ids, with what only the provider can read."""
+        """The reply with the provider's own names and ids, signatures included."""
         return self._provider_accumulated.reply
 
     @property
     def failure(self) -> Failure | None:
-        """Why the answer broke off, if it did."""
+        """Why the reply broke off, if it did."""
         return self._accumulated.failure
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that are whole and can be run. An answer that broke off has none: its turn is not whole."""
+        """The calls that are complete and can be run. A reply that broke off has none."""
         return self._accumulated.calls if self._accumulated.failure is None else ()
 
     @property
     def cut(self) -> tuple[Block, ...]:
-        """What ended before it was whole."""
+        """The blocks that ended before they were complete."""
         return self._accumulated.cut
 
     @property
     def report(self) -> Report:
-        """What was mended, guessed or lost so far."""
+        """What was fixed, assumed or lost so far."""
         ctx = RenderContext(self.target, self._ctx.policy, self.source)
         if self.source.protocol != self.target.protocol:
             report_signatures(self._projection.signatures, ctx)
@@ -295,7 +295,7 @@ class StreamReader:
 
 
 def _expected_deviations(source: Profile, target: Profile, request: ConvertedRequest | None) -> frozenset[str]:
-    """What the protocol does not allow in general and this client expects of this provider, or of this request."""
+    """Deviations from the protocol that this client expects of this provider, or for this request."""
     if source.protocol != target.protocol:
         return frozenset({NO_ARGUMENTS})
     own = {BEGAN_WITH_INPUT, CUT_UNSAID}

@@ -40,15 +40,15 @@ from toolglot.translate.requests import ConvertedRequest
 from toolglot.translate.stream_reader import DROPPED, StreamReader, TextReader, failure_of_stream
 
 MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of a provider that wait until it is known whether they can be forwarded."""
+"""The most bytes that wait until it is known whether they can be forwarded."""
 
 _DONE: Final = b"[DONE]"
-"""What may follow the end of a reply."""
+"""May follow the end of a reply."""
 
 _EMPTY_DATA: Final = re.compile(rb"(?:^|[\r\n])data\b")
 """Data that is empty, in an event that has no other."""
 _NO_FIELD: Final = re.compile(rb"(?:^|[\r\n])(?![\r\n:]|\Z|\xef\xbb\xbf|(?:event|id|retry)\b)")
-"""A line of a stream of events that is neither a comment nor a field: what a broken server or a proxy wrote into it."""
+"""A line that is neither a comment nor a field: a broken server or a proxy wrote it into the stream."""
 
 
 class StreamTranslator:
@@ -56,18 +56,18 @@ class StreamTranslator:
 
     The client gets full and legal sequences whatever the provider does, and one end always. Where both speak the same
     protocol and the stream is in order, its bytes are forwarded as they are.
-    created: when the answer was begun, in seconds since 1970, for protocols that say so.
-    source: who answers.
+    created: when the reply began, in seconds since 1970, for protocols that have this.
+    source: the provider that replies.
     target: the protocol of the client.
-    request: what `convert` returned for the request that is answered; tools get their own names back by it.
+    request: what `convert` returned for the request. With it, tools get their own names back.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     reader: reads tool calls that the model writes as text; without it, the one that the profile names.
-    created: the time that the client is told, in seconds since 1970.
-    reply_id: the id that the reply gets, where the provider's own is not to be used.
-    reply_model: the model that the answer names, where it is not the one that the provider names.
-    as_events: write server-sent events also where a Gemini provider answers a Gemini client with a JSON array. Without
+
+    reply_id: the id of the reply, instead of the provider's.
+    reply_model: the model that the reply names, instead of the one that the provider names.
+    as_events: write server-sent events also if a Gemini provider sends a Gemini client a JSON array. Without
         it, the client gets the array; `content_type` says so from the first bytes on.
     """
 
@@ -104,29 +104,29 @@ class StreamTranslator:
             reply_model=reply_model,
         )
         self._native = self._input if isinstance(self._input, NativeStreamReader) else None
-        """What can be forwarded as it is: None from the first thing on that cannot."""
+        """The reader whose frames are forwarded; None from the first frame on that cannot be."""
         stream = codec(to.protocol).stream
         self.content_type: str = get(to.protocol).stream_type
         self._array: ArrayWriter | None = None
-        """What our own events become where the provider's answer is an array, and stays one."""
+        """Writes our events as pieces of an array, where the provider's reply is one."""
         own_framer = getattr(stream, "own_framer", None) if self._native is not None and not as_events else None
         self._new_array: Callable[[], ArrayWriter] | None = stream.Array if own_framer is not None else None  # type: ignore[attr-defined]
         if self._native is not None and own_framer is not None:
             self._native.use_framer(own_framer())
         self._encoder = stream.Encoder(_stream_wish(request, created, to))
         self._closing: Collection[str] = getattr(stream, "CLOSING", ())
-        """Events that wait for the end of their block: where that does not come, we write them with it ourselves."""
+        """Events that wait for the end of their block. If it does not come, we write both ourselves."""
         self._final: bytes = getattr(stream, "LAST", b"")
-        """The event that stands at the end of every stream, beside the one that ends the reply."""
+        """The event at the end of every stream, after the one that ends the reply."""
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
-        """What waits until it is known whether the provider's own bytes can be forwarded: these, and ours."""
+        """Bytes of the provider, and ours for the same events, until it is known which ones the client gets."""
         self._waiting = 0
         self._has_done = False
         self._is_array_ended = False
 
     def feed(self, data: bytes) -> bytes:
-        """What the client gets for these bytes of the provider."""
+        """Take bytes of the provider, and return those for the client."""
         if self._native is not None:
             if self._native.is_stream(data):
                 return self._forward(self._native, data)
@@ -134,27 +134,27 @@ class StreamTranslator:
         return self._framed(self._encoder.write(self._input.feed(data)))
 
     def finish(self) -> bytes:
-        """The provider's bytes ended in order; what the client gets at the end."""
+        """The provider's bytes ended in order. Returns the end for the client."""
         before = self._forward(self._native, None) if self._native is not None else b""
         return before + self._write_end(self._input.finish())
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> bytes:
-        """The provider's answer broke off; the client is told so in its own protocol's way."""
+        """The provider's reply broke off. Returns an error in the client's protocol."""
         return self._write_end(self._input.fail(why))
 
     def close(self) -> None:
-        """The client went away. `reply`, `calls` and `cut` say what was whole by then."""
+        """The client went away. `reply`, `calls` and `cut` are what was complete by then."""
         self._input.close()
         self._drop_waiting()
 
     def ping(self) -> bytes:
-        """Something that keeps the client's connection alive through a long silence, and that it leaves out."""
+        """Bytes that keep the client's connection alive while the provider is silent. The client ignores them."""
         return b"" if self._input.is_over else self._encoder.ping()
 
     # --- the same protocol on both sides ------------------------------------------------------------
 
     def _forward(self, native: NativeStreamReader, data: bytes | None) -> bytes:
-        """The frames as they are, unless something before them or in them had to be mended; without data, the last."""
+        """Forward frames, as long as nothing in them or before them had to be fixed. None: the last ones."""
         output: list[bytes] = []
         try:
             frames = native.frames(data)
@@ -182,7 +182,7 @@ class StreamTranslator:
         self._has_done = self._has_done or frame.data == _DONE
 
     def _forward_empty(self, native: NativeStreamReader, frame: Frame, output: list[bytes]) -> None:
-        """What says nothing: a comment keeps the connection alive and goes at once, unless the end is near."""
+        """Forward a frame without data. Comments keep the connection alive: they go at once, unless the end is near."""
         if _EMPTY_DATA.search(frame.raw) is not None:
             native.remark("an event has no data; it is left out, since clients try to read it")
         elif self.content_type == EVENTS and _NO_FIELD.search(frame.raw) is not None:
@@ -193,7 +193,7 @@ class StreamTranslator:
             output.append(frame.raw)
 
     def _forward_or_write(self, native: NativeStreamReader, frame: Frame, output: list[bytes]) -> None:
-        """Forward a frame, or write from now on; or wait until that can be told."""
+        """Forward a frame, or write from now on, or wait until it is known which."""
         self._written.append(self._encoder.write(native.read(frame)))
         self._raw.append(frame.raw)
         self._waiting += len(frame.raw)
@@ -206,11 +206,11 @@ class StreamTranslator:
                 self._array.begin()
 
     def _framed(self, written: bytes) -> bytes:
-        """Events of ours in the form that the stream has."""
+        """Our events, as pieces of an array if the stream is one."""
         return written if self._array is None else self._array.add(written)
 
     def _switch_to_own(self) -> bytes:
-        """From now on, what we write ourselves."""
+        """Forward nothing from now on. Returns our bytes for what waited."""
         self._native = None
         written = self._framed(b"".join(self._written))
         self._drop_waiting()
@@ -222,7 +222,7 @@ class StreamTranslator:
         self._waiting = 0
 
     def _write_end(self, events: list[Event]) -> bytes:
-        """What the end of the provider's bytes says: nothing more, where all of them were forwarded."""
+        """The end of the client's stream. Empty if all bytes of the provider were forwarded."""
         written = self._encoder.write(events)
         native, before = self._native, b""
         if native is not None and events and (native.was_changed or native.failure is not None):
@@ -234,7 +234,7 @@ class StreamTranslator:
         is_whole = native.is_over and native.failure is None
         if self._final and is_whole and not self._has_done:
             self._has_done = True
-            native.tell(NO_LAST_EVENT)
+            native.note(NO_LAST_EVENT)
             return raw + self._final
         return raw
 
@@ -252,37 +252,37 @@ class StreamTranslator:
 
     @property
     def reply(self) -> Reply:
-        """What the client has been told so far. Its stop reason is None until the answer is done."""
+        """The reply that the client got so far. Its stop reason is None until the end."""
         return self._input.reply
 
     @property
     def provider_reply(self) -> Reply:
-        """The same in the provider's own names and ids, with what only the provider can read."""
+        """The reply with the provider's own names and ids, signatures included."""
         return self._input.provider_reply
 
     @property
     def final_body(self) -> dict[str, Any] | None:
-        """The whole answer as the last event of the client's stream has it, where its protocol repeats it there."""
+        """The whole reply in the last event of the client's stream, if its protocol repeats it there."""
         return getattr(self._encoder, "final_body", None)
 
     @property
     def failure(self) -> Failure | None:
-        """Why the answer broke off, if it did."""
+        """Why the reply broke off, if it did."""
         return self._input.failure
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that are whole and can be run. An answer that broke off has none: its turn is not whole."""
+        """The calls that are complete and can be run. A reply that broke off has none."""
         return self._input.calls
 
     @property
     def cut(self) -> tuple[Block, ...]:
-        """What ended before it was whole."""
+        """The blocks that ended before they were complete."""
         return self._input.cut
 
     @property
     def report(self) -> Report:
-        """What was mended, guessed or lost so far."""
+        """What was fixed, assumed or lost so far."""
         source, target = self._input.source, self._input.target
         if source.protocol == target.protocol:
             return self._input.report
