@@ -38,45 +38,45 @@ class Converted:
         self.body = body
         self.report = report
         self._data = data
-        """The bytes that came, where they say the same; otherwise those that were written, once they are asked for."""
+        """The original bytes if nothing changed; otherwise written when first needed."""
 
     @property
     def data(self) -> bytes:
-        """The body as it is sent: the very bytes that came, where nothing was changed."""
+        """The body as bytes: the original ones, if nothing was changed."""
         if self._data is None:
-            self._data = self._written()
+            self._data = self._encode()
         return self._data
 
-    def _written(self) -> bytes:
-        return encoded_body(self.body)
+    def _encode(self) -> bytes:
+        return encode_body(self.body)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.report)} changes>"
 
 
-def too_deep() -> LimitError:
-    """What nests too deeply for the stack is refused like anything else that is too large."""
+def depth_error() -> LimitError:
+    """The error for a value that nests too deeply for the stack."""
     return LimitError("nests too deeply", hint="flatten it")
 
 
 def bounded_depth(run: Callable[P, T]) -> Callable[P, T]:
-    """A function that says so. Those that every request goes through do without: passing arguments on takes time."""
+    """Turn a RecursionError into an error of ours. Hot functions do this themselves: a decorator costs time."""
 
     @functools.wraps(run)
     def bounded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return run(*args, **kwargs)
         except RecursionError:
-            raise too_deep() from None
+            raise depth_error() from None
 
     return bounded
 
 
 def profile_named(name: str, model: str, overrides: Overrides | None, kind: str) -> Profile:
-    """What the profiles say, looked up in one step where it was before."""
+    """The profile of a name, cached."""
     try:
         return _known_profile(name, model, overrides, kind)
-    except TypeError:  # which no name is that can be looked up
+    except TypeError:  # not hashable
         return profiles.get(name, model, overrides=overrides, kind=kind)
 
 
@@ -90,8 +90,8 @@ def check_policy(policy: object) -> None:
         raise InputError(f"expected a Policy, got {quote(policy)}", path="policy", hint='Policy(required="keep")')
 
 
-def parsed_body(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
-    """A body as an object. The fast reader reads what it can; the careful one mends or explains the rest."""
+def parse_body(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
+    """A body as an object. The fast parser reads what it can; the careful one fixes or explains the rest."""
     if type(body) is not bytes and isinstance(body, Mapping):
         # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
         cloned = jsontext.clone(dict(body), limits=limits)
@@ -115,7 +115,7 @@ def parsed_body(body: Body, limits: Limits, reading: list[str] | None = None) ->
     return value
 
 
-def encoded_body(body: Fields) -> bytes:
+def encode_body(body: Fields) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (TypeError, ValueError, RecursionError) as error:

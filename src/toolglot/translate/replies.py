@@ -29,7 +29,7 @@ from toolglot.protocols.request_detection import detect
 from toolglot.render import Rendered
 from toolglot.render.context import RenderContext
 from toolglot.render.reply.reply_projection import project_reply
-from toolglot.translate.converted import Body, Converted, Fields, check_policy, parsed_body, profile_named, too_deep
+from toolglot.translate.converted import Body, Converted, Fields, check_policy, depth_error, parse_body, profile_named
 from toolglot.translate.reply_report import (
     report_arguments,
     report_differences,
@@ -96,7 +96,7 @@ def convert_reply(
         from_, to = profile_named(source, "", overrides, "source"), profile_named(target, "", overrides, "target")
         return _convert_reply(body, from_, to, request, policy, limits, reply_id, reply_model)
     except RecursionError:
-        raise too_deep() from None
+        raise depth_error() from None
 
 
 def _convert_reply(
@@ -272,4 +272,4 @@ def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
         else:
             if type(value) is dict:
                 return value, [("$", jsontext.TWICE_NAMED)] if jsontext.has_duplicate_keys(body, value) else []
-    return parsed_body(body, limits), []
+    return parse_body(body, limits), []

@@ -18,34 +18,34 @@ from toolglot.protocols.lenient.malformed_bodies import Told
 from toolglot.render.content.foreign import SIGNATURE_LEFT_OUT
 from toolglot.render.context import RenderContext
 
-MOST_MENDED: Final = 100
-MOST_DIFFERENCES: Final = 20
-"""How many places of one answer are reported that had to be fixed to be read, or that a client of the same protocol
-gets otherwise than the provider wrote them."""
+MAX_FIXES: Final = 100
+MAX_DIFFERENCES: Final = 20
+"""The most fixes of one reply that are reported, and the most differences between what a provider wrote and what its client
+gets."""
 
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 _KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
 
 
-def report_reading(told: Told, ctx: RenderContext) -> None:
-    """What had to be fixed before an answer could be read."""
-    for path, reason in told[:MOST_MENDED]:
+def report_reading(fixes: Told, ctx: RenderContext) -> None:
+    """Report what had to be fixed to read a reply."""
+    for path, reason in fixes[:MAX_FIXES]:
         ctx.report("converted", reason, "canonical", path=path)
 
 
-def report_missing(told: Told, ctx: RenderContext) -> None:
-    """What an answer does not say, and a client of another protocol is told all the same."""
-    for path, reason in told:
+def report_missing(fixes: Told, ctx: RenderContext) -> None:
+    """Report fields that the reply lacks and a client of another protocol needs."""
+    for path, reason in fixes:
         ctx.report("assumed", reason, "canonical", path=path, gravity="housekeeping")
 
 
 def report_arguments(reply: Reply, ctx: RenderContext) -> None:
-    """What was done to read the arguments of calls. Their own protocol's clients get them as they were written."""
+    """Report what was done to read the arguments of calls. Clients of the same protocol get them unchanged."""
     for block in reply.turn.blocks:
         if type(block) is not ToolCall:
             continue
         for done in block.argument_fixes:
-            reason = f"the arguments of {block.name[:80]} do not stand there as they are meant: {done}"
+            reason = f"the arguments of {block.name[:80]} had to be fixed: {done}"
             ctx.entries.append(
                 Entry(
                     action="converted",
@@ -58,7 +58,7 @@ def report_arguments(reply: Reply, ctx: RenderContext) -> None:
 
 
 def report_losses(meant: Reply, written: dict[str, Any] | None, ctx: RenderContext) -> None:
-    """What a client of another protocol will not see: by the fields that are left over, and by reading what it gets.
+    """Report what a client of another protocol does not get: unwritten fields, and what is missing in its decoded body.
 
     `written` is its body; without one, it is written here.
     """
@@ -72,14 +72,14 @@ def report_losses(meant: Reply, written: dict[str, Any] | None, ctx: RenderConte
 
 
 def report_signatures(count: int, ctx: RenderContext) -> None:
-    """What only the provider can read, and what a client of another protocol does not get."""
+    """Report signatures that a client of another protocol does not get."""
     if count:
         times = "" if count == 1 else f" ({count} times)"
         ctx.report("dropped", f"{SIGNATURE_LEFT_OUT}{times}", gravity="housekeeping")
 
 
 def _is_plain(reply: Reply) -> bool:
-    """Whether every protocol has a place for why a reply ended, for what it cost and for all kinds of its blocks."""
+    """Whether every protocol can express the stop reason, the usage and all blocks of a reply."""
     has_calls = False
     for block in reply.turn.blocks:
         if type(block) is ToolCall:
@@ -95,26 +95,26 @@ def _is_plain(reply: Reply) -> bool:
 
 
 def _report_unread(meant: Reply, read: Reply, ctx: RenderContext) -> None:
-    if meant.stop != read.stop or meant.stop == "pause":  # only one protocol has a word for that
-        ctx.report("dropped", f"the protocol has no word for a reply that ended with {meant.stop!r}", path="$.stop")
-    said, got = meant.usage or Usage(), read.usage or Usage()
-    if (said.input_tokens is None and got.input_tokens is not None) or (
-        said.output_tokens is None and got.output_tokens is not None
+    if meant.stop != read.stop or meant.stop == "pause":  # only one protocol has this stop reason
+        ctx.report("dropped", f"the protocol has no stop reason for {meant.stop!r}", path="$.stop")
+    sent, got = meant.usage or Usage(), read.usage or Usage()
+    if (sent.input_tokens is None and got.input_tokens is not None) or (
+        sent.output_tokens is None and got.output_tokens is not None
     ):
-        reason = "the provider did not say all that the answer cost; counts that are missing are 0"
+        reason = "the provider did not report all usage; missing counts are 0"
         ctx.report("assumed", reason, path="$.usage")
     for name in _COUNTS:
         count = getattr(meant.usage, name, None)
         if count and getattr(read.usage, name, None) != count:
-            ctx.report("dropped", f"{name.replace('_', ' ')} have no place there", path="$.usage")
-    if _thoughts(meant) != _thoughts(read):
-        ctx.report("dropped", "thinking has no place there", path="$.content")
+            ctx.report("dropped", f"the client's protocol has no field for {name.replace('_', ' ')}", path="$.usage")
+    if _thinking_text(meant) != _thinking_text(read):
+        ctx.report("dropped", "the client's protocol cannot carry thinking", path="$.content")
     for kind, what in _KINDS.items():
         if _count(meant, kind) > _count(read, kind):
-            ctx.report("dropped", f"{what} has no place there", path="$.content")
+            ctx.report("dropped", f"the client's protocol cannot carry {what}", path="$.content")
 
 
-def _thoughts(reply: Reply) -> str:
+def _thinking_text(reply: Reply) -> str:
     return "".join([block.text for block in reply.turn.blocks if isinstance(block, Thinking)])
 
 
@@ -125,32 +125,32 @@ def _count(reply: Reply, kind: type) -> int:
 # --- the same protocol ------------------------------------------------------------------------------
 
 
-def report_differences(given: Any, written: Any, ctx: RenderContext, *, renamed: tuple[str, str] = ("", "")) -> None:
-    """Where a client gets something else than the provider of the same protocol sent.
+def report_differences(original: Any, written: Any, ctx: RenderContext, *, renamed: tuple[str, str] = ("", "")) -> None:
+    """Report where a client gets something else than the provider of the same protocol sent.
 
-    `renamed` is the model that the provider named and the one that the client is told: that is reported already.
+    `renamed` is the model that the provider named and the one that the client gets: that is reported already.
     """
-    for _, (path, before, after) in zip(range(MOST_DIFFERENCES), _differences(given, written, ()), strict=False):
+    for _, (path, before, after) in zip(range(MAX_DIFFERENCES), _differences(original, written, ()), strict=False):
         if len(path) == 1 and (before, after) == renamed:
             continue
-        reason = f"what the provider wrote there was made legal for the client: {_shown(before)}"
+        reason = f"this was made legal for the client; the provider wrote {_shown(before)}"
         ctx.report("replaced", reason, "canonical", path=json_path("$", path))
 
 
 def _differences(
-    given: Any, written: Any, path: tuple[str | int, ...]
+    original: Any, written: Any, path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    if isinstance(given, dict) and isinstance(written, dict):
-        for key in (*given, *(key for key in written if key not in given)):
-            if key not in given or key not in written:
-                yield (*path, key), given.get(key), written.get(key)
+    if isinstance(original, dict) and isinstance(written, dict):
+        for key in (*original, *(key for key in written if key not in original)):
+            if key not in original or key not in written:
+                yield (*path, key), original.get(key), written.get(key)
             else:
-                yield from _differences(given[key], written[key], (*path, key))
-    elif isinstance(given, list) and isinstance(written, list) and len(given) == len(written):
-        for index, (one, other) in enumerate(zip(given, written, strict=True)):
-            yield from _differences(one, other, (*path, index))
-    elif given != written:
-        yield path, given, written
+                yield from _differences(original[key], written[key], (*path, key))
+    elif isinstance(original, list) and isinstance(written, list) and len(original) == len(written):
+        for index, (before_item, after_item) in enumerate(zip(original, written, strict=True)):
+            yield from _differences(before_item, after_item, (*path, index))
+    elif original != written:
+        yield path, original, written
 
 
 def _shown(value: Any) -> str:

@@ -25,90 +25,90 @@ Fields = dict[str, Any]
 
 _NO_CONTENT: Final = "null-content"
 """The end of the id of a fact: a message that says nothing has at least an empty text."""
-MOST_MENDED: Final = 100
-"""How many places of one body are told that had to be mended to be read."""
+MAX_FIXES: Final = 100
+"""At most so many fixes of one body are reported."""
 
 
-def decoded(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
-    """What a body says. One that a strict reading refuses is read as it is plainly meant, if that is possible."""
-    told: Told = []
+def decode_request(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """Decode a body; if a strict reading refuses it, as it is plainly meant."""
+    fixes: Told = []
     try:
         conversation = codec(source.protocol).request.decode(fields)
         if has_mixed_forms(conversation, source.protocol):
             with contextlib.suppress(InputError):
-                conversation, told = _as_meant(fields, source.protocol)
+                conversation, fixes = _decode_liberally(fields, source.protocol)
     except InputError as refused:
         try:
-            conversation, told = _as_meant(fields, source.protocol)
+            conversation, fixes = _decode_liberally(fields, source.protocol)
         except InputError:
             raise refused from None
-    if not told:
+    if not fixes:
         return conversation, []
     ctx = RenderContext(source, policy, None)
-    for path, reason in told[:MOST_MENDED]:
+    for path, reason in fixes[:MAX_FIXES]:
         ctx.report("converted", reason, "canonical", path=path)
     return conversation, ctx.entries
 
 
-def _as_meant(fields: Fields, protocol: str) -> tuple[Conversation, Told]:
-    """What a body says that is damaged, or written in the forms of several protocols; and what was read as what."""
-    mixed = read_mixed(fields, protocol, _mended)
+def _decode_liberally(fields: Fields, protocol: str) -> tuple[Conversation, Told]:
+    """Decode a body that is malformed or mixes the forms of several protocols, and list what was fixed."""
+    mixed = read_mixed(fields, protocol, _fix_and_decode)
     if mixed is None:
-        return _mended(protocol, fields)
-    conversation, told = mixed
-    return conversation if protocol == "openai_chat" else with_tools_for_functions(conversation), told
+        return _fix_and_decode(protocol, fields)
+    conversation, fixes = mixed
+    return conversation if protocol == "openai_chat" else with_tools_for_functions(conversation), fixes
 
 
-def _mended(protocol: str, body: Fields) -> tuple[Conversation, Told]:
-    meant, told = mend(body, protocol)
-    return codec(protocol).request.decode(meant), told
+def _fix_and_decode(protocol: str, body: Fields) -> tuple[Conversation, Told]:
+    meant, fixes = mend(body, protocol)
+    return codec(protocol).request.decode(meant), fixes
 
 
-def decoded_split(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+def decode_split_request(split: SplitBody, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
     """The same for a body whose tools are known, or will be the next time."""
     if split.tools is not None:
         try:
-            conversation, mended = decoded(split.rest, source, policy)
+            conversation, fixes = decode_request(split.rest, source, policy)
         except InputError:
-            return decoded(split.fields, source, policy)
-        if not mended:
-            return replace(conversation, tools=split.tools), mended
-    conversation, mended = decoded(split.fields, source, policy)
-    if split.tools is None and conversation.tools and not mended:
+            return decode_request(split.fields, source, policy)
+        if not fixes:
+            return replace(conversation, tools=split.tools), fixes
+    conversation, fixes = decode_request(split.fields, source, policy)
+    if split.tools is None and conversation.tools and not fixes:
         conversation = replace(conversation, tools=split.remember(conversation.tools))
-    return conversation, mended
+    return conversation, fixes
 
 
-def in_new_forms(
-    asked: Conversation, source: Profile, target: Profile, policy: Policy
+def modernise(
+    requested: Conversation, source: Profile, target: Profile, policy: Policy
 ) -> tuple[Conversation, list[Entry]]:
-    """What a client of Chat asks, without forms that the target does not read, and what became of them."""
-    told = []
-    sent = asked
-    is_home = source.name == target.name
-    accepts = target.as_known() if is_home else target
-    if not is_home or not accepts.turns.function_role:
-        sent = with_tools_for_functions(asked)
-        if sent is not asked:
-            told.append("functions, their calls and their results were read as tools")
+    """A request of a Chat client without old forms that the target does not accept, and what they became."""
+    fixes = []
+    sent = requested
+    is_native = source.name == target.name
+    accepts = target.as_known() if is_native else target
+    if not is_native or not accepts.turns.function_role:
+        sent = with_tools_for_functions(requested)
+        if sent is not requested:
+            fixes.append("functions, their calls and their results were read as tools")
     if target.protocol == "openai_chat" and target.calls.arguments == "string":
         in_text = with_text_arguments(sent)
         if in_text is not sent:
             sent = in_text
-            told.append("arguments that are no text were written as one")
-    if not is_home or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
+            fixes.append("arguments that were not a string were written as one")
+    if not is_native or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
         filled = with_empty_texts(sent)
         if filled is not sent:
             sent = filled
-            told.append("content that is missing, or has no parts, was read as empty")
+            fixes.append("content that is missing, or has no parts, was read as empty")
     if not accepts.tools.allow_empty_list:
         without = without_empty_tools(sent)
         if without is not sent:
             sent = without
-            told.append("an empty list of tools was left out")
-    if not told:
-        return asked, []
+            fixes.append("an empty list of tools was left out")
+    if not fixes:
+        return requested, []
     ctx = RenderContext(source, policy, None)
-    for reason in told:
+    for reason in fixes:
         ctx.report("converted", reason, "canonical")
     return sent, ctx.entries

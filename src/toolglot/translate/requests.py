@@ -3,8 +3,8 @@
     out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-5.2")
     out.data, out.report                          # what to send, and what was changed
 
-Replies are in `replies.py`. In these two wire, history and render are joined; nothing else does so. Law 3 (do
-no harm): a request that goes home and needs no change is forwarded as it came, byte for byte.
+Replies are in `replies.py`. These two join protocols, history and render; nothing else does. Law 3 (do
+no harm): a request to its own provider that needs no change is forwarded byte for byte.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from toolglot.translate.converted import (
     Fields,
     bounded_depth,
     check_policy,
-    encoded_body,
-    parsed_body,
+    depth_error,
+    encode_body,
+    parse_body,
     profile_named,
-    too_deep,
 )
-from toolglot.translate.request_reading import decoded, decoded_split, in_new_forms
+from toolglot.translate.request_reading import decode_request, decode_split_request, modernise
 
 _SETTINGS: Final = frozenset(
     {
@@ -62,11 +62,11 @@ _SETTINGS: Final = frozenset(
         *("parallel_tool_calls",),
     }
 )
-"""Fields of a request that continues a stored history which say how it is answered, and not what was said."""
+"""Settings of a request that continues a stored history. The other fields are its content."""
 
 
 class ConvertedRequest(Converted):
-    """A request for a provider. Given back to `convert_reply`, it undoes what it changed about tools.
+    """A request for a provider. `convert_reply` takes it to restore the names and ids that it changed.
 
     body: the request for the provider, as an object.
     report: what was changed.
@@ -83,16 +83,16 @@ class ConvertedRequest(Converted):
         self.source = source
         self.target = target
         self.rendered = rendered
-        asked = rendered.conversation
-        self.model: str = asked.model
+        requested = rendered.conversation
+        self.model: str = requested.model
         """The model to ask for; some protocols name it in the address, not in the body."""
-        self.stream: bool = bool(asked.options.stream)
+        self.stream: bool = bool(requested.options.stream)
         """Whether the client wants a stream; some protocols say so in the address."""
 
-    def _written(self) -> bytes:
+    def _encode(self) -> bytes:
         body = self.body
         known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
-        return encoded_body(body if known is None else {**body, "tools": known})
+        return encode_body(body if known is None else {**body, "tools": known})
 
 
 class ConvertedError(Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class ConvertedError(Struct, frozen=True, kw_only=True):
 
     @property
     def data(self) -> bytes:
-        return encoded_body(self.body)
+        return encode_body(self.body)
 
 
 # --- requests ---------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def convert(
     body: the client's request, as JSON (bytes or text) or as the object that it means.
     source, target: any name of the profiles: a provider (`mistral`) or a protocol (`openai_chat`). A host that no
         profile describes is `openai_compatible`.
-    model: the model to ask for; without it, the request's own.
+    model: the model; without it, the request's own.
     policy: what to do where there is a choice.
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large a body may be.
 
     Raises `UnknownNameError` for a name that is not known, `InputError` for a body that is not of the source's
@@ -167,7 +167,7 @@ def read_request(
     body: the JSON, as bytes or text, or the object that it means.
     source: the protocol of the client.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     check_policy(policy)
@@ -179,14 +179,14 @@ def read_request(
             if split is not None:
                 # Tools that are known were looked at when they came for the first time.
                 jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
-                conversation, mended = decoded_split(split, from_, policy)
-                return ReceivedRequest(body, split.fields, conversation, mended, from_, policy, overrides)
+                conversation, fixes = decode_split_request(split, from_, policy)
+                return ReceivedRequest(body, split.fields, conversation, fixes, from_, policy, overrides)
         reading: list[str] = []
-        fields = parsed_body(body, limits, reading)
-        conversation, mended = decoded(fields, from_, policy)
-        return ReceivedRequest(body, fields, conversation, mended, from_, policy, overrides, reading=tuple(reading))
+        fields = parse_body(body, limits, reading)
+        conversation, fixes = decode_request(fields, from_, policy)
+        return ReceivedRequest(body, fields, conversation, fixes, from_, policy, overrides, reading=tuple(reading))
     except RecursionError:
-        raise too_deep() from None
+        raise depth_error() from None
 
 
 class ReceivedRequest:
@@ -195,10 +195,10 @@ class ReceivedRequest:
     body: the request as it came.
     fields: the same as an object.
     conversation: the same in canonical form.
-    mended: what had to be changed to read it.
+    fixes: what had to be changed to read it.
     source: the profile of the client's protocol.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     reading: what had to be changed to read the JSON of the body.
     """
 
@@ -207,7 +207,7 @@ class ReceivedRequest:
         body: Body,
         fields: Fields,
         conversation: Conversation,
-        mended: list[Entry],
+        fixes: list[Entry],
         source: Profile,
         policy: Policy,
         overrides: Overrides | None,
@@ -216,21 +216,21 @@ class ReceivedRequest:
     ) -> None:
         self.fields = fields
         self.continues: str | None = continued_by(fields, source.protocol)
-        """The field that says that only its provider has what was said before; None where the request is whole."""
+        """The field that refers to a history which only the provider has; None if the request holds its history."""
         self.conversation: Conversation = conversation
-        """What the client said. Replaced by another one, that is what is sent."""
-        self._reading = reading  # what had to be changed to read the JSON; who gets the very bytes does not notice it
-        self._given = conversation
+        """What the client sent. If you replace it, the replacement is sent."""
+        self._reading = reading  # what had to be changed to read the JSON; not reported if the original bytes are sent
+        self._original = conversation
         self._body = body
-        self._mended = mended
+        self._fixes = fixes
         self._source = source
         self._policy = policy
         self._overrides = overrides
 
     @property
-    def given(self) -> Conversation:
-        """What the client said, whatever `conversation` was replaced by since."""
-        return self._given
+    def original(self) -> Conversation:
+        """What the client sent, also if `conversation` was replaced."""
+        return self._original
 
     def address(self, *, model: str = "", stream: bool | None = None) -> None:
         """The address of the request says which model is asked, or whether a stream is wanted."""
@@ -239,7 +239,7 @@ class ReceivedRequest:
             options = replace(options, stream=stream)
         elif not model:
             return
-        self.conversation = self._given = replace(
+        self.conversation = self._original = replace(
             self.conversation, model=model or self.conversation.model, options=options
         )
 
@@ -270,11 +270,11 @@ class ReceivedRequest:
                 policy if policy is not None else self._policy,
             )
         except RecursionError:
-            raise too_deep() from None
+            raise depth_error() from None
 
     def _for_target(
         self,
-        said: Conversation,
+        conversation: Conversation,
         target: str,
         model: str,
         destination: Issuer | None,
@@ -282,20 +282,20 @@ class ReceivedRequest:
         policy: Policy,
     ) -> ConvertedRequest:
         fields = self.fields
-        named, continued = model or said.model, self.continues
+        named, continued = model or conversation.model, self.continues
         to = profile_named(target, named, self._overrides, "target")
-        from_ = profile_named(self._source.name, said.model, self._overrides, "source")
+        from_ = profile_named(self._source.name, conversation.model, self._overrides, "source")
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
                 f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
             )
-        stored = stores_answers(said.extra)
-        asked = said if named == said.model else replace(said, model=named)
+        stored = stores_answers(conversation.extra)
+        requested = conversation if named == conversation.model else replace(conversation, model=named)
         modern: list[Entry] = []
         if from_.protocol == "openai_chat":
-            asked, modern = in_new_forms(asked, from_, to, policy)
+            requested, modern = modernise(requested, from_, to, policy)
         rendered = render(
-            asked,
+            requested,
             to,
             policy=policy,
             source=from_,
@@ -304,32 +304,34 @@ class ReceivedRequest:
             is_continued=continued is not None,
         )
         if continued is not None:
-            more = {**_set_since(self._given, said, to), "model": named}
-            return _continuing(self._body, fields, more, continued, rendered, from_, to, policy, entries)
-        sent, prompted = _by_prompt(rendered, to, policy)
-        kept_model = said.model if not model and from_.name != to.name else ""
-        # Who routes by a configuration knows where its models are.
+            more = {**_changed_settings(self._original, conversation, to), "model": named}
+            return _continue_stored(self._body, fields, more, continued, rendered, from_, to, policy, entries)
+        sent, prompted = _write_tools_as_text(rendered, to, policy)
+        kept_model = conversation.model if not model and from_.name != to.name else ""
+        # A caller that names a destination knows where its models are.
         is_foreign = destination is None and is_foreign_model(to)
-        told = _told_of_model(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
-        told += [*self._mended, *modern, *entries, *rendered.entries, *prompted]
+        reported = _model_entries(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
+        reported += [*self._fixes, *modern, *entries, *rendered.entries, *prompted]
         if from_.protocol != to.protocol:
-            sent = _crossing(sent, from_, to)
-        is_kept = rendered.is_unchanged and said is self._given and not prompted and not self._mended and not modern
-        is_same = from_.protocol == to.protocol and named == said.model and is_kept
+            sent = _for_other_protocol(sent, from_, to)
+        is_kept = (
+            rendered.is_unchanged and conversation is self._original and not prompted and not self._fixes and not modern
+        )
+        is_same = from_.protocol == to.protocol and named == conversation.model and is_kept
         written = fields
         if not is_same:
             written = _encode_request(sent, to.as_known() if from_.name == to.name else to, policy)
         if from_.protocol == to.protocol:
             is_same = written == fields
-            written = fields if is_same else _in_order_of(fields, written)
+            written = fields if is_same else _ordered_like(fields, written)
         reading = None
         if not is_same or type(self._body) is not bytes:
             reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
-        if from_.protocol != to.protocol or self._mended:  # which may hold the forms of other protocols
-            told += _unwritten(sent, to, policy)
+        if from_.protocol != to.protocol or self._fixes:  # which may hold the forms of other protocols
+            reported += _report_unwritten(sent, to, policy)
         return ConvertedRequest(
             written,
-            Report(tuple(told), ids=rendered.seen_ids, more=reading),
+            Report(tuple(reported), ids=rendered.seen_ids, more=reading),
             source=from_,
             target=to,
             rendered=rendered,
@@ -348,20 +350,20 @@ def request_for(
     overrides: Overrides | None = None,
     destination: Issuer | None = None,
 ) -> ConvertedRequest:
-    """The request that asks a target to go on with a conversation, or with a history.
+    """The request that continues a conversation, or a history, with a target.
 
         out = toolglot.request_for(history, target="anthropic", model="claude-opus-5", tools=tools)
         out.data, out.report
 
     `tools` are added to those of the conversation; `destination` is the endpoint and account that it goes to,
-    where opaque things are bound to one. The answer goes through `StreamReader(request=out)`, or through
+    for signatures that are bound to one. The reply goes through `StreamReader(request=out)`, or through
     `convert_reply(source=target, target=target, request=out)`.
 
-    conversation: what was said so far.
-    target: the provider to ask.
-    model: the model to ask for.
+    conversation: the turns so far.
+    target: the provider.
+    model: the model.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     """
     check_policy(policy)
     if isinstance(conversation, History):
@@ -370,18 +372,18 @@ def request_for(
         raise InputError(f"expected a Conversation or a History, got {quote(conversation)}", path="conversation")
     named = model or conversation.model
     to = profiles.get(target, named, overrides=overrides, kind="target")
-    asked = replace(conversation, model=named, tools=(*conversation.tools, *tools))
-    rendered = render(asked, to, policy=policy, destination=destination)
-    sent, prompted = _by_prompt(rendered, to, policy)
+    requested = replace(conversation, model=named, tools=(*conversation.tools, *tools))
+    rendered = render(requested, to, policy=policy, destination=destination)
+    sent, prompted = _write_tools_as_text(rendered, to, policy)
     body = _encode_request(sent, to, policy)
-    told = _told_of_model(to, policy, "", is_foreign=True) if destination is None and is_foreign_model(to) else ()
-    entries = (*told, *rendered.entries, *prompted, *_unwritten(sent, to, policy))
+    reported = _model_entries(to, policy, "", is_foreign=True) if destination is None and is_foreign_model(to) else ()
+    entries = (*reported, *rendered.entries, *prompted, *_report_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
     return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
 
 
-def _crossing(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
-    """What is sent to a target of another protocol than the client's."""
+def _for_other_protocol(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
+    """The conversation with fields and settings carried to another protocol."""
     if conversation.extra is not None:
         extra = carried(conversation.extra, source.protocol, target)
         if extra is not conversation.extra:
@@ -389,39 +391,41 @@ def _crossing(conversation: Conversation, source: Profile, target: Profile) -> C
     return asking_usage(conversation, target) if conversation.options.stream else conversation
 
 
-def _by_prompt(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
-    """What is sent; with tools, calls and results as text, where the target is told of tools by prompt."""
-    asked, dialect = rendered.conversation, target.tools.by_prompt
-    if not dialect or not (asked.tools or any(turn.calls or turn.results for turn in asked.turns)):
-        return asked, []
+def _write_tools_as_text(rendered: Rendered, target: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
+    """The conversation that is sent, with tools, calls and results as text if the target takes tools by prompt."""
+    requested, dialect = rendered.conversation, target.tools.by_prompt
+    if not dialect or not (requested.tools or any(turn.calls or turn.results for turn in requested.turns)):
+        return requested, []
     ctx = RenderContext(target, policy, None)
     reason = f"tools, calls and results are written as text in the dialect {dialect} {ctx.rule('tools.by_prompt')}"
     ctx.report("converted", reason, "policy", path="$.tools")
-    choice = asked.options.tool_choice
+    choice = requested.options.tool_choice
     if choice is not None and choice.mode != "auto":
-        ctx.report("dropped", f"a model that is told of tools by prompt knows no tool choice {choice.mode!r}")
-    turns = dialects.to_prompt(asked.tools, asked, dialect).conversation.turns
-    plain = replace(asked, turns=turns, tools=(), options=replace(asked.options, tool_choice=None))
+        ctx.report("dropped", f"a model that gets its tools by prompt has no tool choice {choice.mode!r}")
+    turns = dialects.to_prompt(requested.tools, requested, dialect).conversation.turns
+    plain = replace(requested, turns=turns, tools=(), options=replace(requested.options, tool_choice=None))
     again = render(plain, target, policy=policy, source=target)  # texts in a row may have to be joined
     return again.conversation, [*ctx.entries, *again.entries]
 
 
-def _set_since(given: Conversation, said: Conversation, target: Profile) -> Fields:
-    """The fields of a body that say what a conversation asks for and the one that was read did not."""
-    if given.options == said.options and given.turns == said.turns:
+def _changed_settings(original: Conversation, conversation: Conversation, target: Profile) -> Fields:
+    """The settings of a body that differ from those of the original conversation."""
+    if original.options == conversation.options and original.turns == conversation.turns:
         return {}
     encode = codec(target.protocol).request.encode
-    before, after = (encode(replace(each, turns=_system_of(each)), target) for each in (given, said))
+    before, after = (
+        encode(replace(each, turns=_leading_system_prompt(each)), target) for each in (original, conversation)
+    )
     return {name: value for name, value in after.items() if name in _SETTINGS and value != before.get(name)}
 
 
-def _system_of(conversation: Conversation) -> tuple[Turn, ...]:
+def _leading_system_prompt(conversation: Conversation) -> tuple[Turn, ...]:
     """The system prompts at the head of a conversation, as one."""
     head = tuple(itertools.takewhile(lambda turn: turn.role == "system", conversation.turns))
     return (replace(head[0], blocks=(Text("\n\n".join(turn.text for turn in head)),)),) if head else ()
 
 
-def _continuing(
+def _continue_stored(
     body: Body,
     fields: Fields,
     more: Fields,
@@ -432,9 +436,9 @@ def _continuing(
     policy: Policy,
     entries: Iterable[Entry],
 ) -> ConvertedRequest:
-    """A request that goes home to what is stored there: what it holds cannot be judged, and is left as it is."""
+    """A request that continues a history stored by its provider. The history is not known, so nothing is repaired."""
     ctx = RenderContext(target, policy, source)
-    reason = f"the request continues what {target.name} has stored, so that its history was not looked at"
+    reason = f"the request continues what {target.name} has stored, so its history was not checked"
     ctx.report("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
     is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
     sent = fields if is_same else {**fields, **more}
@@ -459,9 +463,9 @@ def repair(
 
     body: the JSON, as bytes or text, or the object that it means.
     target: the provider that it is for.
-    model: the model to ask for; without it, the request's own.
+    model: the model; without it, the request's own.
     policy: what to do where there is a choice (`toolglot.Policy`).
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
@@ -473,11 +477,11 @@ def is_foreign_model(target: Profile) -> bool:
     return bool(patterns) and bool(target.model) and matches(target.model, patterns)
 
 
-def _told_of_model(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
-    """What is said of a request that goes out under its own model's name, or under a name that its target has not."""
+def _model_entries(target: Profile, policy: Policy, kept_model: str, is_foreign: bool) -> list[Entry]:
+    """Entries for a request without a model name of its target: it keeps its own, or names a foreign model."""
     ctx = RenderContext(target, policy, None)
     if kept_model:
-        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is asked for"
+        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is used"
         ctx.report("assumed", reason, "policy", path="model")
     if is_foreign:
         name, rule = target.model[:80], ctx.rule("request.foreign_models")
@@ -493,7 +497,7 @@ def _encode_request(conversation: Conversation, target: Profile, policy: Policy)
     encode = codec(target.protocol).request.encode
     if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
         return encode(conversation, target)
-    tools = [_with_nested(tool, target) if tool.type == "function" else tool for tool in conversation.tools]
+    tools = [_nest_function(tool, target) if tool.type == "function" else tool for tool in conversation.tools]
     body = encode(replace(conversation, tools=tuple(tools)), target)
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
@@ -501,19 +505,19 @@ def _encode_request(conversation: Conversation, target: Profile, policy: Policy)
     return body
 
 
-def _in_order_of(fields: Fields, written: Fields) -> Fields:
+def _ordered_like(fields: Fields, written: Fields) -> Fields:
     """A body with its fields in the order of the client's, so that a diff of the two shows what was changed."""
     return {**{name: written[name] for name in fields if name in written}, **written}
 
 
-def _with_nested(tool: ToolSpec, target: Profile) -> ToolSpec:
-    said = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    nested = {key: value for key, value in said.items() if value is not None}
+def _nest_function(tool: ToolSpec, target: Profile) -> ToolSpec:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    nested = {key: value for key, value in function.items() if value is not None}
     own = {**(tool.extra or {}).get(target.protocol, {}), "function": {**nested, "strict": bool(tool.strict)}}
     return replace(tool, extra={**(tool.extra or {}), target.protocol: own})
 
 
-def _unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
+def _report_unwritten(value: Conversation | Reply, profile: Profile, policy: Policy) -> list[Entry]:
     found = unwritten(value, profile.protocol)
     if not found:
         return []
@@ -538,39 +542,39 @@ def convert_error(
 ) -> ConvertedError:
     """A provider's error (`source`) in the shape that the client (`target`) expects.
 
-    `status` and `headers` are those of the HTTP answer. Raises `InputError` for what is no error.
+    Raises `InputError` if the response is not an error.
 
-    status, headers: those of the HTTP answer.
+    status, headers: those of the HTTP response.
     body: its body: JSON, other text, or nothing.
     source: the provider that answered.
     target: the protocol of the client.
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     """
     from_ = profiles.get(source, overrides=overrides, kind="source")
-    given = dict(body) if isinstance(body, Mapping) else body
-    failure = codec(from_.protocol).errors.decode(status, given, headers or {}, target=from_.name)
+    original = dict(body) if isinstance(body, Mapping) else body
+    failure = codec(from_.protocol).errors.decode(status, original, headers or {}, target=from_.name)
     if failure is None:
-        raise InputError(f"status {status} with this body is no error", path="status", hint="use convert_reply")
+        raise InputError(f"status {status} with this body is not an error", path="status", hint="use convert_reply")
     return error_for(failure, target=target, overrides=overrides)
 
 
 def error_for(
     failure: Failure | ProviderError | InputError, *, target: str, overrides: Overrides | None = None
 ) -> ConvertedError:
-    """A failure, or a mistake of the caller's, in the shape that a client of the target expects.
+    """A failure, or an error of the caller, in the shape that a client of the target expects.
 
     failure: what went wrong.
     target: the protocol of the client.
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     """
     if isinstance(failure, ProviderError):
         failure = failure.failure
-    told = from_input_error(failure) if isinstance(failure, InputError) else failure
-    if not isinstance(told, Failure):
-        raise InputError(f"expected a Failure or an error of toolglot, got {quote(told)}", path="failure")
+    reported = from_input_error(failure) if isinstance(failure, InputError) else failure
+    if not isinstance(reported, Failure):
+        raise InputError(f"expected a Failure or an error of toolglot, got {quote(reported)}", path="failure")
     errors = codec(profiles.get(target, overrides=overrides, kind="target").protocol).errors
-    status, body = errors.encode(told)
-    return ConvertedError(status=status, body=body, headers=errors.headers_of(told), failure=told)
+    status, body = errors.encode(reported)
+    return ConvertedError(status=status, body=body, headers=errors.headers_of(reported), failure=reported)
 
 
 def _changed_in_reading(

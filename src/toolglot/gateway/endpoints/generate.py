@@ -136,7 +136,7 @@ class ModelRequest:
             self._services.meter.check_price(self._request.client, self._record)
         if self._endpoint.source == RESPONSES:
             received = await self._expand(received, upstream)
-        self._call.original = received.given
+        self._call.original = received.original
         exchange = await self._call.call(received, upstream, route.model, entries)
         try:
             failure = await (self._stream(exchange) if exchange.out.stream else self._whole(exchange))
@@ -161,7 +161,7 @@ class ModelRequest:
         received, routes = await self._prepare(is_used=False)
         upstream = self._take(routes[0])
         received = await self._expand(received, upstream)
-        self._call.original = received.given
+        self._call.original = received.original
         return await self._call.render(received, upstream, routes[0].model), upstream
 
     # --- to the upstream ----------------------------------------------------------------------------
