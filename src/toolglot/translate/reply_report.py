@@ -20,8 +20,8 @@ from toolglot.render.context import RenderContext
 
 MAX_FIXES: Final = 100
 MAX_DIFFERENCES: Final = 20
-"""The most fixes of one reply that are reported, and the most differences between what a provider wrote and what its client
-gets."""
+"""The most entries of one reply: for what had to be fixed to read it, and for what its client gets otherwise than the
+provider wrote it."""
 
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 _KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
