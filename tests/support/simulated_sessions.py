@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from toolglot.runtime.scheduler.scheduler import RunLimits
+from toolglot.runtime.session.events import SessionEvent
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.models import UpstreamModels
 from toolglot.runtime.session.session import Session
@@ -35,6 +36,11 @@ PATIENT = SessionLimits(retry_seconds=5.0)
 def spoken(text: str) -> str:
     """What was said, without what MiniMax thinks, which it writes into its content."""
     return text.rpartition("</think>")[2].strip()
+
+
+async def collect_events(session: Session, message: str) -> list[SessionEvent]:
+    """All events of one run."""
+    return [event async for event in session.stream(message)]
 
 
 class Stage:

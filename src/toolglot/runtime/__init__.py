@@ -1,9 +1,9 @@
 """Sessions, the scheduler and tools: what runs a conversation.
 
     async with toolglot.Session(model="anthropic/claude-opus-5", tools=[read_file]) as session:
-        answer = await session.run("What is in a.txt?")
+        result = await session.run("What is in a.txt?")
 
-Needs the extra `runtime`, and `mcp` for tools of MCP servers. It is loaded when it is asked for.
+Needs the extra `runtime`, and `mcp` for tools of MCP servers. `toolglot` imports it on first use.
 """
 
 from __future__ import annotations

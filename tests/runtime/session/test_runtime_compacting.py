@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulated_sessions import ALL_TARGETS, Stage, play
+from simulated_sessions import ALL_TARGETS, Stage, collect_events, play
 from toolglot import History, InputError, Media, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Opaque
 from toolglot.profiles import Overrides
@@ -26,9 +26,8 @@ from toolglot.runtime.session.compacting import (
     summary_request,
     transcript_text,
 )
-from toolglot.runtime.session.events import HistoryCompressed, SessionEvent
+from toolglot.runtime.session.events import HistoryCompressed
 from toolglot.runtime.session.limits import SessionLimits
-from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import tool
 
 CLAUDE = "anthropic/claude-opus-5"
@@ -213,10 +212,6 @@ def small(window: int, *names: str) -> Overrides:
     return Overrides("".join(f'[profiles.{name}.rules]\n"context.window" = {window}\n' for name in names))
 
 
-async def told(session: Session, said: str) -> list[SessionEvent]:
-    return [event async for event in session.stream(said)]
-
-
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_a_model_summarises_its_own_conversation(target: str) -> None:
     async def look_up(n: int) -> str:
@@ -247,7 +242,7 @@ def test_a_full_context_is_compressed_by_itself_once() -> None:
         async with stage.session(CLAUDE, limits=limits, overrides=small(4_000, "anthropic")) as session:
             compressed: list[int] = []
             for number in range(12):
-                events = await told(session, f"Number {number}. " + "word " * 400)
+                events = await collect_events(session, f"Number {number}. " + "word " * 400)
                 compressed += [event.turns for event in events if isinstance(event, HistoryCompressed)]
                 assert session.history.turns[-2].text.startswith(f"Number {number}.")
             assert 1 < len(compressed) < 6
@@ -282,7 +277,7 @@ def test_a_summary_that_would_save_little_is_not_asked_for() -> None:
         limits = SessionLimits(keep_turns=2)
         async with stage.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
             await session.run("Hello.")
-            events = await told(session, "word " * 4_000)
+            events = await collect_events(session, "word " * 4_000)
             assert not any(isinstance(event, HistoryCompressed) for event in events)
 
     play(scene, {"rules": [SUMMARY, FINE]})
@@ -294,7 +289,7 @@ def test_a_provider_that_says_it_is_too_long_is_asked_again_after_one_compressio
             for _ in range(4):
                 await session.run("Hello.")
             stage.simulator.fault("context_overflow")
-            events = await told(session, "And now?")
+            events = await collect_events(session, "And now?")
             assert [event.turns for event in events if isinstance(event, HistoryCompressed)] == [7]
             assert session.history.turns[-1].text == "Fine."
             stage.simulator.fault("context_overflow")

@@ -44,34 +44,34 @@ async def interrupted(
     session: Session, *, after: int = 1, kind: type[SessionEvent] = TextReceived
 ) -> tuple[list[SessionEvent], RunResult]:
     """Cancel when so many events of a kind were told; everything that was told, and the answer."""
-    told: list[SessionEvent] = []
+    events: list[SessionEvent] = []
     cancels: list[asyncio.Task[None]] = []
     async for event in session.stream("Go."):
-        told.append(event)
-        if sum(isinstance(event, kind) for event in told) >= after and not cancels:
+        events.append(event)
+        if sum(isinstance(event, kind) for event in events) >= after and not cancels:
             cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
     await cancels[0]
-    assert isinstance(told[-1], RunFinished)
-    return told, told[-1].result
+    assert isinstance(events[-1], RunFinished)
+    return events, events[-1].result
 
 
-def said(told: list[SessionEvent]) -> str:
-    return "".join(event.text for event in told if isinstance(event, TextReceived))
+def shown_text(events: list[SessionEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextReceived))
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
 def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(target: str) -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(target) as session:
-            told, answer = await interrupted(session, after=3)
+            events, answer = await interrupted(session, after=3)
             assert answer.stop == "cancelled"
-            assert answer.text == said(told)
+            assert answer.text == shown_text(events)
             assert 0 < len(spoken(answer.text)) < len(WORDS)
             turn = session.history.turns[-1]
             assert (turn.role, turn.text, turn.metadata.interrupted) == ("assistant", answer.text, "Stop it.")
             assert answer.turn == turn
-            assert [event.turn for event in told if isinstance(event, TurnCommitted)] == [turn]
-            assert not any(isinstance(event, AttemptDiscarded) for event in told)
+            assert [event.turn for event in events if isinstance(event, TurnCommitted)] == [turn]
+            assert not any(isinstance(event, AttemptDiscarded) for event in events)
             assert spoken((await session.run("And now?")).text) == "Done."
             assert session.history.turns[-1].metadata.interrupted == ""
         assert stage.refused == []
@@ -137,12 +137,12 @@ def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: st
 
     async def scene(stage: Stage) -> None:
         async with stage.session(target, tools=[look]) as session:
-            told, answer = await interrupted(session, kind=CallReceived)
+            events, answer = await interrupted(session, kind=CallReceived)
             is_whole = not session.history.turns[1].metadata.interrupted
             if not is_whole:
-                assert answer.text == said(told)
+                assert answer.text == shown_text(events)
                 assert not any(turn.calls for turn in session.history.turns)
-                assert not any(isinstance(event, CallChanged) for event in told)
+                assert not any(isinstance(event, CallChanged) for event in events)
                 assert any("its text is kept, but not" in entry.reason for entry in session.report)
             assert session.history.ledger.pending == ()
             assert ran == []
@@ -188,16 +188,16 @@ def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> N
 def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session("deepseek/deepseek-reasoner") as session:
-            told: list[SessionEvent] = []
+            events: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
-                told.append(event)
+                events.append(event)
                 if type(event).__name__ == "ThinkingReceived" and not cancels:
                     cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
             await cancels[0]
-            assert said(told) == ""
+            assert shown_text(events) == ""
             assert [turn.role for turn in session.history.turns] == ["user"]
-            assert any(isinstance(event, AttemptDiscarded) for event in told)
+            assert any(isinstance(event, AttemptDiscarded) for event in events)
             assert spoken((await session.run("And now?")).text) == "Done."
         assert stage.refused == []
 
@@ -207,11 +207,11 @@ def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
 def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(CLAUDE, keep_interrupted=False) as session:
-            told, answer = await interrupted(session, after=2)
+            events, answer = await interrupted(session, after=2)
             assert (answer.text, answer.turn) == ("", None)
             assert [turn.role for turn in session.history.turns] == ["user"]
-            (dropped,) = [event for event in told if isinstance(event, AttemptDiscarded)]
-            assert dropped.shown.text == said(told)
+            (dropped,) = [event for event in events if isinstance(event, AttemptDiscarded)]
+            assert dropped.shown.text == shown_text(events)
             assert session.spawn()._loop.keep_interrupted is False
         assert stage.refused == []
 
@@ -246,19 +246,19 @@ def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> Non
 
     async def scene(stage: Stage, target: str, after: int) -> bool:
         async with stage.session(target) as session:
-            told: list[SessionEvent] = []
+            events: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
-                told.append(event)
-                if sum(isinstance(one, TextReceived) for one in told) >= after and not cancels:
+                events.append(event)
+                if sum(isinstance(one, TextReceived) for one in events) >= after and not cancels:
                     cancels.append(asyncio.ensure_future(session.cancel("Stop it.")))
             await asyncio.gather(*cancels)
-            assert isinstance(told[-1], RunFinished)
-            assert told[-1].result.text == said(told)
+            assert isinstance(events[-1], RunFinished)
+            assert events[-1].result.text == shown_text(events)
             assert session.history.in_flight is None
             assert spoken((await session.run("And now?")).text) == "Done."
         assert stage.refused == []
-        return told[-1].result.stop == "cancelled"
+        return events[-1].result.stop == "cancelled"
 
     targets = (CLAUDE, "openai/gpt-4.1", "openai/gpt-5.5", "gemini/gemini-2.5-pro", "ollama/qwen3")
     for target in (*targets, "cohere/command-a-03-2025"):

@@ -12,14 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
-from simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, play
+from simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, collect_events, play
 from toolglot.profiles import Overrides
 from toolglot.runtime.session.events import (
     AttemptDiscarded,
     HistoryCompressed,
     ModelSwitched,
     RequestStarted,
-    SessionEvent,
 )
 from toolglot.runtime.session.limits import SessionLimits
 from toolglot.runtime.session.session import Session
@@ -58,10 +57,6 @@ def calling(*numbers: int, **when: Any) -> dict[str, Any]:
 
 def results_of(session: Session) -> list[str]:
     return [found.result.text if found.result is not None else "?" for found in session.history.ledger]
-
-
-async def told(session: Session, said: str) -> list[SessionEvent]:
-    return [event async for event in session.stream(said)]
 
 
 @every_pair
@@ -133,7 +128,7 @@ def test_scenario_failover_restarts_from_what_was_committed(target: str, fault: 
             first = await session.run("Look.")
             assert first.model == source
             stage.simulator.fault(fault if fault != "timeout" else "504")
-            events = await told(session, "And again.")
+            events = await collect_events(session, "And again.")
             answer = events[-1].result  # type: ignore[union-attr]
             assert (answer.stop, answer.model) == ("stop", target)
             assert session.model == target, "it stays there: the other one is down"
@@ -224,7 +219,7 @@ def test_scenario_compression_comes_by_itself_and_another_provider_goes_on(sourc
             for number in range(3):
                 await session.run(f"Number {number}. " + "word " * 300)
             assert len(session.history) == 6, "there was room until now"
-            events = await told(session, "Go on. " + "word " * 600)
+            events = await collect_events(session, "Go on. " + "word " * 600)
             assert [event.turns for event in events if isinstance(event, HistoryCompressed)] != []
             assert session.history.turns[0].text.startswith("[Summary of")
             session.switch(TARGETS[2])

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, play
+from simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, collect_events, play
 from toolglot import History, InputError, Media, Options, Text, ToolResult, ToolSpec, Turn
 from toolglot.conversation import Reasoning, Usage
 from toolglot.history.attempts import Attempt
@@ -25,7 +25,6 @@ from toolglot.runtime.session.events import (
     RequestStarted,
     RunFinished,
     RunResult,
-    SessionEvent,
     TextReceived,
     TurnCommitted,
 )
@@ -51,10 +50,6 @@ async def look_up(n: int) -> str:
 
 def calling(*numbers: int, name: str = "look_up", **when: Any) -> dict[str, Any]:
     return {"when": when, "reply": {"calls": [{"name": name, "arguments": {"n": n}} for n in numbers]}}
-
-
-async def told(session: Session, said: str) -> list[SessionEvent]:
-    return [event async for event in session.stream(said)]
 
 
 # --- its life ---------------------------------------------------------------------------------------
@@ -198,7 +193,7 @@ def test_without_anything_said_a_session_goes_on_where_it_is() -> None:
 def test_a_stream_tells_everything_in_order() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(OPENAI, tools=[look_up]) as session:
-            events = await told(session, "Look.")
+            events = await collect_events(session, "Look.")
             kinds = [type(event).__name__ for event in events if not isinstance(event, ChangeReported)]
             assert kinds == [
                 *("RequestStarted", "CallReceived", "TurnCommitted"),
@@ -226,8 +221,12 @@ def test_a_stream_tells_everything_in_order() -> None:
 def test_what_was_changed_for_a_provider_is_told_once() -> None:
     async def scene(stage: Stage) -> None:
         async with stage.session(CLAUDE, tools=[look_up]) as session:
-            first = [event.entry for event in await told(session, "Look.") if isinstance(event, ChangeReported)]
-            again = [event.entry for event in await told(session, "Look.") if isinstance(event, ChangeReported)]
+            first = [
+                event.entry for event in await collect_events(session, "Look.") if isinstance(event, ChangeReported)
+            ]
+            again = [
+                event.entry for event in await collect_events(session, "Look.") if isinstance(event, ChangeReported)
+            ]
             assert any("max_tokens" in entry.path for entry in first)
             assert again == []
             assert set(map(str, first)) <= set(map(str, session.report))
@@ -242,7 +241,7 @@ def test_a_switch_is_told_and_takes_effect_at_the_next_turn() -> None:
             return f"found {n}."
 
         async with stage.session(OPENAI, tools=[change]) as session:
-            events = await told(session, "Look.")
+            events = await collect_events(session, "Look.")
             assert [event.model for event in events if isinstance(event, RequestStarted)] == [OPENAI, CLAUDE]
             assert [event for event in events if isinstance(event, ModelSwitched)] == [
                 ModelSwitched(OPENAI, CLAUDE, "the session was switched")
@@ -429,7 +428,7 @@ def test_a_provider_that_is_busy_is_asked_again(fault: str) -> None:
     async def scene(stage: Stage) -> None:
         stage.simulator.fault(fault, times=2)
         async with stage.session(CLAUDE) as session:
-            events = await told(session, "Hello")
+            events = await collect_events(session, "Hello")
             assert [event.attempt for event in events if isinstance(event, RequestStarted)] == [1, 2, 3]
             assert session.history.turns[-1].text == "Fine."
 
@@ -869,7 +868,7 @@ def test_a_write_that_fails_is_told_and_the_session_is_not_stuck(broken: tuple[s
             await session.cancel()
             log.broken.update(broken)
             with pytest.raises(OSError, match=problem):
-                await told(session, "Hello")
+                await collect_events(session, "Hello")
             log.broken.clear()
             await session.cancel()
             assert (await session.run("Hello")).text == "Fine."

@@ -83,29 +83,29 @@ class Provider:
         """There is nothing to close."""
 
 
-def session(provider: Provider, **given: Any) -> Session:
+def session(provider: Provider, **changes: Any) -> Session:
     upstream = Upstream(name="box", target="openai", url="http://box/v1", transport=provider)
     settings: dict[str, Any] = {"limits": SessionLimits(retries=0), "models": UpstreamModels({"box": upstream})}
-    return Session(model="box/m", **{**settings, **given})
+    return Session(model="box/m", **{**settings, **changes})
 
 
-def asked(provider: Provider, **given: Any) -> tuple[Any, Session]:
+def run_once(provider: Provider, **settings: Any) -> tuple[Any, Session]:
     async def steps() -> tuple[Any, Session]:
-        async with asyncio.timeout(120), session(provider, **given) as opened:
+        async with asyncio.timeout(120), session(provider, **settings) as opened:
             return await opened.run("Hello"), opened
 
     return asyncio.run(steps())
 
 
 def test_a_provider_that_cannot_be_reached_is_a_failure() -> None:
-    answer, opened = asked(Provider(LOST))
+    answer, opened = run_once(Provider(LOST))
     assert (answer.stop, answer.failure) == ("failed", LOST.failure)
     assert opened.history.in_flight is None
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     first = ScriptedResponse([chunk("Fi"), LOST])
-    answer, opened = asked(Provider(first, ScriptedResponse(WHOLE)), limits=SessionLimits(retries=1))
+    answer, opened = run_once(Provider(first, ScriptedResponse(WHOLE)), limits=SessionLimits(retries=1))
     assert (answer.stop, answer.text) == ("stop", "Fine.")
     assert first.is_closed
     assert [turn.text for turn in opened.history.turns] == ["Hello", "Fine."]
@@ -113,31 +113,31 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
 
 @pytest.mark.parametrize("after", [[b": more\n\n" * MAX_TRAILING] * 3, [LOST], []])
 def test_what_follows_the_end_of_an_answer_does_not_matter(after: list[bytes | Exception]) -> None:
-    answer, _ = asked(Provider(ScriptedResponse([*WHOLE, *after])))
+    answer, _ = run_once(Provider(ScriptedResponse([*WHOLE, *after])))
     assert (answer.stop, answer.text) == ("stop", "Fine.")
 
 
 def test_an_answer_without_an_end_is_bounded() -> None:
     piece = b": " + b"x" * 1_000_000 + b"\n\n"
     endless = ScriptedResponse(piece for _ in range(MAX_REPLY_BYTES // len(piece) + 10))
-    answer, _ = asked(Provider(endless))
+    answer, _ = run_once(Provider(endless))
     assert answer.stop == "failed"
     assert "is longer than" in answer.failure.message
     assert endless.is_closed
 
 
 def test_the_tokens_of_an_answer_that_nobody_counted_are_estimated() -> None:
-    answer, opened = asked(Provider(ScriptedResponse(WHOLE)))
+    answer, opened = run_once(Provider(ScriptedResponse(WHOLE)))
     assert answer.cost is None
     assert (opened.usage.input_tokens, opened.usage.output_tokens) == (2, 2)
     assert ["estimated" in entry.reason for entry in opened.report.entries] == [True]
 
 
 def test_an_error_in_words_that_nobody_can_read_is_told_by_its_status() -> None:
-    answer, _ = asked(Provider(ScriptedResponse([b"<html>"], 502)))
+    answer, _ = run_once(Provider(ScriptedResponse([b"<html>"], 502)))
     assert answer.failure is not None
     assert answer.failure.status == 502
-    strange, _ = asked(Provider(ScriptedResponse([b"moved"], 304)))
+    strange, _ = run_once(Provider(ScriptedResponse([b"moved"], 304)))
     assert strange.failure.status == 304
 
 
@@ -146,7 +146,7 @@ def test_what_a_filter_refused_is_not_taken_to_another_provider() -> None:
         "error": {"message": "The response was filtered", "code": "content_filter", "type": "invalid_request_error"}
     }
     provider = Provider(ScriptedResponse([msgspec.json.encode(error)], 400))
-    answer, _ = asked(provider, fallback=["box/other"])
+    answer, _ = run_once(provider, fallback=["box/other"])
     assert answer.failure.kind == "content_filter"
     assert len(provider.bodies) == 1
 
@@ -154,7 +154,7 @@ def test_what_a_filter_refused_is_not_taken_to_another_provider() -> None:
 def test_what_cannot_be_written_for_a_provider_is_a_failure_and_asks_nobody() -> None:
     provider = Provider()
     search = ToolSpec("web_search", type="web_search_20250305", issuer=Issuer("anthropic"))
-    answer, _ = asked(provider, tools=[search])
+    answer, _ = run_once(provider, tools=[search])
     assert answer.stop == "failed"
     assert answer.failure.kind == "bad_request"
     assert provider.bodies == []
@@ -163,7 +163,7 @@ def test_what_cannot_be_written_for_a_provider_is_a_failure_and_asks_nobody() ->
 def test_a_refusal_of_signatures_where_there_are_none_is_not_tried_again() -> None:
     error = {"error": {"message": "Invalid signature in thinking block", "type": "invalid_request_error"}}
     provider = Provider(ScriptedResponse([msgspec.json.encode(error)], 400))
-    answer, _ = asked(provider)
+    answer, _ = run_once(provider)
     assert answer.stop == "failed"
     assert "Invalid signature" in answer.failure.message
     assert len(provider.bodies) == 1

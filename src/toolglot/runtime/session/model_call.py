@@ -99,7 +99,7 @@ async def call_model(
     take: Take,
     wait_for_listener: WaitForListener | None = None,
 ) -> AttemptResult:
-    """Call a model once. `take` gets the events of the reply as they arrive; `heard` waits for a slow listener."""
+    """Call a model once. `take` gets the events of the reply as they arrive."""
     out = prepared.out
     try:
         response = await prepared.choice.upstream.call(out)
