@@ -22,8 +22,8 @@ import pytest
 
 from timing import Row, in_turn, quiet_gc, table
 from toolglot.store import SqliteStore, Store, open_store
-from toolglot.store.opening import open_connections
 from toolglot.store.sqlite import KEEP
+from toolglot.store.sqlite_opening import open_connections
 
 # Where the servers of the tests are started.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -175,8 +175,8 @@ def test_an_addition_that_its_writer_repeats_counts_once(use: Use) -> None:
 
 def test_many_additions_at_once_lose_nothing(use: Use) -> None:
     async def act(store: Store) -> None:
-        told = await asyncio.gather(*(store.add("u", "a", "k", {"n": 1}, until=LATER) for _ in range(200)))
-        assert sorted(total["n"] for total in told) == list(range(1, 201))
+        totals = await asyncio.gather(*(store.add("u", "a", "k", {"n": 1}, until=LATER) for _ in range(200)))
+        assert sorted(total["n"] for total in totals) == list(range(1, 201))
 
     use(act)
 
@@ -215,7 +215,7 @@ def test_a_scan_goes_through_all_rows_of_a_kind_in_order_page_by_page(use: Use) 
             while rows := await store.scan("k", after=after, limit=limit):
                 assert len(rows) <= limit
                 found += rows
-                after = rows[-1].place
+                after = rows[-1].cursor
             assert [(row.client, row.key) for row in found] == names
             assert all(row.value == f"{row.client}|{row.key}".encode() and row.amounts == {} for row in found)
 
@@ -230,7 +230,7 @@ def test_a_scan_may_be_of_one_client_and_of_keys_that_begin_so(use: Use) -> None
         assert [(row.client, row.key) for row in own] == [("b", "1"), ("b", "1%"), ("b", "10"), ("b", "1_")]
         assert [row.key for row in await store.scan("k", client="b", prefix="1%", limit=9)] == ["1%"]
         assert [row.client for row in await store.scan("k", prefix="2", limit=9)] == ["a", "b", "c"]
-        after_a, after_c = Row("a", "2").place, Row("c", "2").place
+        after_a, after_c = Row("a", "2").cursor, Row("c", "2").cursor
         assert len(await store.scan("k", client="b", after=after_a, limit=100)) == 5
         assert await store.scan("k", client="b", after=after_c, limit=100) == []
         assert await store.scan("k", client="", limit=100) == []
@@ -246,13 +246,13 @@ def test_bytes_and_totals_of_one_name_are_one_row(use: Use) -> None:
         rows = [Row("a", "1", b"one", {"n": 1}), Row("a", "2", None, {"n": 2}), Row("a", "3", b"three")]
         assert await store.scan("k", limit=9) == rows
         assert await store.scan("k", limit=2) == rows[:2]
-        assert await store.scan("k", after=rows[0].place, limit=1) == rows[1:2]
+        assert await store.scan("k", after=rows[0].cursor, limit=1) == rows[1:2]
 
     use(act)
 
 
 @pytest.mark.parametrize(
-    ("asked", "path"),
+    ("wanted", "path"),
     [
         ({"limit": 0}, "$.limit"),
         ({"limit": True}, "$.limit"),
@@ -264,10 +264,10 @@ def test_bytes_and_totals_of_one_name_are_one_row(use: Use) -> None:
         ({"limit": 1, "client": "k" * 21}, "$.client"),
     ],
 )
-def test_what_cannot_be_scanned_is_refused(use: Use, asked: Any, path: str) -> None:
+def test_what_cannot_be_scanned_is_refused(use: Use, wanted: Any, path: str) -> None:
     async def act(store: Store) -> None:
         with pytest.raises(InputError) as refused:
-            await store.scan("k", **asked)
+            await store.scan("k", **wanted)
         assert refused.value.path == path
 
     use(act, SMALL)
@@ -285,14 +285,14 @@ def test_no_more_is_scanned_in_one_call_than_is_allowed(use: Use) -> None:
 
 
 def test_totals_are_there_when_the_store_is_opened_again(use_lasting: Use) -> None:
-    told = []
+    totals = []
 
     async def act(store: Store) -> None:
-        told.append(await store.add("u", "a", "k", {"n": 1}, until=LATER))
+        totals.append(await store.add("u", "a", "k", {"n": 1}, until=LATER))
 
     for _ in range(3):
         use_lasting(act)
-    assert told == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert totals == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
 # --- time -------------------------------------------------------------------------------------------
@@ -491,7 +491,7 @@ def test_close_waits_for_what_was_asked_before(use_lasting: Use) -> None:
 def test_a_closed_store_says_so(use: Use) -> None:
     async def act(store: Store) -> None:
         await store.close()
-        asked: list[Awaitable[object]] = [
+        wanted: list[Awaitable[object]] = [
             store.keep("v", "a", {"k": b"1"}, until=LATER),
             store.find("v", "a", ["k"]),
             store.remove("v", "a", ["k"]),
@@ -500,7 +500,7 @@ def test_a_closed_store_says_so(use: Use) -> None:
             store.scan("v", limit=1),
             store.prune(NOW),
         ]
-        for one in asked:
+        for one in wanted:
             with pytest.raises(StoreError, match="the store is closed"):
                 await one
         await store.close()
@@ -586,12 +586,12 @@ async def same_step(store: Store, model: Model, clock: Clock, name: str, values:
             model.keep(kind, client, rows, clock() + 2)
     elif name == "claim":
         kind, client, key, holder, seconds = values
-        told_holder = await store.claim(kind, client, key, holder, until=clock() + seconds)
-        assert told_holder == model.claim(kind, client, key, holder, clock() + seconds)
+        current_holder = await store.claim(kind, client, key, holder, until=clock() + seconds)
+        assert current_holder == model.claim(kind, client, key, holder, clock() + seconds)
     elif name == "add":
         kind, client, key, amount, seconds = values
-        told = await store.add(kind, client, key, {"n": amount}, until=clock() + seconds)
-        assert told == {"n": model.add(kind, client, key, amount, clock() + seconds)}
+        totals = await store.add(kind, client, key, {"n": amount}, until=clock() + seconds)
+        assert totals == {"n": model.add(kind, client, key, amount, clock() + seconds)}
     elif name == "find":
         assert list((await store.find(*values)).items()) == list(model.find(*values).items())
     elif name == "remove":

@@ -32,7 +32,7 @@ def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
 def test_nothing_is_kept_when_one_of_the_keys_is_there(use: Use) -> None:
     async def act(store: Store) -> None:
         await store.keep("turns", "s", {"1": b"one"}, until=math.inf, unless=["1"])
-        with pytest.raises(StoreConflictError, match="'1' is there already"):
+        with pytest.raises(StoreConflictError, match="'1' exists already"):
             await store.keep("turns", "s", {"1": b"other", "2": b"two"}, until=math.inf, unless=["2", "1"])
         assert await store.find("turns", "s", ["1", "2"]) == {"1": b"one"}
         await store.keep("turns", "s", {"2": b"two"}, until=math.inf, unless=["2", "3"])
@@ -159,21 +159,21 @@ def test_prune_takes_claims_that_ended_no_others_and_counts_none(use: Use) -> No
 
 def test_of_many_that_claim_at_once_one_holds_and_all_hear_who(use: Use) -> None:
     async def act(store: Store) -> None:
-        told = await asyncio.gather(*(store.claim("s", "", "1", f"holder {n}", until=LATER) for n in range(50)))
-        assert len(set(told)) == 1
+        holders = await asyncio.gather(*(store.claim("s", "", "1", f"holder {n}", until=LATER) for n in range(50)))
+        assert len(set(holders)) == 1
 
     use(act)
 
 
 def test_a_claim_is_there_when_the_store_is_opened_again(use_lasting: Use) -> None:
-    told: list[str] = []
+    holders: list[str] = []
 
     async def act(store: Store) -> None:
-        told.append(await store.claim("s", "", "1", f"holder {len(told)}", until=LATER))
+        holders.append(await store.claim("s", "", "1", f"holder {len(holders)}", until=LATER))
 
     for _ in range(2):
         use_lasting(act)
-    assert told == ["holder 0"] * 2
+    assert holders == ["holder 0"] * 2
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from toolglot import InputError
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
 from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, is_address, open_store, shown
+from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import StoreJob
-from toolglot.store.lanes import Home, Lane
 from toolglot.store.postgres import PostgresStore
 from toolglot.store.redis import EVICTS, GONE, SECONDS, SNAPSHOTS, RedisStore
 
@@ -108,15 +108,15 @@ def test_processes_that_add_claim_and_keep_at_once_lose_nothing(where: str) -> N
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    told = [tuple(map(int, racer.communicate(timeout=120)[0].split())) for racer in racers]
+    counts = [tuple(map(int, racer.communicate(timeout=120)[0].split())) for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0]
-    assert [sum(numbers) for numbers in zip(*told, strict=True)] == [200, 50]
+    assert [sum(numbers) for numbers in zip(*counts, strict=True)] == [200, 50]
 
     async def act(store: Store) -> None:
         totals = await store.scan("usage", limit=9)
         assert [row.amounts for row in totals] == [{"n": 200, "one": 100, "two": 100}] * 3
         rows = await store.scan("turns", limit=1000)
-        assert sorted(row.value or b"" for row in rows) == [b"one"] * told[0][0] + [b"two"] * told[1][0]
+        assert sorted(row.value or b"" for row in rows) == [b"one"] * counts[0][0] + [b"two"] * counts[1][0]
         assert len(await store.scan("vault", limit=1000)) == 401
 
     used(where, act)
@@ -170,7 +170,7 @@ def test_one_in_a_group_that_the_server_refuses_fails_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_server_that_is_killed_is_told_and_used_again_when_it_is_back(
+def test_a_server_that_is_killed_is_reported_and_used_again_when_it_is_back(
     kind: str, where: str, how: signal.Signals
 ) -> None:
     server = SERVERS[kind]()
@@ -182,16 +182,16 @@ def test_a_server_that_is_killed_is_told_and_used_again_when_it_is_back(
         await asyncio.to_thread(server.end, how)
         try:
             for _ in range(2):
-                for asked in (
+                for call in (
                     store.keep("v", "a", {"lost": b"1"}, until=LATER),
                     store.find("v", "a", ["before"]),
                     store.prune(NOW),
                 ):
-                    with pytest.raises(StoreError) as told:
-                        await asked
-                    assert f"{kind}://127.0.0.1:{server.port}/" in str(told.value)
-                    assert PASSWORD not in str(told.value)
-                    assert WRITTEN not in str(told.value)
+                    with pytest.raises(StoreError) as error:
+                        await call
+                    assert f"{kind}://127.0.0.1:{server.port}/" in str(error.value)
+                    assert PASSWORD not in str(error.value)
+                    assert WRITTEN not in str(error.value)
         finally:
             await asyncio.to_thread(server.start)
         await store.keep("v", "a", {"after": b"1"}, until=LATER)
@@ -201,15 +201,19 @@ def test_a_server_that_is_killed_is_told_and_used_again_when_it_is_back(
     used(where, act, durable=True)
 
 
-def test_a_server_that_is_not_there_or_lets_nobody_in_is_told(kind: str, where: str) -> None:
+def test_a_server_that_is_not_there_or_lets_nobody_in_is_reported(kind: str, where: str) -> None:
     port = str(SERVERS[kind]().port)
     for wrong, secret in ((where.replace(port, "1"), WRITTEN), (where.replace(WRITTEN, "hunter3"), "hunter3")):
 
         async def act(store: Store, secret: str = secret) -> None:
-            for asked in (store.keep("v", "a", {"k": b""}, until=LATER), store.find("v", "a", ["k"]), store.prune(NOW)):
-                with pytest.raises(StoreError, match=r"^(postgres|redis)://127\.0\.0\.1:\d+/") as told:
-                    await asked
-                assert secret not in str(told.value)
+            for call in (
+                store.keep("v", "a", {"k": b""}, until=LATER),
+                store.find("v", "a", ["k"]),
+                store.prune(NOW),
+            ):
+                with pytest.raises(StoreError, match=r"^(postgres|redis)://127\.0\.0\.1:\d+/") as error:
+                    await call
+                assert secret not in str(error.value)
                 assert secret not in repr(store)
 
         used(wrong, act)
@@ -217,15 +221,15 @@ def test_a_server_that_is_not_there_or_lets_nobody_in_is_told(kind: str, where: 
 
 def test_a_driver_that_quotes_the_password_is_not_heard(where: str) -> None:
     async def act(store: Any) -> None:
-        told = store._told(ValueError(f"cannot parse {where}, that is {PASSWORD}"))
-        assert PASSWORD not in str(told)
-        assert WRITTEN not in str(told)
-        assert "***" in str(told)
+        error = store._store_error(ValueError(f"cannot parse {where}, that is {PASSWORD}"))
+        assert PASSWORD not in str(error)
+        assert WRITTEN not in str(error)
+        assert "***" in str(error)
 
     used(where, act)
 
 
-def test_who_holds_a_lock_too_long_is_told_of(tmp_path: Path) -> None:
+def test_who_holds_a_lock_too_long_is_reported(tmp_path: Path) -> None:
     where = postgres_url(tmp_path)
 
     async def act(store: Store) -> None:
@@ -242,7 +246,7 @@ def test_who_holds_a_lock_too_long_is_told_of(tmp_path: Path) -> None:
     used(f"{where}&lock_timeout=100", act)
 
 
-def test_a_connection_that_is_ended_in_the_middle_is_told_and_replaced(tmp_path: Path) -> None:
+def test_a_connection_that_is_ended_in_the_middle_is_reported_and_replaced(tmp_path: Path) -> None:
     where = postgres_url(tmp_path)
     waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1"
 
@@ -323,10 +327,10 @@ def test_a_connection_of_which_the_server_refused_something_is_used_again(tmp_pa
         (ValueError(), "the store failed: ValueError"),
     ],
 )
-def test_failures_of_the_way_are_told_in_our_words(where: str, error: Exception, said: str) -> None:
+def test_failures_of_the_connection_are_store_errors(where: str, error: Exception, said: str) -> None:
     async def act(store: Any) -> None:
         if not (isinstance(error, RedisTimeoutError) and isinstance(store, PostgresStore)):
-            assert said in str(store._told(error))
+            assert said in str(store._store_error(error))
 
     used(where, act)
 
@@ -343,7 +347,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
         used(f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=0.1", act)
 
 
-def test_a_mistake_of_ours_is_told_and_the_lane_goes_on() -> None:
+def test_an_unexpected_error_is_reported_and_the_queue_goes_on() -> None:
     async def carry_out(jobs: list[StoreJob[int]]) -> None:
         for job in jobs:
             job.result = 10 // job.work
@@ -351,12 +355,12 @@ def test_a_mistake_of_ours_is_told_and_the_lane_goes_on() -> None:
     async def shut() -> None: ...
 
     async def act() -> None:
-        home = Home("a home", shut)
-        lane: Lane[int] = Lane(home, carry_out, place="here", max_waiting=10**6, width=2, group_bytes=1)
-        ended = await asyncio.gather(lane.run(2), lane.run(0), lane.run(5), return_exceptions=True)
+        thread = LoopThread("a thread", shut)
+        queue: JobQueue[int] = JobQueue(thread, carry_out, location="here", max_waiting=10**6, width=2, group_bytes=1)
+        ended = await asyncio.gather(queue.run(2), queue.run(0), queue.run(5), return_exceptions=True)
         assert [ended[0], type(ended[1]), ended[2]] == [5, ZeroDivisionError, 2]
-        assert lane.groups == 2
-        await home.close()
+        assert queue.groups == 2
+        await thread.close()
 
     asyncio.run(act())
 
@@ -431,7 +435,7 @@ def test_what_waits_is_bounded(where: str) -> None:
         asks = [store.keep("v", "a", {str(n): b"x" * 5000}, until=LATER) for n in range(20)]
         ended = await asyncio.gather(*asks, return_exceptions=True)
         assert {type(one) for one in ended} == {type(None), StoreError}
-        assert "too much waits" in str(next(one for one in ended if one))
+        assert "too many writes are pending" in str(next(one for one in ended if one))
         await store.keep("v", "a", {"later": b"x" * 5000}, until=LATER)
 
     used(where, act, limits=StoreLimits(max_waiting_bytes=20_000))
@@ -443,7 +447,7 @@ def test_a_scan_for_a_rare_key_goes_through_many_names(where: str) -> None:
             await store.keep("k", f"{client}", {f"{n:04}": b"x" for n in range(700)} | {"rare": b"r"}, until=LATER)
         rows = await store.scan("k", prefix="ra", limit=4)
         assert [(row.client, row.key) for row in rows] == [(str(n), "rare") for n in range(4)]
-        assert [row.client for row in await store.scan("k", prefix="ra", after=rows[-1].place, limit=4)] == ["4"]
+        assert [row.client for row in await store.scan("k", prefix="ra", after=rows[-1].cursor, limit=4)] == ["4"]
         assert await store.scan("k", prefix="none", limit=4) == []
         assert len(await store.scan("k", limit=3000)) == 3000
 
@@ -517,7 +521,7 @@ def test_the_order_is_that_of_code_points_whatever_the_database_s_is(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("settings", "durable", "told"),
+    ("settings", "durable", "warnings"),
     [
         (["--save", ""], False, (GONE,)),
         (["--save", "3600 1"], False, (SNAPSHOTS,)),
@@ -528,22 +532,22 @@ def test_the_order_is_that_of_code_points_whatever_the_database_s_is(tmp_path: P
         (["--save", "", "--rename-command", "CONFIG", ""], False, (SNAPSHOTS,)),
     ],
 )
-def test_what_redis_does_less_than_a_file_is_told_once_it_is_known(
-    bare_redis: Callable[..., Server], settings: list[str], durable: bool, told: tuple[str, ...]
+def test_what_redis_does_less_than_a_file_is_a_warning_once_it_is_known(
+    bare_redis: Callable[..., Server], settings: list[str], durable: bool, warnings: tuple[str, ...]
 ) -> None:
     server = bare_redis(*settings)
 
     async def act(store: RedisStore) -> None:
         assert store.warnings == ()
         await store.keep("v", "a", {"k": b""}, until=LATER)
-        assert store.warnings == told
+        assert store.warnings == warnings
         await store.find("v", "a", ["k"])
-        assert store.warnings == told
+        assert store.warnings == warnings
 
     used(f"redis://:{WRITTEN}@127.0.0.1:{server.port}/0", act, durable=durable)
 
 
-def test_a_full_redis_is_told_and_nothing_is_half_kept(bare_redis: Callable[..., Server]) -> None:
+def test_a_full_redis_is_reported_and_nothing_is_half_stored(bare_redis: Callable[..., Server]) -> None:
     server = bare_redis("--appendonly", "yes", "--maxmemory", "4mb")
 
     async def act(store: Store) -> None:

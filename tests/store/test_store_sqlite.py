@@ -22,8 +22,8 @@ import pytest
 from toolglot import InputError
 from toolglot.errors import VersionError
 from toolglot.store import SqliteStore, StoreConflictError, StoreError, StoreLimits
-from toolglot.store.opening import connected, open_connections, patiently
 from toolglot.store.schema import MIGRATIONS, upgrade
+from toolglot.store.sqlite_opening import connect, open_connections, retry_while_busy
 from toolglot.store.worker import Worker
 from waiting import HANG_SECONDS
 
@@ -123,7 +123,7 @@ def version_1(file: Path) -> None:
             made.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", row)
 
 
-def asked(file: Path, statement: str) -> list[Any]:
+def query(file: Path, statement: str) -> list[Any]:
     with closing(sqlite3.connect(file, isolation_level=None)) as looking:
         return looking.execute(statement).fetchall()
 
@@ -181,7 +181,7 @@ def test_while_another_process_writes_the_loop_runs_and_rows_are_found(file: Pat
     asyncio.run(act())
 
 
-def test_who_waits_too_long_for_another_process_is_told_all_at_once_and_later_it_works(file: Path) -> None:
+def test_who_waits_too_long_for_another_process_is_an_error_all_at_once_and_later_it_works(file: Path) -> None:
     async def act() -> None:
         store = SqliteStore(file, clock=lambda: NOW, busy_seconds=1.0)
         with held(file):
@@ -204,7 +204,7 @@ def test_what_waits_is_bounded(file: Path) -> None:
         with held(file):
             first = asyncio.ensure_future(store.keep("v", "a", {"1": b"x" * 20_000}, until=LATER))
             await asyncio.sleep(0)
-            with pytest.raises(StoreError, match="too much waits"):
+            with pytest.raises(StoreError, match="too many writes are pending"):
                 await store.keep("v", "a", {"2": b"x"}, until=LATER)
         await first
         await store.keep("v", "a", {"3": b"x"}, until=LATER)
@@ -263,7 +263,7 @@ def test_loops_in_several_threads_share_a_store(file: Path) -> None:
 
 
 def worker_in_memory() -> Worker:
-    connection = connected(":memory:", 1)
+    connection = connect(":memory:", 1)
     connection.execute("CREATE TABLE t (a NOT NULL)")
     return Worker(connection, "BEGIN IMMEDIATE", file="here", seconds=1, max_waiting=10**6)
 
@@ -308,7 +308,7 @@ def test_the_failure_of_one_in_a_group_is_not_that_of_the_others() -> None:
     asyncio.run(act())
 
 
-def test_a_connection_that_is_lost_is_told_to_everybody() -> None:
+def test_a_connection_that_is_lost_is_reported_to_every_caller() -> None:
     def lose(connection: sqlite3.Connection) -> None:
         connection.close()
         raise sqlite3.OperationalError("lost")
@@ -333,7 +333,7 @@ def test_only_being_held_is_waited_for() -> None:
         raise sqlite3.OperationalError("no such table: t")
 
     with pytest.raises(sqlite3.OperationalError):
-        patiently(act, 10)
+        retry_while_busy(act, 10)
     assert len(tries) == 1
 
 
@@ -342,7 +342,7 @@ def test_what_is_held_is_tried_again_also_where_sqlite_does_not_wait(file: Path)
     tries = []
     with (
         closing(sqlite3.connect(file, isolation_level=None)) as holder,
-        closing(connected(file.as_uri(), 0)) as waiting,
+        closing(connect(file.as_uri(), 0)) as waiting,
     ):
         holder.execute("BEGIN IMMEDIATE")
 
@@ -352,7 +352,7 @@ def test_what_is_held_is_tried_again_also_where_sqlite_does_not_wait(file: Path)
                 holder.execute("ROLLBACK")
             waiting.execute("BEGIN IMMEDIATE")
 
-        patiently(act, 10)
+        retry_while_busy(act, 10)
     assert len(tries) == 3
 
 
@@ -382,7 +382,7 @@ def test_prune_goes_in_batches_and_others_write_in_between(file: Path) -> None:
         await store.close()
 
     asyncio.run(act())
-    assert asked(file, "SELECT count(*) FROM kept") == [(2,)]
+    assert query(file, "SELECT count(*) FROM kept") == [(2,)]
 
 
 def test_prune_says_how_many_were_too_old_or_too_many(file: Path) -> None:
@@ -418,7 +418,7 @@ def test_an_age_does_not_come_again(file: Path) -> None:
         await store.close()
 
     asyncio.run(act())
-    assert asked(file, "SELECT age FROM kept") == [(3,)]
+    assert query(file, "SELECT age FROM kept") == [(3,)]
 
 
 def test_two_that_prune_at_once_take_no_more_than_one(file: Path) -> None:
@@ -436,18 +436,18 @@ def test_two_that_prune_at_once_take_no_more_than_one(file: Path) -> None:
 
 def test_the_sum_of_all_rows_and_the_search_for_old_ones_need_only_an_index(file: Path) -> None:
     asyncio.run(found(file, []))
-    assert "USING COVERING INDEX kept_by_until" in str(asked(file, "EXPLAIN QUERY PLAN SELECT sum(size) FROM kept"))
+    assert "USING COVERING INDEX kept_by_until" in str(query(file, "EXPLAIN QUERY PLAN SELECT sum(size) FROM kept"))
     old = "EXPLAIN QUERY PLAN SELECT age FROM kept WHERE until <= 1 ORDER BY until LIMIT 9"
-    assert "USING COVERING INDEX kept_by_until (until<?)" in str(asked(file, old))
+    assert "USING COVERING INDEX kept_by_until (until<?)" in str(query(file, old))
     one = "EXPLAIN QUERY PLAN SELECT value FROM kept WHERE kind = 'a' AND client = 'b' AND key = 'c' AND until > 1"
-    assert "USING INDEX kept_by_name (kind=? AND client=? AND key=?)" in str(asked(file, one))
+    assert "USING INDEX kept_by_name (kind=? AND client=? AND key=?)" in str(query(file, one))
 
 
 # --- processes --------------------------------------------------------------------------------------
 
 
 def test_what_was_committed_is_there_after_the_process_was_killed_twenty_times(file: Path) -> None:
-    told: list[str] = []
+    keys: list[str] = []
     for number in range(20):
         child = start_keeper(file, f"life {number}", 8, 10**6)
         assert child.stdout is not None
@@ -455,18 +455,18 @@ def test_what_was_committed_is_there_after_the_process_was_killed_twenty_times(f
         child.send_signal(signal.SIGKILL)
         rest, _ = child.communicate()
         assert child.returncode == -signal.SIGKILL
-        told += b"".join([*lines, rest]).decode().splitlines()
-    assert len(told) > 2000
-    assert asyncio.run(found(file, told)) == {key: key.encode() * 20 for key in told}
+        keys += b"".join([*lines, rest]).decode().splitlines()
+    assert len(keys) > 2000
+    assert asyncio.run(found(file, keys)) == {key: key.encode() * 20 for key in keys}
 
 
 def test_two_processes_write_at_once_and_no_row_is_lost(file: Path) -> None:
     children = [start_keeper(file, name, 20, 100) for name in ("one", "two")]
-    told = b"".join(child.communicate()[0] for child in children).decode().splitlines()
+    keys = b"".join(child.communicate()[0] for child in children).decode().splitlines()
     assert [child.returncode for child in children] == [0, 0]
-    assert len(set(told)) == 4000
-    assert asyncio.run(found(file, told)) == {key: key.encode() * 20 for key in told}
-    assert asked(file, "SELECT count(*) FROM kept") == [(4000,)]
+    assert len(set(keys)) == 4000
+    assert asyncio.run(found(file, keys)) == {key: key.encode() * 20 for key in keys}
+    assert query(file, "SELECT count(*) FROM kept") == [(4000,)]
 
 
 def test_two_processes_add_at_once_and_nothing_is_lost(file: Path) -> None:
@@ -500,7 +500,7 @@ def test_additions_that_wait_are_one_transaction(file: Path) -> None:
 
 def version_2(file: Path) -> None:
     version_1(file)
-    with closing(connected(file.as_uri(), 1)) as connection:
+    with closing(connect(file.as_uri(), 1)) as connection:
         upgrade(connection, str(file), MIGRATIONS[:2])
 
 
@@ -516,7 +516,7 @@ def test_a_store_of_any_version_before_keeps_its_rows_and_counts_from_then_on(fi
         await store.close()
 
     asyncio.run(act())
-    assert asked(file, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert query(file, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
 
 def test_a_scan_and_the_search_for_old_totals_need_only_an_index(file: Path) -> None:
@@ -525,11 +525,11 @@ def test_a_scan_and_the_search_for_old_totals_need_only_an_index(file: Path) -> 
         "SELECT client, key FROM {} WHERE kind = 'a' AND until > 1 AND (client, key) > ('b', 'c') ORDER BY client, key"
     )
     for table in ("kept", "counted"):
-        plan = str(asked(file, f"EXPLAIN QUERY PLAN {page.format(table)}"))
+        plan = str(query(file, f"EXPLAIN QUERY PLAN {page.format(table)}"))
         assert "(kind=? AND (client,key)>(?,?))" in plan
         assert "TEMP B-TREE" not in plan
     old = "EXPLAIN QUERY PLAN SELECT kind, client, key FROM counted WHERE until <= 1 ORDER BY until LIMIT 9"
-    assert "USING COVERING INDEX counted_by_until (until<?)" in str(asked(file, old))
+    assert "USING COVERING INDEX counted_by_until (until<?)" in str(query(file, old))
 
 
 def test_what_is_kept_for_ever_and_totals_are_never_too_much(file: Path) -> None:
@@ -547,7 +547,7 @@ def test_what_is_kept_for_ever_and_totals_are_never_too_much(file: Path) -> None
     asyncio.run(act())
 
 
-def test_a_full_disk_is_told_loses_nothing_and_may_pass(file: Path) -> None:
+def test_a_full_disk_is_reported_loses_nothing_and_may_pass(file: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", FULL_DISK, str(file)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "the store failed: " in ran.stdout
@@ -580,11 +580,11 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
 
 def test_an_empty_file_and_an_empty_database_become_a_store(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    asked(tmp_path / "database", "PRAGMA journal_mode = WAL")
+    query(tmp_path / "database", "PRAGMA journal_mode = WAL")
     assert (tmp_path / "database").stat().st_size
     for name in ("empty", "database"):
         asyncio.run(found(tmp_path / name, []))
-        assert asked(tmp_path / name, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+        assert query(tmp_path / name, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
 
 def test_a_store_of_version_1_is_brought_to_the_newest(file: Path, tmp_path: Path) -> None:
@@ -600,22 +600,22 @@ def test_a_store_of_version_1_is_brought_to_the_newest(file: Path, tmp_path: Pat
         await store.close()
 
     asyncio.run(act())
-    assert asked(file, "PRAGMA user_version") == [(len(MIGRATIONS),)]
-    assert asked(file, "SELECT key, size FROM kept ORDER BY age") == [("8", 1008), ("9", 1008)]
+    assert query(file, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert query(file, "SELECT key, size FROM kept ORDER BY age") == [("8", 1008), ("9", 1008)]
     asyncio.run(found(tmp_path / "new.db", []))
     layout = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    assert asked(file, layout) == asked(tmp_path / "new.db", layout)
+    assert query(file, layout) == query(tmp_path / "new.db", layout)
 
 
 def test_a_step_that_fails_leaves_the_file_at_the_version_before(file: Path) -> None:
     version_1(file)
     broken = (MIGRATIONS[0], ("CREATE TABLE half (a)", "INSERT INTO nowhere VALUES (1)"))
-    with closing(connected(file.as_uri(), 1)) as connection:
+    with closing(connect(file.as_uri(), 1)) as connection:
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
             upgrade(connection, str(file), broken)
         assert not connection.in_transaction
-    assert asked(file, "PRAGMA user_version") == [(1,)]
-    assert asked(file, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("kept",)]
+    assert query(file, "PRAGMA user_version") == [(1,)]
+    assert query(file, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("kept",)]
     assert len(asyncio.run(found(file, list("0123456789"), "ä"))) == 10
 
 
@@ -636,20 +636,20 @@ def test_a_journal_left_by_a_crash_is_rolled_back_first(file: Path, tmp_path: Pa
 
 def newer(file: Path) -> None:
     asyncio.run(found(file, []))
-    asked(file, "PRAGMA user_version = 99")
+    query(file, "PRAGMA user_version = 99")
 
 
 def another_program(file: Path) -> None:
-    asked(file, "CREATE TABLE bookmarks (url)")
+    query(file, "CREATE TABLE bookmarks (url)")
 
 
 def another_program_with_an_id(file: Path) -> None:
     another_program(file)
-    asked(file, "PRAGMA application_id = 7")
+    query(file, "PRAGMA application_id = 7")
 
 
 def another_program_with_a_version(file: Path) -> None:
-    asked(file, "PRAGMA user_version = 7")
+    query(file, "PRAGMA user_version = 7")
 
 
 def short_text(file: Path) -> None:
@@ -684,8 +684,8 @@ def overwritten_tables(file: Path) -> None:
 
 
 def half_a_store(file: Path) -> None:
-    asked(file, f"PRAGMA application_id = {APPLICATION}")
-    asked(file, "PRAGMA user_version = 1")
+    query(file, f"PRAGMA application_id = {APPLICATION}")
+    query(file, "PRAGMA user_version = 1")
 
 
 @pytest.mark.parametrize(
@@ -750,7 +750,7 @@ def test_a_file_that_others_hold_for_too_long_is_not_waited_for_for_ever(file: P
     asyncio.run(found(file, []))
 
 
-def test_a_file_that_is_spoilt_while_it_is_used_is_told(file: Path) -> None:
+def test_a_file_that_is_corrupted_while_it_is_used_is_reported(file: Path) -> None:
     async def act() -> None:
         store = SqliteStore(file, clock=lambda: NOW)
         await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(1000)}, until=LATER)

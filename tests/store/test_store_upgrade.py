@@ -95,7 +95,7 @@ def make(file: Path, version: int, rows: Rows = ROWS) -> None:
             made.execute("INSERT INTO claimed VALUES ('turns', 'ä', 'me', 1e12, 'first')")
 
 
-def asked(file: Path, statement: str) -> list[Any]:
+def wanted(file: Path, statement: str) -> list[Any]:
     with closing(sqlite3.connect(file)) as looking:
         return looking.execute(statement).fetchall()
 
@@ -123,11 +123,11 @@ def test_every_row_and_total_of_every_version_is_there_in_the_newest(tmp_path: P
             await store.close()
 
     asyncio.run(act())
-    assert asked(file, "PRAGMA user_version") == [(NEWEST,)]
-    assert asked(file, "PRAGMA integrity_check") == [("ok",)]
-    kept = asked(file, "SELECT kind, client, key, until, value FROM kept ORDER BY age")
+    assert wanted(file, "PRAGMA user_version") == [(NEWEST,)]
+    assert wanted(file, "PRAGMA integrity_check") == [("ok",)]
+    kept = wanted(file, "SELECT kind, client, key, until, value FROM kept ORDER BY age")
     assert kept == ROWS, "in the order in which they were kept"
-    assert asked(file, "SELECT sum(size) FROM kept") == [
+    assert wanted(file, "SELECT sum(size) FROM kept") == [
         (sum(len(f"{kind}{client}{key}".encode()) + len(value) for kind, client, key, _, value in ROWS),)
     ]
 
@@ -140,8 +140,8 @@ def test_processes_that_upgrade_a_store_at_once_lose_nothing(tmp_path: Path, ver
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     openers = [subprocess.Popen([*words, f"by {number}"], **pipes) for number in range(3)]
     assert [opener.communicate("go\n", 60)[0] for opener in openers] == ["200\n"] * 3
-    assert asked(file, "SELECT count(*) FROM kept") == [(len(ROWS) + 3,)]
-    assert asked(file, "PRAGMA user_version") == [(NEWEST,)]
+    assert wanted(file, "SELECT count(*) FROM kept") == [(len(ROWS) + 3,)]
+    assert wanted(file, "PRAGMA user_version") == [(NEWEST,)]
 
 
 @pytest.mark.parametrize("version", FILES)
@@ -154,7 +154,7 @@ def test_a_conversation_goes_on_over_an_upgrade_with_its_thinking_and_its_stored
             path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="high")
             said = ask(served, path, body).body["choices"][0]["message"]
             stored = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest", "Hello")).body["id"]
-        rows: Rows = asked(tmp_path / "new.db", "SELECT kind, client, key, until, value FROM kept ORDER BY age")
+        rows: Rows = wanted(tmp_path / "new.db", "SELECT kind, client, key, until, value FROM kept ORDER BY age")
         assert {row[0] for row in rows} >= {"vault", "responses"}
         make(tmp_path / "old.db", version, rows)
         with gateway(simulated, settings=f'store = "{tmp_path / "old.db"}"') as served:

@@ -26,9 +26,9 @@ HINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """Where a server is. `place` is for messages; its own text shows no more than that."""
+    """The address of a server. `location` is for messages; its `repr` shows no more than that."""
 
-    place: str
+    location: str
     url: str = field(repr=False)
     """For the driver: without the parameter that is ours."""
     name: str
@@ -50,20 +50,20 @@ def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[s
         raise InputError("this is no address of a store", path="$.store", hint=hint) from None
     if any(character.isspace() or not character.isprintable() for character in where):
         raise InputError("this is no address of a store", path="$.store", hint=hint)
-    asked = parse_qsl(parts.query, keep_blank_values=True)
-    name = dict(asked).get(parameter, "toolglot")
+    wanted = parse_qsl(parts.query, keep_blank_values=True)
+    name = dict(wanted).get(parameter, "toolglot")
     if not pattern.fullmatch(name):
         raise InputError(f"the {parameter} may hold small letters, digits and _ only", path="$.store", hint=hint)
-    rest = [(key, value) for key, value in asked if key != parameter]
+    rest = [(key, value) for key, value in wanted if key != parameter]
     host = parts.hostname or dict(rest).get("host") or "localhost"
-    place = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
-    return StoreAddress(place, urlunsplit(parts._replace(query=urlencode(rest))), name, _secrets(parts, rest))
+    location = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
+    return StoreAddress(location, urlunsplit(parts._replace(query=urlencode(rest))), name, _secrets(parts, rest))
 
 
-def _secrets(parts: SplitResult, asked: list[tuple[str, str]]) -> tuple[str, ...]:
+def _secrets(parts: SplitResult, wanted: list[tuple[str, str]]) -> tuple[str, ...]:
     """As they are written, and as they are meant."""
     written = parts.password or ""
-    found = {written, unquote(written), *(value for key, value in asked if is_secret_parameter(key))}
+    found = {written, unquote(written), *(value for key, value in wanted if is_secret_parameter(key))}
     return tuple(sorted(found - {""}))
 
 
@@ -79,7 +79,7 @@ def is_address(where: str) -> bool:
 
 
 def shown(where: str) -> str:
-    """The place of a store for a message: a path as it is, an address without what is secret in it."""
+    """The location of a store for a message: a path as it is, a URL without its secrets."""
     if "://" not in where:
         return where
     scheme, _, rest = where.partition("://")

@@ -1,24 +1,20 @@
-"""What every store does, how much it takes, and how it fails. `tests/store/test_store.py` holds every store to it.
+"""The interface of a store, its limits and its errors. `tests/store/test_store.py` tests every store against it.
 
-Laws of a store:
-- `keep` returns when its rows are committed, all of them or none; they replace what had their keys. With `unless`, none
-  is kept and a `StoreConflictError` raised when a row of the same kind and client with one of these keys is there and
-  its time has not come. Of two that keep the same key unless it is there, in any processes, one hears of the conflict.
-- `find` and `remove` know only the rows of one kind and one client, and none whose time `until` has come.
-- `add` is atomic, between processes too: no addition is lost, and each asker is told a total that holds his own. A
-  total past its time begins at nothing again. Totals are beside the rows of bytes, under names of their own: `find` and
-  `remove` do not see them. With `once`, an addition that is repeated by its writer counts once.
-- `claim` is atomic, between processes too: a name has one holder at a time, until the time that he asked for. Clocks
-  that differ make a claim longer or shorter by that much: what must never be written twice has `unless` besides. Claims
-  are under names of their own, which nothing else sees.
-- `scan` gives rows and totals in the order of their clients and keys, by code points; the `place` of the last one is
-  where the next call goes on. What is kept meanwhile may or may not be among them.
-- `prune` takes away what is past its time and then, when there is more than `max_bytes`, what was kept longest ago; but
-  never a total, nor what is kept for ever, and nothing where that alone is too much.
-- Whoever stops waiting for a `keep` takes nothing back: it may be committed all the same.
-- `close` returns when all that was asked before is done; whatever is asked after that is a `StoreError`.
-- Texts are Unicode without NUL, which Postgres could not hold. A store has no secrets of its own to protect: whoever
-  keeps a client's key in it as `client` should hash it first.
+Laws of a store: - `keep` returns when its rows are committed, all of them or none; they replace rows with the same
+keys. With `unless`, it stores nothing and raises a `StoreConflictError` if a row of the same kind and client has one of
+these keys and has not expired. Of two writers of the same key with `unless`, in any processes, one gets the conflict. -
+`find` and `remove` see only the rows of one kind and one client that have not expired. - `add` is atomic, also between
+processes: no addition is lost, and each caller gets a total that includes its own. An expired total starts at zero
+again. Totals have a namespace of their own: `find` and `remove` do not see them. With `once`, an addition that its
+writer repeats counts once. - `claim` is atomic, also between processes: a name has one holder at a time, until the
+claim expires. Clocks that differ make a claim longer or shorter by that much: for what must never be written twice, use
+`unless` too. Claims have a namespace of their own. - `scan` returns rows and totals in the order of their clients and
+keys, by code points; pass the `cursor` of the last one to continue. Rows that are stored meanwhile may or may not be
+included. - `prune` removes expired rows and then, above `max_bytes`, the oldest ones; never a total, nor a row without
+an expiry, and nothing if those alone exceed the limit. - Cancelling a `keep` does not undo it: it may be committed all
+the same. - `close` returns when all earlier calls are done; later calls raise a `StoreError`. - Strings are Unicode
+without NUL, which Postgres cannot store. A store protects no secrets: hash a client's key before you use it as
+`client`.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ class StoreError(ToolglotError, RuntimeError):
 
 
 class StoreConflictError(StoreError):
-    """A row that was to be kept unless another is there: it is. Nothing was kept."""
+    """A row with one of the keys in `unless` exists. Nothing was stored."""
 
 
 class Row(Struct, frozen=True):
@@ -54,8 +50,8 @@ class Row(Struct, frozen=True):
     amounts: dict[str, float] = {}
 
     @property
-    def place(self) -> str:
-        """Where a scan goes on after this row. No name holds a NUL, so no two rows have the same."""
+    def cursor(self) -> str:
+        """Where a scan continues after this row. Names have no NUL, so it is unique."""
         return f"{self.client}\0{self.key}"
 
 
@@ -64,18 +60,18 @@ class Store(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its owner should know of how it keeps rows; known once the store has been used."""
+        """What its operator should know about it; complete once the store has been used."""
         ...
 
     async def keep(
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
     ) -> None:
-        """Keeps all rows until then (seconds since 1970), unless one of those keys is there; returns when they are
-        committed."""
+        """Store all rows until then (seconds since 1970), unless one of the keys in `unless` exists; returns when they
+        are committed."""
         ...
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
-        """Those of the keys that there are, in the order asked for."""
+        """The rows with these keys, in the order of the keys."""
         ...
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
@@ -92,35 +88,35 @@ class Store(Protocol):
         until: float,
         once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        """Adds to the totals of a key, by their names; all totals of the key then. The later end of its time counts.
+        """Add to the totals of a key, by name; returns all totals of the key. The later expiry counts.
 
-        once: the name of the writer and of this addition. Where it was this writer's last addition to the key, within a
-        day, it is not made again: who was not told whether it was made can repeat it.
+        once: the names of the writer and of this addition. If it was this writer's last addition to the key, within a
+        day, it is not made again, so that a writer can repeat an addition whose outcome it does not know.
         """
         ...
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        """Who holds the name now, "" for nobody. It is taken when it is free, past its time or held by the same holder,
-        whose time it becomes; a time that has come gives it back."""
+        """Claim a name if it is free, expired or held by the same holder; returns who holds it now, "" for nobody. An
+        `until` in the past releases it."""
         ...
 
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:
-        """The rows of a kind, of one client or of all, whose keys begin so: the first ones after a `place`."""
+        """The rows of a kind, of one client or of all, whose keys have this prefix: the first ones after a `cursor`."""
         ...
 
     async def prune(self, now: float) -> int:
-        """Takes away what is past its time, or too much; how many rows."""
+        """Remove expired rows, and the oldest above the limit; returns how many."""
         ...
 
     async def close(self) -> None:
-        """Ends the store when all that was asked before is done."""
+        """Close the store when all earlier calls are done."""
         ...
 
 
 ONCE_SECONDS: Final = 86_400.0
-"""How long the last addition of a writer is known."""
+"""Seconds for which the last addition of a writer is remembered."""
 
 
 class StoreLimits(Struct, frozen=True, kw_only=True):
@@ -152,7 +148,7 @@ class StoreLimits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_STORE_LIMITS: Final = StoreLimits()
-LARGEST_AMOUNT: Final = 1e15
+MAX_AMOUNT: Final = 1e15
 """Of one addition. Whole numbers are exact up to 2**53, some nine times that."""
 
 
@@ -169,7 +165,7 @@ def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
     if size > limits.max_name_bytes:
         raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
     if "\0" in name:
-        raise InputError("no text with a NUL can be kept", path=path)
+        raise InputError("a string with a NUL cannot be stored", path=path)
     return size
 
 
@@ -202,9 +198,9 @@ def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits
     for number, (name, amount) in enumerate(amounts.items()):
         path = f"$.amounts[{number}]"
         name_bytes(name, path, limits)
-        is_number = type(amount) in (int, float) and abs(amount) <= LARGEST_AMOUNT
+        is_number = type(amount) in (int, float) and abs(amount) <= MAX_AMOUNT
         if not is_number:
-            raise InputError(f"expected a number of at most {LARGEST_AMOUNT:.0e}, not {quote(amount)}", path=path)
+            raise InputError(f"expected a number of at most {MAX_AMOUNT:.0e}, not {quote(amount)}", path=path)
         found[name] = float(amount)
     return found
 
@@ -247,7 +243,7 @@ def check_claim(kind: str, client: str, key: str, holder: str, limits: StoreLimi
 
 
 def conflict(key: str) -> StoreConflictError:
-    return StoreConflictError(f"a row with the key {quote(key)} is there already: nothing was kept")
+    return StoreConflictError(f"a row with the key {quote(key)} exists already: nothing was stored")
 
 
 def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: int, limits: StoreLimits) -> None:
@@ -256,7 +252,7 @@ def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: in
     name_bytes(client or "", "$.client", limits)
     name_bytes(prefix, "$.prefix", limits)
     if not isinstance(after, str) or after.count("\0") != bool(after):
-        raise InputError("expected the place of a row", path="$.after")
+        raise InputError("expected the cursor of a row", path="$.after")
     for part in after.split("\0"):
         name_bytes(part, "$.after", limits)
     if type(limit) is not int or limit < 1:
@@ -301,7 +297,7 @@ def moment(value: float, path: str) -> float:
     return seconds
 
 
-def merged(
+def merge_pages(
     kept: Iterable[tuple[str, str, bytes]], counted: Iterable[tuple[str, str, str]], limit: int, limits: StoreLimits
 ) -> list[Row]:
     """The first rows of two ordered lists; bytes and totals of one name are one row."""

@@ -1,8 +1,8 @@
-"""What waits to be done by a store, who waits for it, and how much may wait.
+"""The jobs of a store: its pending work, the callers that wait for it, and a limit on how much is pending.
 
-A job is made in the asker's event loop, done elsewhere, and its asker told in his own loop.
+A job is made in the caller's event loop and done elsewhere; its future is resolved in the caller's loop.
 
-Law: an asker is told exactly once, and nobody's going away keeps the others from being told.
+Law: each caller gets its result exactly once, and a caller that is gone does not keep the others from theirs.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from toolglot.store.interface import StoreError
 W = TypeVar("W")
 
 GROUP_BYTES: Final = 16 * 1024**2
-"""A group takes no further job when it has this much."""
+"""The size from which a group takes no more jobs."""
 
 JOB_BYTES: Final = 1024
-"""What every job counts, beside the bytes that it carries."""
+"""What every job counts, besides its own bytes."""
 
 
 @dataclass(slots=True, eq=False)
 class StoreJob(Generic[W]):
-    """Something to do inside a transaction, and who waits for it."""
+    """Work for a transaction, and the future of its caller."""
 
     work: W
     loop: asyncio.AbstractEventLoop
@@ -36,8 +36,8 @@ class StoreJob(Generic[W]):
     result: Any = None
     error: Exception | None = None
 
-    def tell(self) -> None:
-        """In the asker's loop: he may have gone."""
+    def notify(self) -> None:
+        """In the caller's loop: resolve the future, unless the caller is gone."""
         if self.future.done():
             return
         if self.error is None:
@@ -47,28 +47,28 @@ class StoreJob(Generic[W]):
 
 
 def job_for(work: W, size: int) -> StoreJob[W]:
-    """A job of the loop that runs now."""
+    """A job of the running loop."""
     loop = asyncio.get_running_loop()
     return StoreJob(work, loop, loop.create_future(), size + JOB_BYTES)
 
 
 class JobGate:
-    """Counts what waits, refuses what is too much, and everything once it is closed."""
+    """Counts pending jobs, and refuses more than the limit, or all once it is closed."""
 
-    def __init__(self, place: str, max_waiting: int) -> None:
-        self._place = place
+    def __init__(self, location: str, max_waiting: int) -> None:
+        self._location = location
         self._max_waiting = max_waiting
         self._lock = threading.Lock()
         self._waiting = 0
         self._is_closed = False
 
     def enter(self, job: StoreJob[W], put: Callable[[StoreJob[W]], None]) -> None:
-        """Queues it with `put`: before the end of the queue, or not at all."""
+        """Queue a job with `put`, unless the gate is closed or the limit is reached."""
         with self._lock:
             if self._is_closed:
-                raise StoreError(f"{self._place}: the store is closed")
+                raise StoreError(f"{self._location}: the store is closed")
             if self._waiting and self._waiting + job.size > self._max_waiting:
-                raise StoreError(f"{self._place}: too much waits to be written already")
+                raise StoreError(f"{self._location}: too many writes are pending")
             self._waiting += job.size
             put(job)
 
@@ -77,24 +77,24 @@ class JobGate:
             self._waiting -= sum(job.size for job in group)
 
     def close(self, last: Callable[[], None]) -> None:
-        """Refuses what comes from now on; `last` is called once, after all that came before."""
+        """Refuse jobs from now on; `last` is called once, after all earlier ones."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
                 last()
 
 
-def tell(group: Iterable[StoreJob[W]]) -> None:
-    """Wakes every loop once, however many of its jobs are done."""
+def notify(group: Iterable[StoreJob[W]]) -> None:
+    """Resolve the futures of these jobs, waking every loop once."""
     loops: dict[asyncio.AbstractEventLoop, list[StoreJob[W]]] = {}
     for job in group:
         loops.setdefault(job.loop, []).append(job)
     for loop, jobs in loops.items():
-        # A loop that was closed has nobody left who waits.
+        # A closed loop has no callers.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_tell_all, jobs)
+            loop.call_soon_threadsafe(_notify_all, jobs)
 
 
-def _tell_all(jobs: list[StoreJob[Any]]) -> None:
+def _notify_all(jobs: list[StoreJob[Any]]) -> None:
     for job in jobs:
-        job.tell()
+        job.notify()

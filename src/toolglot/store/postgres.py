@@ -30,12 +30,12 @@ from toolglot.store.interface import (
     check_scan,
     check_unless,
     mark_of,
-    merged,
+    merge_pages,
     moment,
     row_bytes,
 )
+from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import GROUP_BYTES, StoreJob
-from toolglot.store.lanes import Home, Lane
 from toolglot.store.postgres_groups import Add, ClaimStatement, Delete, Keep, Remove, StatementGroup, Write
 from toolglot.store.postgres_schema import Connection, connect, upgrade
 
@@ -94,23 +94,23 @@ class PostgresStore:
         self._group = StatementGroup(self._schema)
         self._idle: list[Connection] = []
         self._is_upgraded = False
-        self._home = Home("toolglot store: postgres", self._shut)
-        place, waiting = self._address.place, limits.max_waiting_bytes
-        self._writer: Lane[Write] = Lane(
-            self._home, self._write, place=place, max_waiting=waiting, width=1, group_bytes=GROUP_BYTES
+        self._loop_thread = LoopThread("toolglot store: postgres", self._shut)
+        location, waiting = self._address.location, limits.max_waiting_bytes
+        self._writer: JobQueue[Write] = JobQueue(
+            self._loop_thread, self._write, location=location, max_waiting=waiting, width=1, group_bytes=GROUP_BYTES
         )
-        self._reader: Lane[Read] = Lane(
-            self._home,
+        self._reader: JobQueue[Read] = JobQueue(
+            self._loop_thread,
             self._read,
-            place=place,
+            location=location,
             max_waiting=waiting,
             width=READERS,
             group_bytes=1,
-            skips_forsaken=True,
+            skips_cancelled=True,
         )
 
     def __repr__(self) -> str:
-        return f"PostgresStore({self._address.place!r})"
+        return f"PostgresStore({self._address.location!r})"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -132,16 +132,16 @@ class PostgresStore:
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
-        asked = tuple(dict.fromkeys(keys))
-        values = (kind, client, asked, self._clock(), self._limits.max_call_bytes)
+        wanted = tuple(dict.fromkeys(keys))
+        values = (kind, client, wanted, self._clock(), self._limits.max_call_bytes)
 
         async def work(connection: Connection) -> dict[str, bytes]:
             rows = await connection.fetch(FIND.format(schema=self._schema), *values)
             check_call_bytes(rows[0][2] if rows else 0, self._limits)
             found = {key: value for key, value, _ in rows}
-            return {key: found[key] for key in asked if key in found}
+            return {key: found[key] for key in wanted if key in found}
 
-        found: dict[str, bytes] = await self._reader.run(work, sum(map(len, asked)))
+        found: dict[str, bytes] = await self._reader.run(work, sum(map(len, wanted)))
         return found
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
@@ -168,8 +168,8 @@ class PostgresStore:
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
         end = moment(until, "$.until")
-        told: str = await self._writer.run(ClaimStatement(kind, client, key, holder, end, self._clock()))
-        return told
+        current: str = await self._writer.run(ClaimStatement(kind, client, key, holder, end, self._clock()))
+        return current
 
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
@@ -202,7 +202,7 @@ class PostgresStore:
             given = [*values]
             statement = SCAN_COUNTED.format(schema=self._schema, conditions=conditions(given))
             counted = await connection.fetch(statement, *given)
-            return merged(((row[0], row[1], row[2]) for row in kept), counted, limit, self._limits)
+            return merge_pages(((row[0], row[1], row[2]) for row in kept), counted, limit, self._limits)
 
         found: list[Row] = await self._reader.run(work)
         return found
@@ -219,7 +219,7 @@ class PostgresStore:
         return gone
 
     async def close(self) -> None:
-        await self._home.close()
+        await self._loop_thread.close()
 
     async def _delete(self, table: str, bound: str, value: float) -> int:
         """Deletes what is up to the bound, a batch at a time."""
@@ -231,7 +231,7 @@ class PostgresStore:
                 break
         return gone
 
-    # --- in the home's loop -------------------------------------------------------------------------
+    # --- in the thread's loop -----------------------------------------------------------------------
 
     async def _write(self, jobs: list[StoreJob[Write]]) -> None:
         """A group; when it fails for a reason that the server gave, each of its jobs alone."""
@@ -244,7 +244,7 @@ class PostgresStore:
                 await self._write([job])
             return
         for job in jobs:
-            job.error = self._told(failure)
+            job.error = self._store_error(failure)
 
     async def _read(self, jobs: list[StoreJob[Read]]) -> None:
         (job,) = jobs
@@ -253,7 +253,7 @@ class PostgresStore:
             job.result = await job.work(connection)
 
         failure = await self._try(work)
-        job.error = None if failure is None else self._told(failure)
+        job.error = None if failure is None else self._store_error(failure)
 
     async def _try(self, work: Callable[[Connection], Awaitable[None]]) -> Exception | None:
         """Does it with a connection, which is used again when it is as it was before."""
@@ -303,12 +303,12 @@ class PostgresStore:
             except Exception:  # noqa: BLE001 - as above
                 connection.terminate()
 
-    def _told(self, error: Exception) -> Exception:
+    def _store_error(self, error: Exception) -> Exception:
         """The same error in our words, without the password."""
         if isinstance(error, ToolglotError) and not isinstance(error, StoreError):
             return error
         reason = _reason(error)
-        return StoreError(f"{self._address.place}: {self._address.hide(reason)}")
+        return StoreError(f"{self._address.location}: {self._address.hide(reason)}")
 
 
 def _is_lost(error: Exception) -> bool:

@@ -115,8 +115,8 @@ class StatementGroup:
                 await self._keep_all(connection, keeping)
                 keeping = []
                 work = job.work
-                told = await connection.execute(self._remove, work.kind, work.client, work.keys, work.now)
-                job.result = count_of(told)
+                status = await connection.execute(self._remove, work.kind, work.client, work.keys, work.now)
+                job.result = count_of(status)
         await self._keep_all(connection, keeping)
         await self._add_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, Add)])
         await self._claim_all(connection, [(job, job.work) for job in jobs if isinstance(job.work, ClaimStatement)])
@@ -132,8 +132,8 @@ class StatementGroup:
         return "; ".join(["BEGIN", *(f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in locks)])
 
     async def _keep_all(self, connection: Connection, jobs: Sequence[tuple[WriteJob, Keep]]) -> None:
-        asked = [(work.kind, work.client, key) for _, work in jobs for key in work.unless]
-        there = {name: until for name, until, _ in await self._read(connection, self._kept, "size", asked)}
+        wanted = [(work.kind, work.client, key) for _, work in jobs for key in work.unless]
+        there = {name: until for name, until, _ in await self._read(connection, self._kept, "size", wanted)}
         rows: dict[Name, tuple[object, ...]] = {}
         for job, work in jobs:
             taken = [key for key in work.unless if there.get((work.kind, work.client, key), work.now) > work.now]

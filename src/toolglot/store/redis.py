@@ -44,8 +44,8 @@ from toolglot.store.interface import (
     moment,
     row_bytes,
 )
+from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import GROUP_BYTES, StoreJob
-from toolglot.store.lanes import Home, Lane
 
 PREFIX: Final = re.compile(r"[a-z0-9_]{1,63}")
 CONNECT_SECONDS: Final = 10.0
@@ -91,15 +91,19 @@ class RedisStore:
         self._limits = limits
         self._clients: dict[str, Redis] = {}
         self._warnings: tuple[str, ...] = ()
-        self._home = Home("toolglot store: redis", self._shut)
-        lane = partial(
-            Lane[Script], self._home, place=self._address.place, max_waiting=limits.max_waiting_bytes, width=1
+        self._loop_thread = LoopThread("toolglot store: redis", self._shut)
+        queue = partial(
+            JobQueue[Script],
+            self._loop_thread,
+            location=self._address.location,
+            max_waiting=limits.max_waiting_bytes,
+            width=1,
         )
-        self._writer = lane(partial(self._carry_out, WRITING), group_bytes=GROUP_BYTES)
-        self._reader = lane(partial(self._carry_out, READING), group_bytes=GROUP_BYTES, skips_forsaken=True)
+        self._writer = queue(partial(self._carry_out, WRITING), group_bytes=GROUP_BYTES)
+        self._reader = queue(partial(self._carry_out, READING), group_bytes=GROUP_BYTES, skips_cancelled=True)
 
     def __repr__(self) -> str:
-        return f"RedisStore({self._address.place!r})"
+        return f"RedisStore({self._address.location!r})"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -126,12 +130,12 @@ class RedisStore:
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
-        asked = tuple(dict.fromkeys(keys))
-        given = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *asked)
-        found = await self._reader.run((scripts.FIND, given), sum(map(len, asked)))
+        wanted = tuple(dict.fromkeys(keys))
+        given = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *wanted)
+        found = await self._reader.run((scripts.FIND, given), sum(map(len, wanted)))
         if isinstance(found, int):
             check_call_bytes(found, self._limits)
-        return {key: value for key, value in zip(asked, found, strict=True) if value is not None}
+        return {key: value for key, value in zip(wanted, found, strict=True) if value is not None}
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         check_keys(kind, client, keys, self._limits)
@@ -165,8 +169,8 @@ class RedisStore:
         check_claim(kind, client, key, holder, self._limits)
         end = moment(until, "$.until")
         given = (repr(self._clock()), repr(end), kind, client, key, holder)
-        told: bytes = await self._writer.run((scripts.CLAIM, given))
-        return told.decode()
+        current: bytes = await self._writer.run((scripts.CLAIM, given))
+        return current.decode()
 
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
@@ -193,7 +197,7 @@ class RedisStore:
         return gone + await self._batches(scripts.SHRINK, str(self._limits.max_bytes))
 
     async def close(self) -> None:
-        await self._home.close()
+        await self._loop_thread.close()
 
     async def _batches(self, script: str, *given: str) -> int:
         """A thousand at a time: others ask in between."""
@@ -204,25 +208,25 @@ class RedisStore:
                 break
         return gone
 
-    # --- in the home's loop -------------------------------------------------------------------------
+    # --- in the thread's loop -----------------------------------------------------------------------
 
-    async def _carry_out(self, lane: str, jobs: list[StoreJob[Script]]) -> None:
+    async def _carry_out(self, queue: str, jobs: list[StoreJob[Script]]) -> None:
         """All in one message; the answer to each is its own."""
         try:
-            client = await self._client(lane)
-            answers = await self._send(client, jobs, together=lane == WRITING)
+            client = await self._client(queue)
+            answers = await self._send(client, jobs, together=queue == WRITING)
             unknown = [job for job, answer in zip(jobs, answers, strict=True) if isinstance(answer, NoScriptError)]
             if unknown:  # the server was started anew: it has done nothing of these
                 await self._load(client)
-                again = iter(await self._send(client, unknown, together=lane == WRITING))
+                again = iter(await self._send(client, unknown, together=queue == WRITING))
                 answers = [next(again) if isinstance(answer, NoScriptError) else answer for answer in answers]
         except (StoreError, *FAILURES) as error:
             answers = [error] * len(jobs)
         if any(map(_is_read_only, answers)):
-            await self._leave(lane)
+            await self._leave(queue)
         for job, answer in zip(jobs, answers, strict=True):
             if isinstance(answer, Exception):
-                job.error = self._told(answer)
+                job.error = self._store_error(answer)
             else:
                 job.result = answer
 
@@ -240,9 +244,9 @@ class RedisStore:
                 return [error]
             return [answer for job in jobs for answer in await self._send(client, [job], together=False)]
 
-    async def _client(self, lane: str) -> Redis:
+    async def _client(self, queue: str) -> Redis:
         """A client with one connection, which is made again by itself when it was lost."""
-        if lane not in self._clients:
+        if queue not in self._clients:
             client = Redis.from_url(
                 self._address.url,
                 max_connections=1,
@@ -258,12 +262,12 @@ class RedisStore:
             except BaseException:
                 await client.aclose()
                 raise
-            self._clients[lane] = client
-        return self._clients[lane]
+            self._clients[queue] = client
+        return self._clients[queue]
 
-    async def _leave(self, lane: str) -> None:
+    async def _leave(self, queue: str) -> None:
         """Connect anew next time: the server has become a replica, and the address may lead to another by now."""
-        client = self._clients.pop(lane, None)
+        client = self._clients.pop(queue, None)
         if client is not None:
             await client.aclose()
 
@@ -272,8 +276,8 @@ class RedisStore:
         await client.setnx(f"{self._prefix}:version", scripts.VERSION)
         version = await client.get(f"{self._prefix}:version")
         if version != b"%d" % scripts.VERSION:
-            told = quote(_text(version))
-            raise StoreError(f"the store is of version {told}, and this toolglot knows 1: upgrade toolglot")
+            found = quote(_text(version))
+            raise StoreError(f"the store is of version {found}, and this toolglot knows 1: upgrade toolglot")
         self._warnings = await self._look(client)
         for script in scripts.SCRIPTS:
             await client.script_load(script)
@@ -297,10 +301,10 @@ class RedisStore:
         for client in self._clients.values():
             await client.aclose()
 
-    def _told(self, error: Exception) -> StoreError:
+    def _store_error(self, error: Exception) -> StoreError:
         """The same error in our words, without the password."""
         reason = self._address.hide(_reason(error))
-        return StoreError(f"{self._address.place}: {reason}")
+        return StoreError(f"{self._address.location}: {reason}")
 
 
 def _text(answer: object) -> str:

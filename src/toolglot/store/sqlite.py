@@ -31,11 +31,11 @@ from toolglot.store.interface import (
     check_unless,
     conflict,
     mark_of,
-    merged,
+    merge_pages,
     moment,
     row_bytes,
 )
-from toolglot.store.opening import open_connections, reopened, resolved
+from toolglot.store.sqlite_opening import open_connections, reopen, resolve_path
 from toolglot.store.worker import Worker
 
 BUSY_SECONDS: Final = 10.0
@@ -87,21 +87,21 @@ class SqliteStore:
         limits: StoreLimits = DEFAULT_STORE_LIMITS,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        file = resolved(path)
+        file = resolve_path(path)
         self._clock = clock
         self._limits = limits
         writing, reading = open_connections(file, busy_seconds, durable=durable)
         waiting = limits.max_waiting_bytes
 
         def worker(connection: sqlite3.Connection, begin: str, *, is_reader: bool) -> Worker:
-            reopen = partial(reopened, file, busy_seconds, durable=durable, is_reader=is_reader)
+            again = partial(reopen, file, busy_seconds, durable=durable, is_reader=is_reader)
             return Worker(
                 connection,
                 begin,
                 file=file,
                 seconds=busy_seconds,
                 max_waiting=waiting,
-                reopen=None if reading is None else reopen,
+                reopen=None if reading is None else again,
             )
 
         self._writer = worker(writing, "BEGIN IMMEDIATE", is_reader=False)
@@ -139,13 +139,13 @@ class SqliteStore:
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
-        asked = tuple(dict.fromkeys(keys))
+        wanted = tuple(dict.fromkeys(keys))
         now = self._clock()
 
         def work(connection: sqlite3.Connection) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
             total = 0
-            for key in asked:
+            for key in wanted:
                 row = connection.execute(FIND, (kind, client, key, now)).fetchone()
                 if row is not None:
                     found[key] = row[0]
@@ -153,7 +153,7 @@ class SqliteStore:
                     check_call_bytes(total, self._limits)
             return found
 
-        return await self._reader.run(work, sum(map(len, asked)))
+        return await self._reader.run(work, sum(map(len, wanted)))
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         check_keys(kind, client, keys, self._limits)
@@ -227,7 +227,7 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> list[Row]:
             kept = connection.execute(SCAN.format(column="value", table="kept", more=more), given)
             counted = connection.execute(SCAN.format(column="amounts", table="counted", more=more), given)
-            return merged(kept, counted, limit, self._limits)
+            return merge_pages(kept, counted, limit, self._limits)
 
         return await self._reader.run(work)
 

@@ -26,8 +26,8 @@ from typing import Any, TypeVar
 
 from toolglot.errors import InputError
 from toolglot.store.interface import StoreError
-from toolglot.store.jobs import GROUP_BYTES, JobGate, StoreJob, job_for, tell
-from toolglot.store.opening import identity_of, patiently, told
+from toolglot.store.jobs import GROUP_BYTES, JobGate, StoreJob, job_for, notify
+from toolglot.store.sqlite_opening import identity_of, retry_while_busy, store_error
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -56,20 +56,20 @@ class Worker:
         self._identity = identity_of(file) if reopen is not None else None
         self._seconds = seconds
         self._queue: SimpleQueue[StoreJob[Work] | None] = SimpleQueue()
-        self._door = JobGate(file, max_waiting)
+        self._gate = JobGate(file, max_waiting)
         self._thread = threading.Thread(target=self._serve, name=f"toolglot store: {begin}", daemon=True)
         self._thread.start()
 
     async def run(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
         """What `work` gives, once its transaction is committed."""
         job: StoreJob[Work] = job_for(work, size)
-        self._door.enter(job, self._queue.put)
+        self._gate.enter(job, self._queue.put)
         result: T = await job.future
         return result
 
     def end(self) -> None:
         """Refuses what comes from now on; what came before is done."""
-        self._door.close(lambda: self._queue.put(None))
+        self._gate.close(lambda: self._queue.put(None))
 
     async def ended(self) -> None:
         """Returns when the last job is done and the connection closed."""
@@ -86,8 +86,8 @@ class Worker:
                 self._carry_out(group)
             else:
                 self._refuse(group, error)
-            self._door.leave(group)
-            tell(group)
+            self._gate.leave(group)
+            notify(group)
         self._connection.close()
 
     def _gather(self, group: list[StoreJob[Work]]) -> bool:
@@ -105,7 +105,7 @@ class Worker:
     def _begin(self) -> Exception | None:
         try:
             self._follow_file()
-            patiently(lambda: self._connection.execute(self._begin_statement), self._seconds)
+            retry_while_busy(lambda: self._connection.execute(self._begin_statement), self._seconds)
         except (sqlite3.Error, OSError, StoreError) as error:
             return error
         except InputError as error:  # what has come into the place of the file is no store
@@ -154,4 +154,4 @@ class Worker:
 
     def _refuse(self, group: Iterable[StoreJob[Work]], error: Exception) -> None:
         for job in group:
-            job.error = told(error, self._file)
+            job.error = store_error(error, self._file)

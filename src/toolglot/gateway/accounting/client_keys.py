@@ -141,7 +141,7 @@ async def saved_keys(store: Store) -> list[ClientKey]:
     after = ""
     while rows := await store.scan(KIND, client=NO_CLIENT, after=after, limit=_PAGE):
         found += map(_read, rows)
-        after = rows[-1].place
+        after = rows[-1].cursor
         if len(found) > MAX_KEYS:
             raise StoreError(f"the store has more than {MAX_KEYS} client keys")
     return sorted(found, key=lambda key: (key.created, key.id))

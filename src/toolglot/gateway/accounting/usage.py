@@ -64,7 +64,7 @@ async def read_usage(store: Store, *, since: str = "", until: str = "9999") -> l
     after = ""
     while rows := await store.scan(USAGE, after=after, limit=_PAGE):
         found += [read for row in rows if since <= (read := _read(row)).day <= until]
-        after = rows[-1].place
+        after = rows[-1].cursor
     return found
 
 

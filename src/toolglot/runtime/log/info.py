@@ -139,7 +139,7 @@ async def last_marked_entry(store: Store, id: str, *, owner: str = "") -> int:
     """The largest number that has a mark; -1 without any."""
     position, last = "", -1
     while rows := await store.scan(KIND, client=owner, prefix=f"{id}/", after=position, limit=PAGE_ROWS):
-        position = rows[-1].place
+        position = rows[-1].cursor
         last = max(last, *(row_number(row.key.rpartition("/")[2]) for row in rows))
     return last
 

@@ -176,4 +176,4 @@ async def scan_rows(store: Store, kind: str, client: str, *, after: str = "") ->
             yield row
         if len(page) < limit:
             return
-        position = page[-1].place
+        position = page[-1].cursor

@@ -45,7 +45,7 @@ def primary_code(error: sqlite3.Error) -> int:
     return code & 0xFF
 
 
-def patiently(act: Callable[[], T], seconds: float) -> T:
+def retry_while_busy(act: Callable[[], T], seconds: float) -> T:
     """What `act` gives, tried again while others hold the file: in some states SQLite answers at once, and does not
     wait by itself."""
     end = time.monotonic() + seconds
@@ -58,7 +58,7 @@ def patiently(act: Callable[[], T], seconds: float) -> T:
         time.sleep(RETRY_SECONDS)
 
 
-def told(error: Exception, file: str) -> Exception:
+def store_error(error: Exception, file: str) -> Exception:
     """The same error in our words; what is no error of SQLite's stays what it is."""
     if isinstance(error, OSError):
         return StoreError(f"{file}: the store failed: {error.strerror or error}")
@@ -72,7 +72,7 @@ def told(error: Exception, file: str) -> Exception:
     return StoreError(f"{file}: the store failed: {error}")
 
 
-def resolved(where: str | Path) -> str:
+def resolve_path(where: str | Path) -> str:
     """The file that is meant, as an absolute path."""
     if str(where) == MEMORY:
         return MEMORY
@@ -89,7 +89,7 @@ def open_connections(
 ) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
     """A connection that writes and one that reads, to a file of the newest version. What is in memory has but one."""
     if file == MEMORY:
-        writing = connected(MEMORY, seconds)
+        writing = connect(MEMORY, seconds)
         upgrade(writing, MEMORY)
         return writing, None
     try:
@@ -109,18 +109,18 @@ def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connect
     address = Path(file).as_uri()
     # A journal that must be rolled back first cannot be read by who may not write; the next connection will tell.
     is_read_through = False
-    with closing(connected(f"{address}?mode=ro", seconds)) as looking, suppress(sqlite3.OperationalError):
-        patiently(lambda: look(looking, file), seconds)
+    with closing(connect(f"{address}?mode=ro", seconds)) as looking, suppress(sqlite3.OperationalError):
+        retry_while_busy(lambda: look(looking, file), seconds)
         is_read_through = True
-    writing = connected(f"{address}?mode=rw", seconds)
+    writing = connect(f"{address}?mode=rw", seconds)
     try:
-        patiently(lambda: look(writing, file, read_through=not is_read_through), seconds)
+        retry_while_busy(lambda: look(writing, file, read_through=not is_read_through), seconds)
         close_to_others(Path(file))
-        patiently(lambda: writing.execute("PRAGMA journal_mode = WAL"), seconds)
+        retry_while_busy(lambda: writing.execute("PRAGMA journal_mode = WAL"), seconds)
         writing.execute(f"PRAGMA synchronous = {synchronous}")
         writing.execute("PRAGMA journal_size_limit = 67108864")
-        patiently(lambda: upgrade(writing, file), seconds)
-        reading = connected(f"{address}?mode=rw", seconds)
+        retry_while_busy(lambda: upgrade(writing, file), seconds)
+        reading = connect(f"{address}?mode=rw", seconds)
     except BaseException:
         writing.close()
         raise
@@ -128,7 +128,7 @@ def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connect
     return writing, reading
 
 
-def reopened(file: str, seconds: float, *, durable: bool, is_reader: bool) -> sqlite3.Connection:
+def reopen(file: str, seconds: float, *, durable: bool, is_reader: bool) -> sqlite3.Connection:
     """A connection to a file that has come into the place of the one that was opened. None is made where there is none:
     an empty store would not know the keys of clients, and let everybody in."""
     check_head(Path(file))
@@ -147,7 +147,7 @@ def identity_of(file: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def connected(address: str, seconds: float) -> sqlite3.Connection:
+def connect(address: str, seconds: float) -> sqlite3.Connection:
     """A connection that is handed to one thread later, and begins no transaction by itself."""
     uri = address != MEMORY
     return sqlite3.connect(address, timeout=seconds, isolation_level=None, check_same_thread=False, uri=uri)
