@@ -431,7 +431,7 @@ def test_R_004_9_cancel_is_terminal_and_carries_what_the_tool_had_said() -> None
     history.record(ToolResult(second, "ok"))
     history.cancel(second)
     assert history.ledger[second].status == "complete"
-    assert "a cancel came when the call was complete already" in str(history.report)
+    assert "the call was complete already when it was cancelled" in str(history.report)
     with pytest.raises(InputError, match=r"call_ids\[0\]"):
         history.cancel("nobody")
 

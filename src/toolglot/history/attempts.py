@@ -1,12 +1,12 @@
-"""Tries to get an answer, of which only one becomes part of the history.
+"""Attempts to get a reply, of which only one becomes part of the history.
 
     attempt = toolglot.Attempt(history, provider="openai")
     attempt.add(reader.feed(piece))
     attempt.commit()             # or attempt.discard("the provider was overloaded")
-    attempt.interrupt("Cancelled by the user.")     # end it here, so that what it said until now can be committed
+    attempt.interrupt("Cancelled by the user.")     # end it here, so that its text so far can be committed
 
-A try that fails may have shown half an answer, and calls. None of it is history: a second try starts from what was
-committed before, its calls are run once, and what the failed one showed is accounted for in the report.
+An attempt that fails may have shown half a reply, and calls. None of it is history: a second attempt starts from what
+was committed before, its calls are run once, and the report says what the failed one showed.
 
     open ──commit()───▶ committed   the turn is in the history
          ──discard()──▶ discarded   nothing of it is
@@ -35,7 +35,7 @@ State = Literal["open", "committed", "discarded"]
 
 
 class Shown(Struct, frozen=True):
-    """What a try has already told whoever listened.
+    """What the user has already seen of an attempt.
 
     text: the text so far.
     thinking: the thinking so far.
@@ -44,18 +44,18 @@ class Shown(Struct, frozen=True):
     text: str = ""
     thinking: str = ""
     calls: tuple[str, ...] = ()
-    """The names of the tools whose calls were begun."""
+    """The names of the tools whose calls had started."""
 
     def __bool__(self) -> bool:
         return bool(self.text or self.thinking or self.calls)
 
     def __str__(self) -> str:
-        parts = [f"{len(said)} characters of {what}" for what, said in self._said() if said]
+        parts = [f"{len(content)} characters of {what}" for what, content in self._contents() if content]
         if self.calls:
             parts.append(f"{len(self.calls)} calls ({', '.join(self.calls)[:200]})")
         return ", ".join(parts) or "nothing"
 
-    def _said(self) -> tuple[tuple[str, str], ...]:
+    def _contents(self) -> tuple[tuple[str, str], ...]:
         return (("text", self.text), ("thinking", self.thinking))
 
 
@@ -100,13 +100,13 @@ class Attempt:
                 self._open_text = None
 
     def add_reply(self, reply: Reply) -> None:
-        """Take in an answer that came whole."""
+        """Add a complete reply."""
         self.add(of_reply(reply))
         self._extra, self._form = reply.turn.extra, reply.turn.form
 
     @property
     def reply(self) -> Reply:
-        """What the model said so far; of an answer that was interrupted, what is kept."""
+        """The reply so far; of one that was interrupted, what is kept."""
         reply = self._sum.reply
         if self._interrupted is not None:
             return replace(reply, turn=self._interrupted)
@@ -116,16 +116,16 @@ class Attempt:
 
     @property
     def shown(self) -> Shown:
-        """What was shown so far. A second try is unseen only where this is empty."""
+        """What was shown so far. If it is empty, the user does not notice a second attempt."""
         return Shown(self._text.getvalue(), self._thinking.getvalue(), tuple(self._calls))
 
     @property
     def is_whole(self) -> bool:
-        """Whether the model finished its answer."""
+        """Whether the reply is complete."""
         return self._sum.is_over and self._sum.failure is None
 
     def interrupt(self, reason: str) -> bool:
-        """End an answer that is not finished, so that its text can be committed; whether there is any text.
+        """End a reply that is not complete, so that its text can be committed; whether there is any text.
 
         Only text is kept: every provider accepts it. Calls are not run, and neither they nor thinking, whose signature
         may be missing, become part of the turn. The report says so when it is committed.
@@ -143,9 +143,9 @@ class Attempt:
         return True
 
     def commit(self, *, key: str | None = None) -> Turn:
-        """Write the model's turn into the history. Calls that were cut are in it as never run.
+        """Append the model's turn to the history. Calls that were cut are marked as never run.
 
-        Raises `HistoryError` for a try that failed or is not over, and writes nothing then.
+        Raises `HistoryError` for an attempt that failed or is not over, and writes nothing then.
         """
         self._refuse_over("commit")
         if self._sum.failure is not None:
@@ -158,29 +158,29 @@ class Attempt:
             issuer = Issuer(provider, model=self._model or self.reply.model)
         if self._interrupted is not None:
             return self._commit_interrupted(replace(self._interrupted, issuer=issuer), key)
-        said = self.reply.turn
+        reply = self.reply.turn
         turn = self._history.append(
-            Turn("assistant", said.blocks, issuer=issuer, extra=said.extra, form=said.form), key=key
+            Turn("assistant", reply.blocks, issuer=issuer, extra=reply.extra, form=reply.form), key=key
         )
         self.state = "committed"
-        places = sorted(self._sum.cut_places)
-        cut = [block.id for place in places if isinstance(block := turn.blocks[place], ToolCall)]
+        indices = sorted(self._sum.cut_places)
+        cut = [block.id for index in indices if isinstance(block := turn.blocks[index], ToolCall)]
         if cut:
             self._history.cancel(*cut, reason=CUT_CALL)
         return turn
 
     def _commit_interrupted(self, turn: Turn, key: str | None) -> Turn:
-        kept = self._history.append(turn, key=key)
+        appended = self._history.append(turn, key=key)
         self.state = "committed"
         lost = replace(self.shown, text="")
         if lost:
             why = turn.metadata.interrupted[:500]
             reason = f"an answer was interrupted ({why}): its text is kept, but not {lost}"
             self._history.tell(Entry(action="dropped", reason=reason, fault="policy", target=self._issuer_name))
-        return kept
+        return appended
 
     def discard(self, reason: str = "") -> Entry:
-        """Give the try up. The history stays as it was; its report says what had been shown."""
+        """Give the attempt up. The history stays as it was; its report says what had been shown."""
         self._refuse_over("discard")
         self.state = "discarded"
         why = reason or (self._sum.failure.message if self._sum.failure is not None else "it was given up")

@@ -222,8 +222,8 @@ class History:
             self.record(*cancelled)
         for interaction in found:
             if interaction.status != "pending":
-                kept = f"a cancel came when the call was {interaction.status} already"
-                self._intake.tell("ignored", kept, "policy", call_ids=(interaction.id,))
+                reason = f"the call was {interaction.status} already when it was cancelled"
+                self._intake.tell("ignored", reason, "policy", call_ids=(interaction.id,))
 
     def _checked(self, turn: Turn, provider: str | None, key: str | None, path: str) -> _Checked:
         """The turn with all its fields checked, an issuer if it needs one, and the caller's key."""
@@ -243,8 +243,8 @@ class History:
         if issuer is None:
             was_kept = bool(turn.key) and all(call.metadata is not None for call in turn.calls)
             is_reply = (turn.role == "assistant" or bool(turn.calls)) and not was_kept
-            given = self._known(provider, "provider") if provider is not None else None
-            name = given if given is not None else self.target if is_reply else None
+            known = self._known(provider, "provider") if provider is not None else None
+            name = known if known is not None else self.target if is_reply else None
             if name is None and turn.calls and not was_kept:
                 raise InputError(
                     "a turn with tool calls needs the provider that made it",
@@ -265,7 +265,7 @@ class History:
         """Take checked turns in. Everything that can be refused is refused before the first write."""
         self._refuse_taken_keys(arrivals)
         self._refuse_false_interactions(arrivals)
-        length, told = len(self._turns), len(self._intake.entries)
+        length, entries = len(self._turns), len(self._intake.entries)
         for arrival in arrivals:
             for change in arrival.changes:
                 self._intake.tell("cloned", change.reason, "canonical", path=change.path)
@@ -274,7 +274,7 @@ class History:
         try:
             return self._intake.take_all([arrival.turn for arrival in arrivals], exactly=exactly)
         except BaseException:
-            self._intake = self._intake.rolled_back(length, told)
+            self._intake = self._intake.roll_back(length, entries)
             raise
 
     def _refuse_taken_keys(self, arrivals: list[_Checked]) -> None:
@@ -320,7 +320,7 @@ class History:
     def compress(
         self, *, summary: str, before: str | None = None, max_result_characters: int | None = None
     ) -> Turn | None:
-        """Put a summary in the place of older turns, and return its turn, which is a user's.
+        """Replace older turns by a summary, and return its turn, which is a user turn.
 
         The turns are those of `compressible(before=…)`; None says that there were none. Their interactions
         stay in the ledger, with results of at most `max_result_characters`.
@@ -348,7 +348,7 @@ class History:
         kept = without_removed([*head, turn, *tail], load)
         kept[len(head)] = with_removed(turn, load)
         self._keep_only(kept)
-        reason = f"a summary took the place of {len(removed)} turn{'s' if len(removed) > 1 else ''}"
+        reason = f"a summary replaced {len(removed)} turn{'s' if len(removed) > 1 else ''}"
         fresh = tuple(call.id for taken in removed for call in taken.calls)
         self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=fresh)
         return self.turn(turn.key)

@@ -73,10 +73,10 @@ class Intake:
         other.take_all(turns)
         return other
 
-    def rolled_back(self, length: int, told: int) -> Intake:
+    def roll_back(self, length: int, entries: int) -> Intake:
         """The intake as it was before the last `take_all`, when it had so many turns and entries."""
         turns = [self._before.get(number, turn) for number, turn in enumerate(self.turns[:length])]
-        del self.entries[told:]
+        del self.entries[entries:]
         return self.replaced(turns)
 
     def take_all(self, turns: Sequence[Turn], *, exactly: bool = False) -> tuple[Turn, ...]:
@@ -118,51 +118,51 @@ class Intake:
         turn = self.turns[number]
         matches: list[Match] = []
         undecided: list[tuple[ToolResult, BlockPosition]] = []
-        index = 0
-        for position, block in enumerate(turn.blocks):
-            place = BlockPosition(number, position)
+        call_index = 0
+        for index, block in enumerate(turn.blocks):
+            position = BlockPosition(number, index)
             if isinstance(block, ToolCall):
-                call = self._named(block, turn, index)
-                self._blocks(number)[position] = call
-                matches += self._opened(call, number, index)
-                index += 1
+                call = self._named(block, turn, call_index)
+                self._blocks(number)[index] = call
+                matches += self._opened(call, number, call_index)
+                call_index += 1
             elif isinstance(block, ToolResult):
-                found = [] if _is_matched(block) else self._matched(block, place, exactly=exactly)
+                found = [] if _is_matched(block) else self._matched(block, position, exactly=exactly)
                 matches += found
                 if not found:
-                    undecided.append((block, place))
-        for result, place in undecided:  # now that all calls of the turn are known
-            matches += self._matched_late(result, place)
+                    undecided.append((block, position))
+        for result, position in undecided:  # now that all calls of the turn are known
+            matches += self._matched_late(result, position)
         for match in matches:
             self._bind(match)
-        return any(match.place.turn != number for match in matches)
+        return any(match.position.turn != number for match in matches)
 
-    def _matched(self, result: ToolResult, place: BlockPosition, *, exactly: bool) -> list[Match]:
+    def _matched(self, result: ToolResult, position: BlockPosition, *, exactly: bool) -> list[Match]:
         answers = status_of(result) != "pending"
         if exactly:
-            return self._matcher.match_exactly(result.call_id, place, answers=answers)
+            return self._matcher.match_exactly(result.call_id, position, answers=answers)
         return self._matcher.match_by_id(
             raw_id_of(result.call_id, result.metadata),
-            place,
+            position,
             answers=answers,
             repeats=lambda other: self._says_the_same(result, other),
         )
 
-    def _says_the_same(self, result: ToolResult, place: BlockPosition) -> bool:
-        other = self._blocks(place.turn)[place.block]
+    def _says_the_same(self, result: ToolResult, position: BlockPosition) -> bool:
+        other = self._blocks(position.turn)[position.block]
         return isinstance(other, ToolResult) and completion_key(other) == completion_key(result)
 
-    def _matched_late(self, result: ToolResult, place: BlockPosition) -> list[Match]:
+    def _matched_late(self, result: ToolResult, position: BlockPosition) -> list[Match]:
         """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
         origin = result.metadata
         answers = status_of(result) != "pending"
         if origin is not None and origin.matched_by is not None:
             return self._matcher.restore_result(
-                result.call_id, origin.raw_id, result.name, origin.matched_by, place, answers=answers
+                result.call_id, origin.raw_id, result.name, origin.matched_by, position, answers=answers
             )
         raw_id = raw_id_of(result.call_id, origin)
-        found = self._matcher.match_by_id(raw_id, place, answers=answers)
-        return found or [self._matcher.guess(raw_id, result.name, place, answers=answers)]
+        found = self._matcher.match_by_id(raw_id, position, answers=answers)
+        return found or [self._matcher.guess(raw_id, result.name, position, answers=answers)]
 
     def _opened(self, call: ToolCall, number: int, index: int) -> list[Match]:
         """Let results find the call, unless a turn before carries its interaction."""
@@ -199,7 +199,7 @@ class Intake:
             call_id = ids.mint(issuer.provider, raw_id, call.name, turn_key + salt, index)
             salt += "#"
         if salt:
-            reason = f"another call has the id {quote(raw_id)} already; this one was given its own"
+            reason = f"another call has the id {quote(raw_id)} already; this one got a new one"
             self.tell("canonicalised", reason, "canonical", turn_key=turn_key, call_ids=(call_id,))
         return call_id
 
@@ -211,13 +211,13 @@ class Intake:
 
     def _bind(self, match: Match) -> None:
         """Write a match into the turn that holds the result."""
-        turn, blocks = self.turns[match.place.turn], self._blocks(match.place.turn)
-        result = blocks[match.place.block]
+        turn, blocks = self.turns[match.position.turn], self._blocks(match.position.turn)
+        result = blocks[match.position.block]
         assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
         raw_id = raw_id_of(result.call_id, result.metadata)
-        call_id = match.call_id or _orphan_id(raw_id, result.name, turn, match.place.block)
+        call_id = match.call_id or _orphan_id(raw_id, result.name, turn, match.position.block)
         metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
-        blocks[match.place.block] = replace(result, call_id=call_id, metadata=metadata)
+        blocks[match.position.block] = replace(result, call_id=call_id, metadata=metadata)
         if call_id != result.call_id and result.call_id in self._carriers:
             self._take_from_carried(result)
         self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
@@ -240,12 +240,12 @@ class Intake:
         self._ledger = None
 
     def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
-        path = f"$.turns[{match.place.turn}].blocks[{match.place.block}]"
+        path = f"$.turns[{match.position.turn}].blocks[{match.position.block}]"
         action: Action = "rematched" if was_matched else "matched"
         if match.matched_by == "orphan":
             action, reason = "orphaned", "no call fits this result"
         elif match.matched_by != "id":
-            reason = f"no id decides which call it answers; it was given one by {match.matched_by}"
+            reason = f"no id decides which call it answers; it was matched by {match.matched_by}"
         elif match.duplicate:
             reason = "a duplicate: its call has a result already"
         elif was_matched:

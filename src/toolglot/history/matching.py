@@ -33,7 +33,7 @@ class BlockPosition(NamedTuple):
 class Match(NamedTuple):
     """A result and the call it was given to; no call: an orphan."""
 
-    place: BlockPosition
+    position: BlockPosition
     call_id: str | None
     matched_by: MatchedBy
     duplicate: bool = False
@@ -42,19 +42,19 @@ class Match(NamedTuple):
 class _Call(NamedTuple):
     name: str
     keys: tuple[str, ...]
-    place: tuple[int, int]
+    position: tuple[int, int]
     """Turn, and index among the calls of the turn."""
 
 
 class _Answer(NamedTuple):
-    place: BlockPosition | None
+    position: BlockPosition | None
     is_guess: bool
 
 
 class _Stray(NamedTuple):
     """A result whose id no call has so far."""
 
-    place: BlockPosition
+    position: BlockPosition
     raw_id: str | None
     name: str
 
@@ -119,21 +119,21 @@ class Matcher:
             self._by_key.setdefault(key, []).append(call_id)
         self._reopen(call_id)
         found = [stray for key in keys for stray in self._strays.pop(key, ())]
-        for position, stray in enumerate(found):
-            self._take_back_guess(stray.place)
-            if position == 0:
-                self._answers[call_id] = _Answer(stray.place, is_guess=False)
-        return [Match(stray.place, call_id, "id", duplicate=n > 0) for n, stray in enumerate(found)]
+        for index, stray in enumerate(found):
+            self._take_back_guess(stray.position)
+            if index == 0:
+                self._answers[call_id] = _Answer(stray.position, is_guess=False)
+        return [Match(stray.position, call_id, "id", duplicate=n > 0) for n, stray in enumerate(found)]
 
     def _reopen(self, call_id: str) -> None:
         call = self._calls[call_id]
-        self._open.push(*call.place, call_id)
-        self._open_by_name.setdefault(call.name, _OpenCalls()).push(*call.place, call_id)
+        self._open.push(*call.position, call_id)
+        self._open_by_name.setdefault(call.name, _OpenCalls()).push(*call.position, call_id)
         for key in call.keys:
-            self._open_by_key.setdefault(key, _OpenCalls()).push(*call.place, call_id)
+            self._open_by_key.setdefault(key, _OpenCalls()).push(*call.position, call_id)
 
-    def _take_back_guess(self, place: BlockPosition) -> None:
-        guess = self._guesses.pop(place, None)
+    def _take_back_guess(self, position: BlockPosition) -> None:
+        guess = self._guesses.pop(position, None)
         if guess is not None:
             call_id, _ = guess
             self._answers.pop(call_id, None)
@@ -145,7 +145,7 @@ class Matcher:
     def match_by_id(
         self,
         raw_id: str | None,
-        place: BlockPosition,
+        position: BlockPosition,
         *,
         answers: bool = True,
         repeats: Callable[[BlockPosition], bool] = lambda _: False,
@@ -160,46 +160,46 @@ class Matcher:
         call_id = self._open_by_key[raw_id].nearest(self._is_answered_for_sure)
         last = self._by_key[raw_id][-1]
         if call_id is None:
-            return [Match(place, last, "id", duplicate=True)]
+            return [Match(position, last, "id", duplicate=True)]
         if call_id != last:
             answered = self._told_already(raw_id, call_id, repeats)
             if answered is not None:
-                return [Match(place, answered, "id", duplicate=True)]
-        displaced = self._answer_for_sure(call_id, place) if answers else []
-        return [Match(place, call_id, "id"), *displaced]
+                return [Match(position, answered, "id", duplicate=True)]
+        displaced = self._answer_for_sure(call_id, position) if answers else []
+        return [Match(position, call_id, "id"), *displaced]
 
     def _told_already(self, raw_id: str, older: str, repeats: Callable[[BlockPosition], bool]) -> str | None:
         """The call of a later turn that was told the same, for a result that could answer an older one.
 
         In one turn, equal results of equal calls are common.
         """
-        turn = self._calls[older].place[0]
+        turn = self._calls[older].position[0]
         for call_id in self._by_key[raw_id][: -MAX_COMPARED - 1 : -1]:
-            if self._calls[call_id].place[0] <= turn:
+            if self._calls[call_id].position[0] <= turn:
                 break
             answer = self._answers.get(call_id)
-            if answer is not None and answer.place is not None and repeats(answer.place):
+            if answer is not None and answer.position is not None and repeats(answer.position):
                 return call_id
         return None
 
-    def match_exactly(self, call_id: str, place: BlockPosition, *, answers: bool = True) -> list[Match]:
+    def match_exactly(self, call_id: str, position: BlockPosition, *, answers: bool = True) -> list[Match]:
         """The call with this canonical id, whatever raw ids others have."""
         if self._is_answered_for_sure(call_id):
-            return [Match(place, call_id, "id", duplicate=True)]
-        displaced = self._answer_for_sure(call_id, place) if answers else []
-        return [Match(place, call_id, "id"), *displaced]
+            return [Match(position, call_id, "id", duplicate=True)]
+        displaced = self._answer_for_sure(call_id, position) if answers else []
+        return [Match(position, call_id, "id"), *displaced]
 
-    def _answer_for_sure(self, call_id: str, place: BlockPosition) -> list[Match]:
+    def _answer_for_sure(self, call_id: str, position: BlockPosition) -> list[Match]:
         guessed = self._answers.get(call_id)
-        self._answers[call_id] = _Answer(place, is_guess=False)
-        if guessed is None or guessed.place is None:
+        self._answers[call_id] = _Answer(position, is_guess=False)
+        if guessed is None or guessed.position is None:
             return []
-        _, stray = self._guesses.pop(guessed.place)
+        _, stray = self._guesses.pop(guessed.position)
         return [self._guess(stray)]
 
-    def guess(self, raw_id: str | None, name: str, place: BlockPosition, *, answers: bool = True) -> Match:
+    def guess(self, raw_id: str | None, name: str, position: BlockPosition, *, answers: bool = True) -> Match:
         """A call for a result that no id decides, by name and then by position."""
-        stray = _Stray(place, raw_id, name)
+        stray = _Stray(position, raw_id, name)
         if raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
         return self._guess(stray, answers=answers)
@@ -212,11 +212,11 @@ class Matcher:
         if call_id is None and stray.name:
             call_id, matched_by = self._nameless(after), "position"
         if call_id is None:
-            return Match(stray.place, None, "orphan")
+            return Match(stray.position, None, "orphan")
         if answers:
-            self._answers[call_id] = _Answer(stray.place, is_guess=True)
-            self._guesses[stray.place] = (call_id, stray)
-        return Match(stray.place, call_id, matched_by)
+            self._answers[call_id] = _Answer(stray.position, is_guess=True)
+            self._guesses[stray.position] = (call_id, stray)
+        return Match(stray.position, call_id, matched_by)
 
     def _nameless(self, after: int) -> str | None:
         """An open call that has no name, for a result that has one."""
@@ -230,21 +230,28 @@ class Matcher:
     # --- taking up a history again --------------------------------------------------------------
 
     def restore_result(
-        self, call_id: str, raw_id: str | None, name: str, matched_by: MatchedBy, place: BlockPosition, *, answers: bool
+        self,
+        call_id: str,
+        raw_id: str | None,
+        name: str,
+        matched_by: MatchedBy,
+        position: BlockPosition,
+        *,
+        answers: bool,
     ) -> list[Match]:
         """A result that was matched before, as it was; and the guess that gives way to it."""
-        stray = _Stray(place, raw_id, name)
+        stray = _Stray(position, raw_id, name)
         if matched_by != "id" and raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
         if not answers or matched_by == "orphan":
             return []
         if matched_by == "id":
-            return [] if self._is_answered_for_sure(call_id) else self._answer_for_sure(call_id, place)
+            return [] if self._is_answered_for_sure(call_id) else self._answer_for_sure(call_id, position)
         known = self._answers.get(call_id)
-        if known is not None and (known.place is not None or not known.is_guess):
+        if known is not None and (known.position is not None or not known.is_guess):
             return [self._guess(stray)]
-        self._answers[call_id] = _Answer(place, is_guess=True)
-        self._guesses[place] = (call_id, stray)
+        self._answers[call_id] = _Answer(position, is_guess=True)
+        self._guesses[position] = (call_id, stray)
         return []
 
     def restore_answered(self, call_id: str, *, is_guess: bool) -> None:
