@@ -1,4 +1,4 @@
-"""JSON text inside arguments, decoded where the schema has no place for a string.
+"""JSON strings inside arguments, decoded where the schema does not accept a string.
 
 A model that was asked for `{"todos": […]}` and wrote `{"todos": "[…]"}` meant the list. Where the schema
 allows a string as well, or the text is not of the type that it wants, the string stays.
@@ -21,13 +21,13 @@ from toolglot.limits import Limits
 MAX_SCHEMA_DEPTH: Final = 32
 """How far into arguments and schema nested JSON text is looked for."""
 MAX_BRANCHES: Final = 64
-"""How many alternatives of a schema are considered for one place."""
+"""How many alternatives of a schema are considered for one value."""
 
 _ANY: Final = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 
 
 class NestedDecoder:
-    """Walks arguments and schema together and decodes strings that the schema has no place for."""
+    """Walks arguments and schema together and decodes strings that the schema does not accept."""
 
     def __init__(self, root: dict[str, Any], limits: Limits, path: str) -> None:
         self.root = root
@@ -104,10 +104,10 @@ class NestedDecoder:
 
     def branches(self, schemas: list[Any]) -> list[dict[str, Any]]:
         """The schemas, what they refer to, and their alternatives."""
-        place = tuple(map(id, schemas))
-        if place in self.flat:
-            return self.flat[place]
-        found: list[dict[str, Any]] = self.flat.setdefault(place, [])
+        cache_key = tuple(map(id, schemas))
+        if cache_key in self.flat:
+            return self.flat[cache_key]
+        found: list[dict[str, Any]] = self.flat.setdefault(cache_key, [])
         seen: set[int] = set()
         pending = list(schemas)
         while pending and len(found) < MAX_BRANCHES:
@@ -121,7 +121,7 @@ class NestedDecoder:
             for keyword in ("allOf", "anyOf", "oneOf"):
                 pending += _list_in(schema, keyword)
         if pending:
-            found.clear()  # too many to know what they all say, so none is believed
+            found.clear()  # too many to consider all of them, so none counts
         return found
 
 

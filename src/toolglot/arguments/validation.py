@@ -33,7 +33,7 @@ MAX_SCHEMA_NODES: Final = 20_000
 MAX_COST: Final = 5_000_000
 """The largest list of a schema (an enum, required names, branches) times the values to hold against it."""
 LISTED_COST: Final = 100_000
-"""Beyond this cost only the first mismatch is told: each could be as long as the list."""
+"""Beyond this cost only the first mismatch is listed: each could be as long as the list."""
 MAX_FLAT: Final = 100
 _NAMES: Final = frozenset({str})
 _SCALARS: Final = frozenset({str, bool, type(None)})
@@ -66,7 +66,7 @@ def validate(
     limits: Limits = DEFAULT_LIMITS,
     path: str = "$",
 ) -> tuple[Mismatch, ...]:
-    """Where arguments and their JSON Schema disagree: the first 20 places, none if they agree."""
+    """Where arguments and their JSON Schema disagree: the first 20 mismatches, none if they agree."""
     return Validator(schema, limits=limits).mismatches(arguments, path=path)
 
 
@@ -83,7 +83,7 @@ class Validator:
         self._compiled = _kept(encoded) if len(encoded) <= CACHED_BYTES else _compiled(encoded)
 
     def mismatches(self, arguments: dict[str, Any], *, path: str = "$") -> tuple[Mismatch, ...]:
-        """Where arguments and the schema disagree: the first 20 places, none if they agree."""
+        """Where arguments and the schema disagree: the first 20 mismatches, none if they agree."""
         compiled = self._compiled
         instance = _flat(arguments, self._limits) or jsontext.clone(arguments, limits=self._limits, path=path)
         cost = compiled.weight * instance.nodes
@@ -106,10 +106,10 @@ def _flat(arguments: dict[str, Any], limits: Limits) -> jsontext.Cloned | None:
         return None
     if not _NAMES.issuperset(map(type, arguments)) or len(arguments) >= min(limits.max_nodes, MAX_FLAT):
         return None
-    said = "".join([*arguments, *[value for value in arguments.values() if type(value) is str]])
-    if not said.isascii() or len(said) > limits.max_bytes:
+    strings = "".join([*arguments, *[value for value in arguments.values() if type(value) is str]])
+    if not strings.isascii() or len(strings) > limits.max_bytes:
         return None
-    return jsontext.Cloned(arguments, (), 1 + len(arguments), len(said))
+    return jsontext.Cloned(arguments, (), 1 + len(arguments), len(strings))
 
 
 def _weight(schema: Any) -> int:
@@ -146,8 +146,8 @@ _kept = functools.lru_cache(maxsize=256)(_compiled)
 
 def _mismatch(error: Any, path: str) -> Mismatch:
     message = f"{error.message:.{MISMATCH_CHARACTERS}}"
-    place = json_path("$", error.schema_path)
-    return Mismatch(json_path(path, error.instance_path), message, error.kind.name, place)
+    schema_pointer = json_path("$", error.schema_path)
+    return Mismatch(json_path(path, error.instance_path), message, error.kind.name, schema_pointer)
 
 
 # --- counting ---------------------------------------------------------------------------------------
@@ -191,17 +191,17 @@ class _Counter:
         stack: list[tuple[Any, Any, bool]] = [(self._root, value, False)]
         while stack and len(counts) <= MAX_VISITS:
             schema, held, is_done = stack.pop()
-            place = (id(schema), id(held))
+            visit = (id(schema), id(held))
             if is_done:
-                inner = sum(counts[id(part), id(child)] for part, child in entered.pop(place))
-                counts[place] = min(1 + inner, MAX_VISITS + 1)
-            elif schema is _UNKNOWN or (place in entered and value is _ANYTHING):
+                inner = sum(counts[id(part), id(child)] for part, child in entered.pop(visit))
+                counts[visit] = min(1 + inner, MAX_VISITS + 1)
+            elif schema is _UNKNOWN or (visit in entered and value is _ANYTHING):
                 break
-            elif place not in counts:
-                counts[place] = 0
-                entered[place] = [pair for pair in self._entered(schema, held) if type(pair[0]) is not bool]
+            elif visit not in counts:
+                counts[visit] = 0
+                entered[visit] = [pair for pair in self._entered(schema, held) if type(pair[0]) is not bool]
                 stack.append((schema, held, True))
-                stack += [(part, child, False) for part, child in entered[place]]
+                stack += [(part, child, False) for part, child in entered[visit]]
         else:
             return counts[id(self._root), id(value)] if not stack else MAX_VISITS + 1
         return MAX_VISITS + 1

@@ -1,6 +1,6 @@
 """Tool definitions for a target: their names, how many, which parameters are required, and their schemas.
 
-Law: nothing that the target accepts is changed, and what is changed can be told and undone.
+Law: nothing that the target accepts is changed, and every change is reported and can be undone.
 """
 
 from toolglot.schema.lower import Loss, Lowered, lower

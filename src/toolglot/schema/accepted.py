@@ -16,9 +16,9 @@ from toolglot.schema.fitness import NOT_AT_ROOT, Fitness, is_null
 from toolglot.schema.keywords import LISTS, MAPS, OPEN_ENDED, SHAPES, SINGLES, Schema, types_of
 from toolglot.schema.strict import refers_to_itself, strict_cost
 
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
-"""What an object of any names has in the place of properties."""
+"""What an object with arbitrary names has instead of properties."""
 
 
 def is_accepted(schema: Schema, profile: Profile, *, strict: bool = False) -> bool:
@@ -35,7 +35,7 @@ def is_accepted(schema: Schema, profile: Profile, *, strict: bool = False) -> bo
         return False
     properties = 0
     for node, depth in _nodes(schema):
-        if node is None or depth > _DEEPEST or not _keeps_rules(node, depth, fitness):
+        if node is None or depth > _MAX_DEPTH or not _keeps_rules(node, depth, fitness):
             return False
         if strict:
             properties += len(node.get("properties", ()))
@@ -77,7 +77,7 @@ def _nodes(schema: Schema) -> Iterator[tuple[Schema | None, int]]:
                 below = value
             elif keyword in MAPS and type(value) is dict:
                 below = list(value.values())
-            if depth < _DEEPEST + 1:
+            if depth < _MAX_DEPTH + 1:
                 stack += [(held, depth + 1) for held in below]
 
 

@@ -1,7 +1,7 @@
 """Tools that a provider defines but the client runs: their published parameters, so that any model can call them.
 
 A request names such a tool by a versioned type alone (`bash_20250124`), because the model was trained on it.
-Another model has to be told what it takes. Tools that the provider itself runs are not here: nobody else can.
+Another model needs a description of its arguments. Tools that the provider runs itself are not here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def as_function(tool: ToolSpec) -> ToolSpec | None:
         return None
     for (protocol, start), (description, parameters) in CLIENT_TOOLS.items():
         if tool.issuer.provider == protocol and tool.type.startswith(start) and tool.name:
-            own = copy.deepcopy(parameters)  # whoever changes a request must not change the next one
+            own = copy.deepcopy(parameters)  # changing a request must not change the next one
             plain = replace(tool, issuer=None, extra=None, form=None, opaque=None)
             return replace(plain, type="function", description=description, parameters=own)
     return None

@@ -31,7 +31,7 @@ __all__ = ["NOT_AT_ROOT", "Fitness"]
 
 NOT_AT_ROOT: Final = ("anyOf", "oneOf", "allOf", "enum", "const", "not")
 """What a root that must be a plain object may not have."""
-DEEPEST_FIT: Final = 120
+MAX_FIT_DEPTH: Final = 120
 """Schemas inside each other; what is deeper is lowered, which means cut."""
 NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double"})
 DEFINED: Final = re.compile(r"#(?:/(?:\$defs|definitions)/[^/]+)?")
@@ -45,7 +45,7 @@ class Fitness:
     """The fitness of one schema and its parts for one target.
 
     `moving` is for a root that does not fit: parts of it will move and widen, so a part fits only if it
-    names nothing by its place, and if nothing in it may become narrower when a definition becomes wider.
+    names nothing by its position, and if nothing in it may become narrower when a definition becomes wider.
     """
 
     def __init__(self, rules: SchemaRules, root: Any, *, moving: bool = False) -> None:
@@ -59,7 +59,7 @@ class Fitness:
         self._property = None if rules.property_pattern is None else re.compile(rules.property_pattern)
         self._formats = None if rules.formats is None else frozenset(rules.formats)
         self._known: dict[int, tuple[Any, int]] = {}
-        self._deepest = min(DEEPEST_FIT, rules.max_depth or DEEPEST_FIT)
+        self._max_depth = min(MAX_FIT_DEPTH, rules.max_depth or MAX_FIT_DEPTH)
         self._moving = moving
         self._steady = not moving or self._has_steady_definitions()
 
@@ -89,7 +89,7 @@ class Fitness:
 
     def size(self, node: Any, depth: int = 0) -> int:
         """How many schemas a part holds, itself included; 0: it does not fit."""
-        if type(node) is not dict or depth > self._deepest:
+        if type(node) is not dict or depth > self._max_depth:
             return 0
         known = self._known.get(id(node))
         # Where depth is limited, a part may fit in one place and not in another.
@@ -266,7 +266,7 @@ def has_constraint(node: Schema, *apart: str) -> bool:
 
 
 def is_null(schema: Any) -> bool:
-    """Whether a schema accepts null and nothing else, plainly said."""
+    """Whether a schema plainly accepts null and nothing else."""
     if type(schema) is not dict:
         return False
     return (

@@ -54,7 +54,7 @@ ANNOTATIONS: Final = frozenset(
 SILENT: Final = frozenset(
     {"title", "$comment", "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "propertyOrdering"}
 )
-"""What tells a model nothing when it is moved into a description."""
+"""Keywords that are of no use to a model in a description."""
 
 GROUPS: Final = (
     ("if", "then", "else"),
@@ -80,7 +80,7 @@ TYPED: Final[set[str]] = {keyword for keywords in OF_TYPE.values() for keyword i
 
 
 def of_type(keyword: str, type: str) -> bool:
-    """Whether a keyword says something of values of a type."""
+    """Whether a keyword constrains values of a type."""
     return keyword not in TYPED or keyword in OF_TYPE.get("number" if type == "integer" else type, ())
 
 

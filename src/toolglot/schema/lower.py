@@ -4,7 +4,7 @@
     lowered.schema, lowered.losses, lowered.strict
 
 Laws: what the target accepts already comes back as the very same object. Nothing that the original accepts
-becomes forbidden. What cannot be said moves into a description and is told. Lowering twice is lowering
+becomes forbidden. What cannot be expressed moves into a description and is reported. Lowering twice is lowering
 once; the input is never changed; the result is bounded whatever the references say.
 """
 
@@ -27,9 +27,9 @@ from toolglot.schema.strict import strict_form
 
 __all__ = ["Loss", "Lowered", "lower"]
 
-MOST_VALUES: Final = 50_000
+MAX_VALUES: Final = 50_000
 """Values in a schema that has to be lowered."""
-_LIMITS: Final = msgspec.structs.replace(DEFAULT_LIMITS, max_nodes=MOST_VALUES, max_bytes=8 * 1024 * 1024)
+_LIMITS: Final = msgspec.structs.replace(DEFAULT_LIMITS, max_nodes=MAX_VALUES, max_bytes=8 * 1024 * 1024)
 
 
 class Lowered(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Two well-formed schema nodes as one that accepts what both accept.
 
-Law: the merged node never forbids a value that both accept. Where the two cannot be said in one node, what
-the first says stays and what the second says is told as lost: half of a conjunction is wider than all of it.
+Law: the merged node never forbids a value that both accept. If one node cannot express both, the first stays and the
+second is reported as lost: half of a conjunction is wider than all of it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from toolglot.schema.keywords import ANNOTATIONS, GROUPS, Schema, key_of, types_of
-from toolglot.schema.mending import Tell
+from toolglot.schema.node_repair import ReportLoss
 
-MOST_BRANCHES: Final = 64
+MAX_BRANCHES: Final = 64
 """Two unions are multiplied out up to here."""
 
 LOST: Final = object()
@@ -33,21 +33,21 @@ def both(first: Any, second: Any) -> Any:
     return second if first is True or first == {} else {"allOf": [first, second]}
 
 
-def merge(first: Schema, second: Schema, tell: Tell) -> Schema:
+def merge(first: Schema, second: Schema, report: ReportLoss) -> Schema:
     """One node for two; neither may have `$ref` or `allOf`."""
     left, right = _with_enum(first), _with_enum(second)
     out = dict(left)
     for keyword in _UNEVALUATED:
         if (out.pop(keyword, None), right.pop(keyword, None)) != (None, None):
-            tell(keyword, "cannot be kept where schemas are merged")
-    _merge_groups(out, right, tell)
+            report(keyword, "cannot be kept where schemas are merged")
+    _merge_groups(out, right, report)
     for keyword, value in right.items():
         if keyword not in out:
             out[keyword] = value
         elif keyword not in ANNOTATIONS and out[keyword] != value:
             merged = _MERGERS.get(keyword, _neither)(out[keyword], value)
             if merged is LOST:
-                tell(keyword, "two of them cannot be merged; the first was kept")
+                report(keyword, "two of them cannot be merged; the first was kept")
             else:
                 out[keyword] = merged
     return out
@@ -62,7 +62,7 @@ def _with_enum(node: Schema) -> Schema:
     return out
 
 
-def _merge_groups(out: Schema, right: Schema, tell: Tell) -> None:
+def _merge_groups(out: Schema, right: Schema, report: ReportLoss) -> None:
     """Keywords that mean something only together are taken together, from one side."""
     for group in GROUPS:
         theirs = [keyword for keyword in group if keyword in right]
@@ -74,7 +74,7 @@ def _merge_groups(out: Schema, right: Schema, tell: Tell) -> None:
             continue
         for keyword in theirs:
             del right[keyword]
-        tell(theirs[0], "two of them cannot be merged; the first was kept")
+        report(theirs[0], "two of them cannot be merged; the first was kept")
 
 
 def _neither(_: Any, __: Any) -> Any:
@@ -115,7 +115,7 @@ def _multiple(first: Any, second: Any) -> Any:
 
 def product(first: list[Any], second: list[Any]) -> Any:
     """A value that two unions accept is accepted by a branch of each."""
-    if len(first) * len(second) > MOST_BRANCHES:
+    if len(first) * len(second) > MAX_BRANCHES:
         return LOST
     branches = [both(one, other) for one in first for other in second]
     return [branch for branch in branches if branch is not False] or LOST

@@ -31,7 +31,7 @@ MARK_LETTERS: Final = "bcdfghjklmnpqrstvwxz"
 MARK: Final = 8
 LONG_MARK: Final = 16
 
-MOST_STEPS: Final = 100_000
+MAX_STEPS: Final = 100_000
 """How far marks are counted up; only a pattern that hardly any name matches needs more."""
 
 PLAIN: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -150,7 +150,7 @@ class NameMap:
         width = length - len(head)
         key = self._marked(stems, head + _letters(0, width)) or ""
         start = self._counts.get(key, 0)
-        for count in range(start, min(start + MOST_STEPS, len(MARK_LETTERS) ** width)):
+        for count in range(start, min(start + MAX_STEPS, len(MARK_LETTERS) ** width)):
             found = self._marked(stems, head + _letters(count, width))
             if found is not None and found not in self._originals:
                 self._counts[key] = count + 1

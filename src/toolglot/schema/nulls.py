@@ -12,7 +12,7 @@ from toolglot.jsontext import local_reference
 from toolglot.limits import DEEPEST
 from toolglot.schema.keywords import Schema, key_of, type_of, types_of
 
-MOST_PARTS: Final = 500
+MAX_PARTS: Final = 500
 """Schemas that are looked at for one value."""
 
 
@@ -54,7 +54,7 @@ class _Removal:
         """Every schema that has a say on a value, through references and unions."""
         found: dict[int, Schema] = {}
         waiting = schemas[::-1]
-        while waiting and len(found) < MOST_PARTS:
+        while waiting and len(found) < MAX_PARTS:
             part = waiting.pop()
             if type(part) is not dict or id(part) in found:
                 continue
@@ -86,7 +86,7 @@ class _Removal:
     def _takes_null(self, schema: Any, depth: int) -> bool:
         self._asked += 1
         # What cannot be found out in bounded time counts as allowed: then the null stays.
-        if type(schema) is not dict or depth > 32 or self._asked > MOST_PARTS:
+        if type(schema) is not dict or depth > 32 or self._asked > MAX_PARTS:
             return schema is not False
         if "$ref" in schema:
             target = local_reference(self._root, schema["$ref"])
@@ -134,9 +134,9 @@ def _item_schemas(parts: list[Schema], at: int) -> list[Any]:
     found: list[Any] = []
     for part in parts:
         items = part.get("items")
-        places = _list(part.get("prefixItems")) or _list(items)
-        if at < len(places):
-            found.append(places[at])
+        prefix = _list(part.get("prefixItems")) or _list(items)
+        if at < len(prefix):
+            found.append(prefix[at])
         else:
             found.append(part.get("additionalItems") if type(items) is list else items)
     return found

@@ -16,14 +16,14 @@ from toolglot.jsontext import json_path, local_reference
 from toolglot.profiles.rules import SchemaRules
 from toolglot.schema.fitness import Fitness
 from toolglot.schema.keywords import ANNOTATIONS, Schema, is_types
-from toolglot.schema.mending import mended
 from toolglot.schema.merging import merge
+from toolglot.schema.node_repair import repair_node
 
-MOST_NODES: Final = 4_000
+MAX_NODES: Final = 4_000
 """Schemas in one lowered schema."""
-DEEPEST_SCHEMA: Final = 48
+MAX_SCHEMA_DEPTH: Final = 48
 """Schemas inside each other, where something has to be lowered."""
-LONGEST_CHAIN: Final = 64
+MAX_CHAIN: Final = 64
 """References and members of `allOf` from one to the next."""
 
 TOO_LARGE: Final = "the schema is too large; this part was left open"
@@ -55,8 +55,8 @@ START: Final = ReferenceChain()
 
 
 class Loss(Struct, frozen=True):
-    """What a target cannot be told: where in the original schema, the keyword, why, and whether the
-    description says it instead."""
+    """What the target cannot express: the path in the original schema, the keyword, the reason, and whether the
+    description has it instead."""
 
     path: str
     keyword: str
@@ -65,7 +65,7 @@ class Loss(Struct, frozen=True):
 
 
 class OpenedSchema:
-    """A schema on its way: what it has become, where it came from, and what is to be said of it."""
+    """A schema in progress: its new form, its origin, and its notes."""
 
     __slots__ = ("active", "depth", "dropped", "folds", "is_root", "out", "path")
 
@@ -92,9 +92,9 @@ class Work:
         self.omits_empty = omits_empty
         self.root = root
         self.fit: Fitness = Fitness(rules, root, moving=True)
-        self.deepest: int = min(DEEPEST_SCHEMA, rules.max_depth or DEEPEST_SCHEMA)
+        self.deepest: int = min(MAX_SCHEMA_DEPTH, rules.max_depth or MAX_SCHEMA_DEPTH)
         self._losses: dict[tuple[str, str, str], bool] = {}
-        self._left = MOST_NODES
+        self._left = MAX_NODES
 
     def spend(self, nodes: int = 1) -> bool:
         """Whether there is room for so many more schemas."""
@@ -113,23 +113,23 @@ class Work:
     def opened(self, schema: Any, node: OpenedSchema, path: Path, *, chain: ReferenceChain = START) -> Schema:
         """A schema, mended, without references and `allOf`: one node that accepts at least the same."""
 
-        def tell(keyword: str, reason: str) -> None:
+        def report(keyword: str, reason: str) -> None:
             self.lose((*path, keyword) if keyword else path, keyword, reason)
 
         if schema is True:
             return {}
-        if chain.length > LONGEST_CHAIN or not self.spend():
+        if chain.length > MAX_CHAIN or not self.spend():
             node.drop("", TOO_LARGE, LEFT_OUT)
             return {}
         if schema is False:
             node.drop("false", NEVER, LEAVE_OUT)
             return {}
-        out = mended(schema, tell)
+        out = repair_node(schema, report)
         if "$ref" in out:
             out = self._referred(out, node, path, chain)
         for index, member in enumerate(out.pop("allOf", ())):
             below = chain.into_member()
-            out = merge(out, self.opened(member, node, (*path, "allOf", index), chain=below), tell)
+            out = merge(out, self.opened(member, node, (*path, "allOf", index), chain=below), report)
         return out
 
     def _referred(self, out: Schema, node: OpenedSchema, path: Path, chain: ReferenceChain) -> Schema:

@@ -76,30 +76,30 @@ class Filtered(Struct, frozen=True):
     removed: tuple[Removed, ...] = ()
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """Where a schema stands, as a chain up to the root: a path is only written out where it is needed."""
 
-    above: _Place | None = None
+    above: _Position | None = None
     steps: tuple[Step, ...] = ()
     depth: int = 0
     in_definitions: bool = False
 
-    def below(self, *steps: Step) -> _Place:
-        return _Place(self, steps, self.depth + 1, self.in_definitions or steps[0] in DEFINITIONS)
+    def below(self, *steps: Step) -> _Position:
+        return _Position(self, steps, self.depth + 1, self.in_definitions or steps[0] in DEFINITIONS)
 
     def path(self) -> tuple[Step, ...]:
         parts: list[tuple[Step, ...]] = []
-        place: _Place | None = self
-        while place is not None:
-            parts.append(place.steps)
-            place = place.above
+        position: _Position | None = self
+        while position is not None:
+            parts.append(position.steps)
+            position = position.above
         return tuple(step for steps in reversed(parts) for step in steps)
 
 
 class _Cut(NamedTuple):
     """The names to remove at one place, with the reasons."""
 
-    place: _Place
+    position: _Position
     reasons: dict[str, str]
 
 
@@ -115,7 +115,7 @@ def filter_required(schema: Schema, *, aggressive: bool = False) -> Filtered:
     copies: dict[int, Any] = {}
     root: Schema = _own(schema, copies)
     for cut in cuts:
-        path = cut.place.path()
+        path = cut.position.path()
         _cut(_opened(root, path, copies), cut.reasons)
         where = json_path("$", path)
         removed += [Removed(where, name, reason) for name, reason in cut.reasons.items()]
@@ -161,15 +161,15 @@ class _Walk:
 
     def cuts(self) -> list[_Cut]:
         found: list[_Cut] = []
-        stack: list[tuple[Any, _Place]] = [(self._root, _Place())]
+        stack: list[tuple[Any, _Position]] = [(self._root, _Position())]
         while stack:
-            node, place = stack.pop()
-            if not isinstance(node, dict) or place.depth > DEEPEST:
+            node, position = stack.pop()
+            if not isinstance(node, dict) or position.depth > DEEPEST:
                 continue
             reasons = self._needless(node)
             if reasons:
-                found.append(_Cut(place, reasons))
-            stack += reversed([(below, place.below(*steps)) for steps, below in self._subschemas(node)])
+                found.append(_Cut(position, reasons))
+            stack += reversed([(below, position.below(*steps)) for steps, below in self._subschemas(node)])
         return self._safe(found)
 
     def _subschemas(self, node: Schema) -> Iterator[tuple[tuple[Step, ...], Any]]:
@@ -187,7 +187,7 @@ class _Walk:
         if not cuts or not any(_references(self._untouched)):
             return cuts
         if all(LOCAL.match(reference) for reference in _references(self._root)):
-            return [cut for cut in cuts if not cut.place.in_definitions]
+            return [cut for cut in cuts if not cut.position.in_definitions]
         return []
 
     # --- one parameter ------------------------------------------------------------------------------
@@ -211,8 +211,8 @@ class _Walk:
         if self._aggressive and parameter.get("type") == "boolean":
             return "is a boolean"
         description = parameter.get("description")
-        said = self._phrase(description) if isinstance(description, str) else None
-        return None if said is None else f'its description says "{said}"'
+        phrase = self._phrase(description) if isinstance(description, str) else None
+        return None if phrase is None else f'its description says "{phrase}"'
 
     def _is_nullable(self, parameter: Schema) -> bool:
         """Whether a parameter may be null: it says so itself, in a branch, or in what one of them refers to."""

@@ -27,8 +27,8 @@ from toolglot.schema.keywords import (
     type_of,
     types_of,
 )
-from toolglot.schema.mending import mended
 from toolglot.schema.merging import LOST, Conjunction, merge, product
+from toolglot.schema.node_repair import repair_node
 from toolglot.schema.references import LEAVE_OUT, LEFT_OUT, NEVER, TOO_LARGE, OpenedSchema, ReferenceChain, Work
 from toolglot.schema.unions import is_object, united
 from toolglot.schema.wording import BOUNDS, alternatives, between, described, kind, sentence
@@ -38,8 +38,8 @@ PLACEHOLDER: Final = "any_key"
 
 PLACEHOLDER_SCHEMA: Final = {"type": "string", "description": "Stands for any key; leave it out."}
 
-MOST_REWRITES: Final = 100
-MOST_UNIONS: Final = 8
+MAX_REWRITES: Final = 100
+MAX_UNIONS: Final = 8
 """Unions inside each other at the root."""
 
 
@@ -57,7 +57,7 @@ def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
         node.drop("false", NEVER, LEAVE_OUT)
     elif schema is not True:
         node.folds = isinstance(schema, Conjunction)
-        node.out = mended(schema, lambda keyword, reason: work.lose((*node.path, keyword), keyword, reason))
+        node.out = repair_node(schema, lambda keyword, reason: work.lose((*node.path, keyword), keyword, reason))
     _rewrite(work, node)
     for step in _STEPS:
         step(work, node)
@@ -68,7 +68,7 @@ def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
 
 
 def _rewrite(work: Work, node: OpenedSchema) -> None:
-    for _ in range(MOST_REWRITES):
+    for _ in range(MAX_REWRITES):
         if not any(rewrite(work, node) for rewrite in _REWRITES):
             return
     node.out = {}
@@ -135,7 +135,7 @@ def _flat(work: Work, node: OpenedSchema, branch: Any, depth: int) -> Schema:
     out = work.opened(branch, node, node.path, chain=ReferenceChain(is_aside=True))
     for keyword in ("anyOf", "oneOf"):
         inner = [below for below in out.pop(keyword, ()) if below is not False]
-        if depth < MOST_UNIONS:
+        if depth < MAX_UNIONS:
             branches = [flat for flat in (_flat(work, node, below, depth + 1) for below in inner) if is_object(flat)]
             if branches:
                 out = merge(out, united(branches), node.drop)
@@ -330,7 +330,7 @@ def _tuple(work: Work, node: OpenedSchema) -> None:
 
 
 def _limit_rest(work: Work, node: OpenedSchema, rest: Any, places: int) -> None:
-    """What may come after the fixed places."""
+    """What may come after the fixed positions."""
     if work.rules.tuple_items == "items":
         node.out["additionalItems"] = rest
     elif rest is False:
@@ -380,7 +380,7 @@ def _define_required(work: Work, node: OpenedSchema, illegal: list[str]) -> None
 
 
 def _refused(work: Work, node: OpenedSchema) -> None:
-    """Whatever the target does not take, said in words where there are some."""
+    """Drop what the target does not accept, and describe it in words where possible."""
     out = node.out
     for low, high, unit in BOUNDS:
         if low in out and high in out and not work.fit.accepts(low) and not work.fit.accepts(high):
@@ -391,8 +391,8 @@ def _refused(work: Work, node: OpenedSchema) -> None:
         value = out.pop(keyword)
         if keyword in DEFINITIONS or (keyword == "additionalProperties" and value is True):
             continue
-        said = None if keyword in SILENT else sentence(keyword, value)
-        node.drop(keyword, "this keyword is not accepted", said)
+        words = None if keyword in SILENT else sentence(keyword, value)
+        node.drop(keyword, "this keyword is not accepted", words)
 
 
 def _stays(work: Work, node: OpenedSchema, keyword: str) -> bool:
@@ -423,7 +423,7 @@ def _type(work: Work, node: OpenedSchema) -> None:
 
 
 def widest(rules: SchemaRules) -> Schema:
-    """A schema for any value, as far as a target that demands a type can be told."""
+    """A schema for any value, as far as a target that demands a type can express it."""
     scalars: list[Schema] = [{"type": name} for name in ("string", "number", "boolean")]
     properties = {PLACEHOLDER: dict(PLACEHOLDER_SCHEMA)} if rules.properties_non_empty else {}
     array, table = {"type": "array", "items": {"anyOf": scalars}}, {"type": "object", "properties": properties}
@@ -486,7 +486,7 @@ _STEPS: Final[tuple[Callable[[Work, OpenedSchema], None], ...]] = (
 
 
 def _finished(work: Work, node: OpenedSchema) -> Schema:
-    """The node with its notes, and the losses told."""
+    """The node with its notes; losses are reported."""
     out = node.out
     if work.rules.nullable and any(map(is_null, out.get("anyOf", ()))):
         # Only now is it seen that a branch says no more than null.
@@ -499,9 +499,9 @@ def _finished(work: Work, node: OpenedSchema) -> Schema:
     text, used = described(out.get("description", ""), notes if work.fit.accepts("description") else [])
     if notes and text:
         out["description"] = text
-    said = set(notes[:used])
+    kept = set(notes[:used])
     for keyword, reason, note in node.dropped:
-        work.lose((*node.path, keyword) if keyword else node.path, keyword, reason, described=note in said)
+        work.lose((*node.path, keyword) if keyword else node.path, keyword, reason, described=note in kept)
     return _alone(out) if work.rules.union_alone and "anyOf" in out and len(out) > 1 else out
 
 

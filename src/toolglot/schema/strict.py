@@ -16,15 +16,15 @@ from toolglot.jsontext import local_reference
 from toolglot.profiles.rules import SchemaRules
 from toolglot.schema.fitness import DEFINED
 from toolglot.schema.keywords import DEFINITIONS, LISTS, MAPS, SHAPES, SINGLES, Schema, key_of, type_of, types_of
-from toolglot.schema.mending import mended
 from toolglot.schema.merging import merge
+from toolglot.schema.node_repair import repair_node
 
 LOOK_AROUND: Final = re.compile(r"\(\?<?[=!]")
-MOST_UNIONS: Final = 50
+MAX_UNIONS: Final = 50
 """Unions inside each other."""
-DEEPEST_STRICT: Final = 100
+MAX_STRICT_DEPTH: Final = 100
 REMARKS: Final = frozenset({"$schema", "$id", "$comment", "examples", "example", "deprecated", "readOnly", "writeOnly"})
-"""What says nothing about values, and is better not sent."""
+"""Keywords that do not constrain values, and are better not sent."""
 TUPLES: Final = frozenset({"prefixItems", "additionalItems"})
 UNKNOWN_TO_STRICT: Final = frozenset(
     {
@@ -44,7 +44,7 @@ class _LossyError(Exception):
 
 
 def strict_form(schema: Schema, rules: SchemaRules) -> Schema | None:
-    """A schema for strict mode that says the same; None: there is none."""
+    """An equivalent schema for strict mode; None if there is none."""
     try:
         out = _Strict(schema, rules).root()
     except _LossyError:
@@ -83,20 +83,21 @@ def refers_to_itself(schema: Schema) -> bool:
     """Whether references lead back to where they stand."""
     held = {f"#/{table}/{name}": inner for table in DEFINITIONS for name, inner in _members(schema.get(table))}
     left = {
-        place: {node["$ref"] for node in _nodes(inner) if _is_text(node.get("$ref"))} for place, inner in held.items()
+        pointer: {node["$ref"] for node in _nodes(inner) if _is_text(node.get("$ref"))}
+        for pointer, inner in held.items()
     }
     if any(node.get("$ref") == "#" for node in _nodes(schema)):
         return True
     # Definitions that lead nowhere are taken away until none is left, or the rest lead to each other.
     users: dict[str, list[str]] = {}
-    for place, named in left.items():
+    for pointer, named in left.items():
         named.intersection_update(left)
         for reference in named:
-            users.setdefault(reference, []).append(place)
-    ends = [place for place, named in left.items() if not named]
-    for place in ends:
-        for user in users.get(place, ()):
-            left[user].discard(place)
+            users.setdefault(reference, []).append(pointer)
+    ends = [pointer for pointer, named in left.items() if not named]
+    for pointer in ends:
+        for user in users.get(pointer, ()):
+            left[user].discard(pointer)
             if not left[user]:
                 ends.append(user)
     return len(ends) < len(left)
@@ -129,7 +130,7 @@ def closed_form(schema: Schema) -> Schema | None:
 
 
 def _placed(value: Any, stack: list[tuple[Schema, Schema]]) -> Any:
-    """A place for what will come of a schema; whatever is not one stays."""
+    """A placeholder for the result of a schema; other values stay."""
     if type(value) is not dict:
         return value
     out: Schema = {}
@@ -177,7 +178,7 @@ class _Strict:
         return {**out, "$defs": definitions} if definitions else out
 
     def _node(self, schema: Any, depth: int, *, is_root: bool = False) -> Schema:
-        if type(schema) is not dict or depth > (self._rules.strict_max_depth or DEEPEST_STRICT):
+        if type(schema) is not dict or depth > (self._rules.strict_max_depth or MAX_STRICT_DEPTH):
             raise _LossyError
         if any(keyword in SHAPES and not SHAPES[keyword](value) for keyword, value in schema.items()):
             raise _LossyError  # the schema of an output that goes to its own provider comes as the client wrote it
@@ -199,7 +200,7 @@ class _Strict:
 
     def _opened(self, node: Schema) -> Schema:
         """A reference that nothing stands beside, or no reference; no `allOf` of one."""
-        for _ in range(DEEPEST_STRICT):
+        for _ in range(MAX_STRICT_DEPTH):
             members = node.get("allOf")
             if members is not None and len(members) == 1 and "allOf" in self._refused and type(members[0]) is dict:
                 rest = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
@@ -209,7 +210,7 @@ class _Strict:
             elif "$ref" not in node or len(node) == 1 or DEFINED.fullmatch(node["$ref"]) is None:
                 return node
             else:
-                target = mended(local_reference(self._root, node.pop("$ref")), _lossy)
+                target = repair_node(local_reference(self._root, node.pop("$ref")), _lossy)
                 if "$ref" in target or "allOf" in target:
                     raise _LossyError
                 node = merge(node, target, _lossy)
@@ -228,7 +229,7 @@ class _Strict:
         if any(keyword not in ("anyOf", "description", "title") for keyword in node):
             raise _LossyError
         self._unions += 1
-        if self._unions > MOST_UNIONS:
+        if self._unions > MAX_UNIONS:
             raise _LossyError
         node["anyOf"] = [self._node(branch, depth) for branch in node["anyOf"]]
         self._unions -= 1

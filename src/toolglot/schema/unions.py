@@ -11,7 +11,7 @@ from typing import Any, Final
 from toolglot.schema.keywords import Schema, types_of
 from toolglot.schema.wording import written
 
-MOST_PAIRS: Final = 50_000
+MAX_PAIRS: Final = 50_000
 """Properties times branches; beyond, a property that not every branch names may have what any other key may."""
 
 
@@ -27,7 +27,7 @@ def united(branches: list[Schema]) -> Schema:
     for branch in branches:
         for name, schema in branch.get("properties", {}).items():
             declared.setdefault(name, []).append(schema)
-    is_small = len(declared) * len(branches) <= MOST_PAIRS
+    is_small = len(declared) * len(branches) <= MAX_PAIRS
     properties = {}
     for name, schemas in declared.items():
         others = _others(name, branches, rests) if is_small else rests

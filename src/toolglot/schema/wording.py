@@ -1,4 +1,4 @@
-"""What a target cannot be told in a schema, said in words.
+"""What a target cannot express in a schema, in words.
 
 Law: short, bounded, and the same for the same schema: prompt caches see these texts.
 """

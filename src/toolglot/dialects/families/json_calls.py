@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from toolglot.dialects.lookahead import MAX_GAP, ahead, close_broken, up_to
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.values.json_text import End, mended, pass_value, read_string, unescaped
+from toolglot.dialects.values.json_text import End, pass_value, read_string, repair_json, unescaped
 from toolglot.dialects.values.python_dicts import pass_dict
 from toolglot.jsontext import compact
 
@@ -228,7 +228,7 @@ def _quoted_arguments(reader: DialectReader, parts: _Parts) -> Steps[End]:
     pieces: list[str] = []
     end = yield from pass_value(reader.scanner, pieces.append)
     if end == "whole":
-        parts.input(mended(unescaped("".join(pieces)) or ""))
+        parts.input(repair_json(unescaped("".join(pieces)) or ""))
     return end
 
 
@@ -322,7 +322,7 @@ def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[
         pieces: list[str] = []
         end = yield from pass_value(scanner, pieces.append)
         reader.open(name, id)
-        reader.input(mended(unescaped("".join(pieces)) or ""))
+        reader.input(repair_json(unescaped("".join(pieces)) or ""))
         return reader.close(cut=end != "whole")
     reader.open(name, id)
     if mark in ("{", "["):

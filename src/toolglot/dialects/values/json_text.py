@@ -71,7 +71,7 @@ def pass_object(scanner: Scanner, sink: Sink) -> Steps[End]:
             yield
 
 
-def mended(written: str) -> str:
+def repair_json(written: str) -> str:
     """The text of a value that is whole, with the line breaks inside its strings as escapes."""
     run, pieces, start = _Run(), [], 0
     while True:

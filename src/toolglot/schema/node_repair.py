@@ -1,7 +1,7 @@
-"""A schema node that is not well-formed, mended: wrong spellings are read, nonsense is left out and told.
+"""Repairs a schema node that is not well-formed: wrong spellings are understood, nonsense is left out and reported.
 
-Law: the mended node accepts whatever the node accepts, as far as it says anything. One level at a time:
-the schemas inside are mended when they are visited.
+Law: the repaired node accepts whatever the original accepts, as far as that has a meaning. One level at a time: the
+schemas inside are repaired when they are visited.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Final
 from toolglot.errors import quote
 from toolglot.schema.keywords import SHAPES, SPELLINGS, TYPES, Schema, is_names, is_number, numbered_type, types_of
 
-Tell = Callable[[str, str], None]
-"""Takes a keyword and what became of it."""
+ReportLoss = Callable[[str, str], None]
+"""(keyword, reason): reports what was lost."""
 
 _NOTHING: Final = object()
 
 
-def mended(schema: Any, tell: Tell) -> Schema:
-    """A well-formed node of its own, in which null is a type and bounds are numbers."""
+def repair_node(schema: Any, report: ReportLoss) -> Schema:
+    """A well-formed copy, in which null is a type and bounds are numbers."""
     if not isinstance(schema, dict):
-        tell("", f"expected a schema, got {quote(schema)}")
+        report("", f"expected a schema, got {quote(schema)}")
         return {}
     out: Schema = {}
     for keyword, value in _with_old_bounds(schema).items():
@@ -33,7 +33,7 @@ def mended(schema: Any, tell: Tell) -> Schema:
         if repaired is not _NOTHING:
             out[keyword] = repaired
         if value is not None and value is not False and not _is_same_meaning(keyword, value, repaired):
-            tell(keyword, f"not well-formed: {quote(value)}")
+            report(keyword, f"not well-formed: {quote(value)}")
     return _with_null_as_a_type(out)
 
 
