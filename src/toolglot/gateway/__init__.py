@@ -1,4 +1,4 @@
-"""The server: any client on any provider. Config, routing, the doors that clients come in by, and the vault.
+"""The server: any client on any provider. Configuration, routing, endpoints and state.
 
 from toolglot.gateway import Gateway, read_config, serve
 serve("toolglot.toml", app_middleware=[MyMiddleware()])
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "Gateway", "GatewaySettings", "Upstreams", "read_config", "running", "serve"]
 
-_HOMES: Final = {
+_MODULES: Final = {
     "Config": "config.settings",
     "Gateway": "app",
     "GatewaySettings": "config.settings",
@@ -26,12 +26,12 @@ _HOMES: Final = {
     "running": "http.serving",
     "serve": "http.serving",
 }
-"""Loaded when they are first asked for: who reads a configuration needs no server."""
+"""Imported on first use: reading a configuration needs no server."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(importlib.import_module(f"toolglot.gateway.{_HOMES[name]}"), name)
+        found = globals()[name] = getattr(importlib.import_module(f"toolglot.gateway.{_MODULES[name]}"), name)
         return found

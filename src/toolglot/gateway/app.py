@@ -497,12 +497,12 @@ class Gateway:
         if is_upstreams or not 400 <= status <= 599:
             status = 502
         record.response.begin(status)
-        given = {name: self._secrets.mask(value) for name, value in converted.headers.items()}
+        masked = {name: self._secrets.mask(value) for name, value in converted.headers.items()}
         data = self._secrets.mask_bytes(converted.data)
         own = error.headers if isinstance(error, GatewayRefusal) else {}
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and record.route.upstream:
             own = record.upstream_headers(record.route.model)
-        named = {**given, **own, "x-toolglot-request": record.id, **(CLOSE if self.shutdown.is_draining else {})}
+        named = {**masked, **own, "x-toolglot-request": record.id, **(CLOSE if self.shutdown.is_draining else {})}
         await request.channel.answer(status, named, data)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:

@@ -189,7 +189,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
         ('[policy]\nrequired = "x"', "toolglot.toml:2: policy.required", "auto, keep, filter, aggressive", ""),
         ("[policy]\nbridge_user = {}", "toolglot.toml:2: policy.bridge_user", "expected a string", ""),
         ("policy = []", "toolglot.toml:1: policy", "expected a table, got a list", ""),
-        ('[profiles.b.rules]\n"ids.x" = 1', "toolglot.toml:2: profiles.b.rules.'ids.x'", "no key", "ids."),
+        ('[profiles.b.rules]\n"ids.x" = 1', "toolglot.toml:2: profiles.b.rules.'ids.x'", "unknown key", "ids."),
         ('[profiles.b]\nextends = "nope"', "toolglot.toml:1: profiles", "does not exist", "allowed"),
         ("[upstreams.openai]\n[models]\n\nx = 3", "toolglot.toml:4: models.x", "expected the upstream", "openai/gpt"),
     ],

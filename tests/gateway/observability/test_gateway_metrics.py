@@ -289,8 +289,8 @@ def test_upstreams_and_sets_of_labels_are_bounded_too() -> None:
     found = samples_of(metrics.text())
     assert len({sample.labels["upstream"] for sample in found if "upstream" in sample.labels}) == MAX_UPSTREAMS + 1
     assert number(found, "toolglot_upstream_errors_total") == MAX_UPSTREAMS * 2
-    counter = Counter(Family("a_total", "counter", "", ("x", "y")), most=10)
-    histogram = Histogram(Family("b", "histogram", "", ("x",)), (1.0,), most=10)
+    counter = Counter(Family("a_total", "counter", "", ("x", "y")), limit=10)
+    histogram = Histogram(Family("b", "histogram", "", ("x",)), (1.0,), limit=10)
     for i in range(1_000):
         counter.add((str(i), "y"))
         histogram.of((str(i),)).add(0.5)

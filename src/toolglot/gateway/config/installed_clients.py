@@ -169,11 +169,11 @@ async def version_of(path: str, environ: Environ) -> str:
         return ""
     try:
         async with asyncio.timeout(VERSION_SECONDS):
-            said = await process.stdout.read(4096) if process.stdout is not None else b""
+            output = await process.stdout.read(4096) if process.stdout is not None else b""
     except TimeoutError:
-        said = b""
+        output = b""
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     await process.wait()
-    found = _VERSION.search(said)
+    found = _VERSION.search(output)
     return found[0].decode() if found else ""

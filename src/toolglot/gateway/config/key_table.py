@@ -1,6 +1,6 @@
 """Client keys of a configuration: `client_keys` of `[gateway]`, without limits, and `[keys.NAME]`, with limits.
 
-Law: a key itself never stands in a file. It is in a variable, or its hash is there; from here on there is only the
+Law: a key itself is never in a file. It is in a variable, or its hash is there; from here on there is only the
 hash.
 """
 
@@ -131,8 +131,8 @@ def read_client_key(entry: str, environ: Mapping[str, str], text: ConfigText, *a
 
 
 def short_keys(entries: Iterable[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What to tell of keys in variables that are too short."""
+    """Warnings about keys in variables that are too short."""
     names = [entry.removeprefix(ENV) for entry in entries if entry.startswith(ENV)]
     short = [name for name in names if 0 < len(variable(environ, name)) < _SHORT_KEY]
-    told = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
-    return tuple(f"{shown_variable(name)} {told}" for name in short)
+    problem = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
+    return tuple(f"{shown_variable(name)} {problem}" for name in short)

@@ -1,7 +1,7 @@
 """The configuration while the gateway runs: looked at again when its file has changed.
 
-Laws: a file that makes no sense changes nothing; why is told once, and the old configuration goes on. One that is being
-written is not read: it must look the same twice. What needs a key goes on to need one until a new start.
+Laws: an invalid file changes nothing; the reason is reported once, and the old configuration stays. A file that is
+being written is not read: it must look the same twice. What needs a key still needs one until a restart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Mark = tuple[int, int, int]
 class ConfigWatch:
     """Looks at a file now and then.
 
-    read: reads the configuration anew; take: puts it in force; tell: says to people what happened.
+    read: reads the configuration again; take: applies it; report: gets messages for the operator.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class ConfigWatch:
         path: str,
         read: Callable[[], Config],
         take: Callable[[Config], Awaitable[None]],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         seconds: float = LOOK_SECONDS,
     ) -> None:
         self._path = path
         self._read = read
         self._take = take
-        self._tell = tell
+        self._report = report
         self._seconds = seconds
         self._taken = self._last = mark_of(path)
         self.is_asked: bool = False
@@ -65,11 +65,11 @@ class ConfigWatch:
             config = await asyncio.to_thread(self._read)
             await self._take(config)
         except InputError as error:
-            self._tell(f"the configuration stays as it was: {error}")
+            self._report(f"the configuration stays as it was: {error}")
 
 
 def mark_of(path: str) -> Mark | None:
-    """What tells one state of a file from another; None: it is not there."""
+    """What differs between two states of a file; None: it is not there."""
     try:
         found = os.stat(path)  # noqa: PTH116 - the same, without an object for each look
     except OSError:

@@ -1,4 +1,4 @@
-"""What a gateway is told: `toolglot.toml`, or what the environment shows where there is none.
+"""The configuration of a gateway: `toolglot.toml`, or what the environment shows if there is none.
 
     config = read_config(None, os.environ)      # --config, else $TOOLGLOT_CONFIG, else ./toolglot.toml, else none
     config.upstreams["openai"].url
@@ -268,10 +268,10 @@ _UNREAD: Final = GatewaySettings()
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """All that a gateway is told."""
+    """The whole configuration of a gateway."""
 
     gateway: GatewaySettings
-    """With the hashes of the client keys, and the place of the store, in full."""
+    """With the hashes of the client keys, and the full path of the store."""
     policy: Policy = GATEWAY_POLICY
     upstreams: dict[str, UpstreamSettings] = {}
     """In the order of the file."""
@@ -327,8 +327,8 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
         """The same on another address, as the command line may ask for."""
-        given = {"host": host, "port": port}
-        changed = {name: value for name, value in given.items() if value is not None}
+        wanted = {"host": host, "port": port}
+        changed = {name: value for name, value in wanted.items() if value is not None}
         text = ConfigText("--host" if host is not None else "--port")
         if port is not None and not 0 <= port <= 65535:
             raise text.error("expected a whole number from 0 to 65535")
@@ -488,7 +488,7 @@ def _store_of(name: str, environ: Mapping[str, str], text: ConfigText) -> str:
 
 
 def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
-    """The place of the store in full."""
+    """The full path of the store."""
     if value in (MEMORY, OFF) or is_address(value):
         return value
     if value.startswith(ENV):

@@ -128,26 +128,26 @@ _READERS: Final[tuple[tuple[bytes, Callable[[bytes], Size]], ...]] = (
 # --- formulas -----------------------------------------------------------------------------------------
 
 
-def _fitted(width: float, height: float, longest: float) -> tuple[float, float]:
-    scale = min(1.0, longest / max(width, height))
+def _fitted(width: float, height: float, max_side: float) -> tuple[float, float]:
+    scale = min(1.0, max_side / max(width, height))
     return width * scale, height * scale
 
 
-def _patches(width: float, height: float, side: int, most: int) -> int:
-    """How many squares of `side` pixels cover the image, once it is so small that `most` are enough."""
+def _patches(width: float, height: float, side: int, max_patches: int) -> int:
+    """How many squares of `side` pixels cover the image, once it is so small that `max_patches` are enough."""
     count = math.ceil(width / side) * math.ceil(height / side)
-    return min(count, most)
+    return min(count, max_patches)
 
 
 def claude_image(width: int, height: int) -> int:
     """Patches of 28 pixels, at most 1,568 on the longer side and 1,568 patches. Qwen-VL and Mistral use the same
     squares, so this is also the formula for models that nothing is known of."""
-    return _patches(*_fitted(width, height, 1_568), side=28, most=1_568)
+    return _patches(*_fitted(width, height, 1_568), side=28, max_patches=1_568)
 
 
 def large_claude_image(width: int, height: int) -> int:
     """Claude Opus 4.7 and later: 2,576 pixels, 4,784 patches."""
-    return _patches(*_fitted(width, height, 2_576), side=28, most=4_784)
+    return _patches(*_fitted(width, height, 2_576), side=28, max_patches=4_784)
 
 
 def _tiles(width: int, height: int, base: int, each: int) -> int:
@@ -168,7 +168,7 @@ def gpt_5_tiles(width: int, height: int) -> int:
 
 def openai_patches(width: int, height: int) -> int:
     """Later OpenAI models: patches of 32 pixels, at most 2,500, each 1.2 tokens."""
-    return math.ceil(_patches(*_fitted(width, height, 2_048), side=32, most=2_500) * 1.2)
+    return math.ceil(_patches(*_fitted(width, height, 2_048), side=32, max_patches=2_500) * 1.2)
 
 
 def gemini_tiles(width: int, height: int) -> int:

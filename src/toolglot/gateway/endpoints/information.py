@@ -1,4 +1,4 @@
-"""What is asked besides answers of a model: counts, listings, stored responses, the gateway's own state and reports."""
+"""Endpoints besides those of models: counts, lists, stored responses, the gateway's own state and reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Run = Callable[[GatewayEndpoint, ClientRequest, RequestRecord], Awaitable[tuple[
 
 
 class InformationEndpoints:
-    """Answers what is no request to a model."""
+    """Answers everything that is not a request to a model."""
 
     def __init__(self, services: Services, request_log: RequestLog, worker_links: WorkerLinks | None = None) -> None:
         self._services = services
@@ -121,7 +121,7 @@ class InformationEndpoints:
         return 200, {"version": get(endpoint.protocol).version}, {}
 
     async def _named(self, name: str) -> ListedModel:
-        """A model that can be asked for, listed or not."""
+        """A model that clients can use, listed or not."""
         for model in await self._all_models():
             if model.name == name:
                 return model
@@ -179,12 +179,12 @@ class InformationEndpoints:
     async def _health(
         self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        said: dict[str, Any] = {"status": "ok"}
+        state: dict[str, Any] = {"status": "ok"}
         if self._services.config.simulates_known:
-            said["simulated"] = True
+            state["simulated"] = True
         if self._services.store_watch.reason:  # of the last check: this checks nothing
-            said["store"] = "failing"
-        return 200, said, {}
+            state["store"] = "failing"
+        return 200, state, {}
 
     async def _ready(
         self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
@@ -207,7 +207,7 @@ class InformationEndpoints:
         return 200, {"requests": [summarize(record) for record in self._request_log.latest(self._whose(request))]}, {}
 
     def _whose(self, request: ClientRequest) -> str | None:
-        """Whose requests somebody may see: their own; all, where no keys tell clients apart."""
+        """Whose requests a client may see: its own; all, if there are no keys."""
         return request.client if self._services.ring.is_demanded else None
 
     async def _request(

@@ -164,7 +164,7 @@ def _responses(endpoint: GatewayEndpoint) -> Fields:
     found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(endpoint)}}
     if endpoint.action in OPEN:
         known = ("403", "405", "431", "500")
-        found |= {status: said for status, said in _errors(endpoint).items() if status in known}
+        found |= {status: error for status, error in _errors(endpoint).items() if status in known}
         if endpoint.action == "ready":
             state = object_schema(status={"enum": ["not ready", "draining"]})
             found["503"] = {"description": "not now", "content": {JSON: {"schema": state}}}

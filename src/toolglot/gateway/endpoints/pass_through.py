@@ -1,9 +1,9 @@
-"""Addresses that are not the gateway's own: passed on, as they are, to the one upstream that has them.
+"""Paths that are not the gateway's own: passed through, as they are, to the one upstream that has them.
 
 Embeddings, files, batches, images: nothing in them is translated. A request goes to the only
-upstream of the client's protocol; where there is none, or more than one, the client is told.
+upstream of the client's protocol; if there is none, or more than one, the client gets an error.
 
-Laws: the client's key stays here, also one that stands in the query. A path stays under the upstream's address. Where
+Laws: the client's key stays here, also one in the query. A path stays under the upstream's address. Where
 there are several client keys, only what keeps nothing at the provider is passed on: all of them share its account, and
 one could list, read and delete the files of another.
 """

@@ -8,7 +8,7 @@ A body counts by its bytes, and by `VALUE_BYTES` for each JSON value in it: a sh
 memory than a long one of few. So the memory of a gateway is bounded by its configuration, as docs/operations.md#memory
 says.
 
-Laws: nobody waits for room, so nothing can wait forever. One body is taken in whatever its size if it is the only one.
+Laws: no request waits for memory, so none can wait forever. A body of any size is taken if it is the only one.
 What is held comes back in full at the end of its request. Threads that unpack bodies hold here too.
 """
 
@@ -47,9 +47,9 @@ class BodyBudget:
 
     def take_back(self, share: BodyShare, size: int | None) -> None:
         with self._lock:
-            given = share.size if size is None else size
-            share.size -= given
-            self.used -= given
+            released = share.size if size is None else size
+            share.size -= released
+            self.used -= released
             share.is_over = size is None
 
     def check(self, share: BodyShare, size: int) -> None:

@@ -1,6 +1,6 @@
 """The gateway on a port: for the command line, for programs and for tests.
 
-    toolglot.gateway.serve(config)                      # until it is told to stop
+    toolglot.gateway.serve(config)                      # until SIGINT or SIGTERM
     with toolglot.gateway.running(Gateway(config)) as url: …   # in a thread
 
 uvicorn serves, with uvloop and httptools where they are installed.
@@ -88,7 +88,7 @@ def serve(
 
 
 def run(gateway: Gateway, sock: socket.socket) -> None:
-    """Serve on a socket until told to stop; raises what kept it from starting."""
+    """Serve on a socket until a signal. Raises what kept it from starting."""
     server = server_of(gateway)
     give_back_early(os.environ)
     gateway.connection_limit.descriptors = raise_descriptor_limit()

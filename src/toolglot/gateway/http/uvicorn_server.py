@@ -1,9 +1,9 @@
 """uvicorn's server with an end in order: it stops listening, waits for the answers that are open, and ends the rest.
 
-The first signal drains, the second one waits for nobody, and after the third one nothing is done in order.
+The first signal drains, the second one ends open requests at once, and the third one kills.
 
-Laws: no connection is taken any more once it drains. The ones that are idle stay open meanwhile, so that whoever asks
-on one is told what happens, and does not find it cut. It has ended within its time and a few seconds.
+Laws: no connection is accepted once it drains. Idle ones stay open meanwhile, so that a request on one gets an error
+and not a lost connection. It has ended within its time and a few seconds.
 """
 
 from __future__ import annotations

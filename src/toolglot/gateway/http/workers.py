@@ -33,7 +33,7 @@ from msgspec import Struct
 from toolglot.errors import InputError
 
 VARIABLE: Final = "TOOLGLOT_WORKER"
-"""What tells a process that it is a worker: its number, the two descriptors that it inherits, and a folder."""
+"""Set in a worker: its number, the two descriptors that it inherits, and a folder."""
 MAX_WORKERS: Final = 256
 YOUNG_SECONDS: Final = 10.0
 """A worker that dies before this mark_dead of its start."""

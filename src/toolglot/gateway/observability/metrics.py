@@ -7,7 +7,7 @@
 
 Laws: a request costs a few additions, however many there were. What a client can choose never makes it grow without
 end: only names that an upstream has answered to are shown, a limited number of them, and the rest are `other`. Nothing
-that was said, and no key, is in it.
+of a conversation, and no key, is in it.
 """
 
 from __future__ import annotations
@@ -179,9 +179,9 @@ def family_of(model: str) -> str:
 class Counter:
     """Numbers by labels. Beyond the limit, new sets of labels are counted as one."""
 
-    def __init__(self, family: Family, *, most: int = MAX_SERIES) -> None:
+    def __init__(self, family: Family, *, limit: int = MAX_SERIES) -> None:
         self.family = family
-        self._most = most
+        self._limit = limit
         self._counts: dict[Labels, list[float]] = {}
         self._rest = (OTHER,) * len(family.labels)
 
@@ -189,7 +189,7 @@ class Counter:
         """The one number that is counted up for these labels."""
         count = self._counts.get(labels)
         if count is None:
-            if len(self._counts) >= self._most:
+            if len(self._counts) >= self._limit:
                 labels = self._rest
             count = self._counts.setdefault(labels, [0])
         return count
@@ -203,7 +203,7 @@ class Counter:
 
 
 class Spread:
-    """How many were at most so long."""
+    """How many were at limit so long."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -221,17 +221,17 @@ class Spread:
 class Histogram:
     """Spreads by labels."""
 
-    def __init__(self, family: Family, bounds: tuple[float, ...], *, most: int = MAX_SERIES // 10) -> None:
+    def __init__(self, family: Family, bounds: tuple[float, ...], *, limit: int = MAX_SERIES // 10) -> None:
         self.family = family
         self.bounds = bounds
-        self._most = most
+        self._limit = limit
         self._spreads: dict[Labels, Spread] = {}
         self._rest = (OTHER,) * len(family.labels)
 
     def of(self, labels: Labels) -> Spread:
         spread = self._spreads.get(labels)
         if spread is None:
-            if len(self._spreads) >= self._most:
+            if len(self._spreads) >= self._limit:
                 labels = self._rest
             spread = self._spreads.setdefault(labels, Spread(self.bounds))
         return spread
@@ -248,14 +248,14 @@ class Histogram:
 class Names:
     """The names that are shown; all others are `other`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._known: dict[str, None] = {}
 
     def of(self, name: str, *, may_be_new: bool = True) -> str:
         if name in self._known:
             return name
-        if not may_be_new or len(self._known) >= self._most:
+        if not may_be_new or len(self._known) >= self._limit:
             return OTHER
         self._known[name] = None
         return name
