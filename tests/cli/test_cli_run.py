@@ -452,7 +452,7 @@ def test_what_a_name_of_models_sets_holds_and_the_rest_is_told(tmp_path: Path) -
         ended = place.run("run", "hello", "--model", "careful", "--json")
         assert ended.json["model"] == "openai/gpt-4.1", "those that its entry lists stand in"
         ended = place.run("run", "hello", "--model", "quick", "--fallback", "careful")
-        assert "--fallback careful gets what is set for openai/gpt-4.1" in " ".join(ended.err.split())
+        assert "--fallback careful uses the settings of openai/gpt-4.1" in " ".join(ended.err.split())
 
 
 def test_a_session_that_began_otherwise_is_told_of_the_system_prompt_of_a_name(tmp_path: Path) -> None:
@@ -556,5 +556,5 @@ def test_a_host_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
         )
         ended = place.run("run", "hello", "--model", "openai/gpt-4.1")
         assert ended.code == 1
-        assert "its host cannot be reached: the connection was refused" in " ".join(ended.err.split())
+        assert "the host cannot be reached: the connection was refused" in " ".join(ended.err.split())
         assert "overloaded" not in ended.err

@@ -179,7 +179,7 @@ def test_convert_asks_for_a_model_that_the_target_has(tmp_path: Path, capsys: py
     code = converted(tmp_path, GPT, "--from", "openai", "--to", "anthropic")
     said = capsys.readouterr()
     assert (code, said.out) == (2, "")
-    assert "'gpt-4.1' is a model of another provider, which anthropic does not have" in said.err
+    assert "anthropic does not have the model 'gpt-4.1', which belongs to another provider" in said.err
     assert "--model NAME, or --to anthropic@NAME" in said.err
 
 
