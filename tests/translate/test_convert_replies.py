@@ -156,7 +156,7 @@ def test_an_error_of_one_protocol_is_written_in_another_with_its_headers() -> No
 
 
 def test_what_is_no_error_is_not_converted_as_one() -> None:
-    with pytest.raises(toolglot.InputError, match="no error"):
+    with pytest.raises(toolglot.InputError, match="not an error"):
         convert_error(200, chat(content="hi"), source="openai", target="anthropic")
 
 

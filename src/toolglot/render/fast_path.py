@@ -1,7 +1,7 @@
-"""Turns that the target takes as they are: one look that proves that no pass has anything to do.
+"""The fast path: turns that the target accepts as they are, found in one look.
 
-Nearly every request is so, and then the passes are not run at all. Law: whatever is ready, the passes would leave as
-it is; what this file does not know is not ready.
+Nearly every request without thinking is so, and then no pass runs. Law: the passes would leave such turns as they
+are (`tests/render/test_shortcuts.py`). What this file does not know is left to the passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolglot.render.turn_facts import stands_among_messages
 
 
 def plain_turns(turns: Sequence[Turn], options: Options, ctx: RenderContext) -> PlainTurns | None:
-    """What the turns call and by which ids, if they can be sent as they are but for names and ids."""
+    """The calls and results of turns that no pass would change; None if one might."""
     rules = ctx.profile.reasoning
     if (rules.placeholder is not None or rules.leading) and is_thinking(options, ctx):
         return None
@@ -49,12 +49,12 @@ class PlainTurns:
         self._protocol = profile.protocol
         self.calls: list[ToolCall] = []
         self.call_ids: list[str] = []
-        """Once all turns were looked at."""
+        """Set once all turns were checked."""
         self.results: list[ToolResult] = []
         self._words: list[Block] = []
-        """Whatever is neither."""
+        """All other blocks."""
         self._last = ""
-        """Who spoke last."""
+        """The last speaker."""
 
     def used(self) -> Iterable[tuple[str | None, str]]:
         """The tools that are called, by namespace and name. What is ready has no namespaces."""

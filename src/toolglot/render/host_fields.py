@@ -5,7 +5,7 @@ leaves behind what only the first is known to take: its further fields, and its 
 extends the other, and one that ignores what it does not know, gets everything.
 
 Whose fields they are is said by the source of the conversation, and by a turn's own issuer before that: a model's turn
-takes its fields home, and to no other host, since there may be a signature in them (law 12).
+keeps its fields for its own host and no other, since there may be a signature in them (law 12).
 """
 
 from __future__ import annotations

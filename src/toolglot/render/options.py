@@ -1,7 +1,7 @@
 """What a request asks for besides its conversation, as far as the target can be asked.
 
 Thinking, the form of the output and, with `sampling.py`, the rest: what the target refuses is left out or becomes the
-nearest thing, and is told. Works on options alone, so its place among the passes is free.
+nearest thing, and is reported. Works on options alone, so it may run at any time before the tools.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: b
 
 
 def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: RenderContext) -> None:
-    """Tell what is not said any more of the form of the output: a kind that nobody knows, and fields beside it."""
+    """Report what is lost of the output format: an unknown kind, and unknown fields."""
     if fitted is None or fitted.extra is None:
         ctx.report_fields(given.extra, None, "the output format as it is here")
     if fitted is None or fitted.form is None:

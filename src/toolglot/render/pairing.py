@@ -1,11 +1,11 @@
-"""Calls and their results side by side: each call answered once, directly after its turn, in order.
+"""Every call has one result, right behind the turn of the call, in order.
 
 An exchange is an assistant turn with calls and the turns that answer it. One that is as the target wants it stays
 untouched, whatever happens after it (law 5). Another gets one turn of results right behind its calls: the real ones
 from wherever they stand, a synthetic one where there is none (A1, A4). What is left over is not lost: a result
 without a call, a late one and a second one become text where they stood (A2, A5, A6).
 
-Comes after `attribution`, since it trusts who speaks; everything later trusts the pairs.
+Runs after `speakers`, on which it relies. Every later pass relies on the pairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 
 
 def pair_results(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns with every exchange whole and in place."""
+    """The turns with every exchange complete and in order."""
     facts = ctx.facts(turns)
     if not facts.has_calls or (facts.is_paired and (_may_be_separate(facts, ctx) or _are_adjacent(turns, ctx))):
         return turns

@@ -1,6 +1,6 @@
 """Parallel calls one after the other, for targets that take one call a turn (C10).
 
-Comes after `exchanges`: it takes whole exchanges apart and leaves whole exchanges.
+Runs after `pairing`: it splits whole exchanges into whole exchanges.
 """
 
 from __future__ import annotations

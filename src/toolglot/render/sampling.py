@@ -1,7 +1,7 @@
 """Sampling and the length of an answer, as far as the target can be asked.
 
 A setting that is refused is left out, one that is too high or too low becomes the nearest that is accepted, and of two
-that exclude each other one stays. Law: nothing changes that no rule of the target speaks of, and the rule is told.
+that exclude each other one stays. Law: a setting changes only by a rule of the target, which the report names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Blocks that stand in the wrong speaker's turn go to the right one.
+"""Blocks in the wrong speaker's turn move to a turn of the right one.
 
-A call is the model's, a result is a tool's, and a prompt is words alone. The first pass: all others rely on it.
+A call is the model's, a result is a tool's, and a prompt is text alone. The first pass: all others rely on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
 
 
 def assign_speakers(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns with every block in the turn of somebody who can say it."""
+    """The turns with every block in the turn of a speaker that can have it."""
     facts = ctx.facts(turns)
     if not facts.is_mixed and Thinking not in facts.kinds:
         return turns

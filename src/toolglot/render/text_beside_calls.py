@@ -1,8 +1,8 @@
-"""Words and calls in turns of their own, for targets that do not take them together; and words before the calls of
+"""Text and calls in separate turns, for targets that do not take them together; and text before the calls of
 their turn, for targets that take none after them.
 
-What the model said before it called becomes a turn before, with a word of the user's between. Comes after `exchanges`,
-which keeps the calls with their results, and before `roles`, which joins what may be joined.
+What the model wrote before its calls becomes a turn of its own, with a bridge between. Runs after `pairing`,
+which keeps calls with their results, and before `roles`, which joins turns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What occurs in a conversation at all, found in one look, so that a pass with nothing to do does nothing.
+"""Facts about all turns, collected in one loop, so that a pass with nothing to do does nothing.
 
-A long conversation does not fit into the caches of the processor, so that each further look at every block costs
-more than what it looks for: what several passes want to know of all blocks is noted here.
+A long conversation does not fit into the caches of the processor, so each further loop over every block costs
+more than what it computes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from toolglot.conversation import Block, Text, ToolCall, ToolResult, Turn
 
 PROMPTS: Final = ("system", "developer")
-"""Who speaks in a prompt."""
+"""The roles of prompts."""
 PLACE: Final = "~system"
 """The note where a prompt stood, of a codec that has two places for it."""
 
@@ -51,33 +51,33 @@ class TurnFacts:
         self.kinds: set[type[Block]] = set()
         """The kinds of blocks, within results too."""
         self.has_calls: bool = False
-        """There are calls or results."""
+        """Whether there are calls or results."""
         self.has_signatures: bool = False
-        """Text or calls are signed."""
+        """Whether text or calls are signed."""
         self.has_blanks: bool = False
-        """A text, a result or a turn says nothing."""
+        """Whether a text, a result or a turn is blank."""
         self.is_mixed: bool = False
-        """A block may stand in the turn of a speaker who cannot say it: `attribution` knows."""
+        """Whether a block may be in the turn of a speaker that cannot have it: `speakers` decides."""
         self.has_removed: bool = False
-        """A turn carries interactions whose own turns are gone."""
+        """Whether a turn carries interactions of turns that were removed."""
         self.prompts: int = 0
-        """How many turns are prompts, wherever they stand."""
+        """How many turns are prompts."""
         self.is_paired: bool = True
-        """No id has two calls or two results, and no result stands without a call or before it."""
+        """No id has two calls or two results, and every result follows its call."""
         self.answers: Answers = {}
-        """Of all calls; they count only where all is paired."""
+        """The result of each call; only meaningful if `is_paired`."""
         self.used: dict[tuple[str | None, str], None] = {}
         """The tools that are called, by namespace and name, in the order of their first calls."""
         self.extend(turns, turns)
 
     def extend(self, turns: tuple[Turn, ...], new: Iterable[Turn]) -> None:
-        """Take `turns` for those that were looked at: they hold the same blocks, and besides those of the new ones."""
+        """Say which turns the facts are about: they hold the blocks that were taken, and those of the new turns."""
         self.turns: tuple[Turn, ...] = turns
         for turn in new:
             self.take(turn)
 
     def take(self, turn: Turn) -> None:
-        """Look at the next turn; `extend` says of which ones it is, once all are known."""
+        """Take the next turn. `extend` names the turns once all are taken."""
         if turn.role in PROMPTS:
             self.prompts += 1
             self.is_mixed |= any(type(block) is not Text for block in turn.blocks)

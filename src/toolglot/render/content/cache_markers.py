@@ -29,7 +29,7 @@ def is_marker(block: Block) -> bool:
 
 
 def report_lost_marker(value: Block | ToolSpec, ctx: RenderContext) -> None:
-    """Tell of a cache marker on something that is left out."""
+    """Report a cache marker on something that is dropped."""
     is_field = any(
         not _FIELDS.get(protocol, frozenset()).isdisjoint(fields) for protocol, fields in (value.extra or {}).items()
     )

@@ -1,8 +1,8 @@
 """What only its issuer can read: signatures, encrypted thinking, a provider's own blocks.
 
-Law 12: opaque things go home only. Elsewhere thinking keeps its text where the target welcomes it, a
+Law 12: opaque things return only to their issuer. Elsewhere thinking keeps its text if the target accepts it, a
 server tool's block becomes plain text, a block nobody knows keeps the text it holds, and the rest goes.
-Each kind of loss is told once, with how often and where first.
+Each kind of loss is reported once, with how often and where first.
 """
 
 from __future__ import annotations

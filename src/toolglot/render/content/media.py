@@ -147,7 +147,7 @@ def _carry_detail(media: Media, extra: Extra, protocol: str) -> Media:
 
 
 def _fault_for_target(media: Media, ctx: RenderContext) -> str:
-    """Why the target cannot read a medium. What goes home is refused only where it would be refused there."""
+    """Why the target cannot read a medium. In a native request only what the provider would refuse is one."""
     protocol = ctx.profile.protocol
     if ctx.is_native:
         refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)

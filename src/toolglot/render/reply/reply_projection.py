@@ -1,9 +1,9 @@
-"""The way back: a model's answer as the client that asked knows its tools, ids and arguments.
+"""A provider's reply with the client's tool names, ids and arguments.
 
 Law 11: a call that cannot be read is never handed on as one that can be run. Where the client's protocol writes
 arguments as text, it gets what the model wrote; where it wants an object, the call becomes words.
 
-Law 8: an answer that comes in pieces (`answer_stream.py`) becomes what it would have become whole. So what a block
+Law 8: a streamed reply (`stream_projection.py`) becomes what it would have become as a whole. So what a block
 becomes depends on that block and on what came before it, never on what follows.
 """
 
@@ -64,30 +64,30 @@ def project_reply(
     reply_model: str = "",
 ) -> Reply:
     """A provider's reply under the client's names and ids."""
-    answer = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
-    id, model = answer.begin(reply.id, reply.model)
-    turn = strip_opaque(reply.turn, ctx) if answer.is_abroad else reply.turn
-    said = turn.blocks
-    if answer.is_abroad:
-        said = tuple([block for block in said if type(block) is ToolCall or not answer.is_void(block)])
-    last = said[-1] if said and reply.stop in CUT_SAYS else None
+    projection = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
+    id, model = projection.begin(reply.id, reply.model)
+    turn = strip_opaque(reply.turn, ctx) if projection.is_foreign else reply.turn
+    original = turn.blocks
+    if projection.is_foreign:
+        original = tuple([block for block in original if type(block) is ToolCall or not projection.is_void(block)])
+    last = original[-1] if original and reply.stop in CUT_SAYS else None
     blocks: list[Block] = []
-    for block in said:
+    for block in original:
         if type(block) is ToolCall:
-            told_as = answer.call(block, cut=block is last and answer.may_be_cut(block))
-            if told_as is not None:
-                blocks.append(told_as)
+            block_for_client = projection.call(block, cut=block is last and projection.may_be_cut(block))
+            if block_for_client is not None:
+                blocks.append(block_for_client)
         else:
             blocks.append(block)
-    told = tuple(blocks)
-    if told != turn.blocks:
-        turn = Turn(turn.role, told, turn.key, turn.issuer, turn.metadata, turn.extra, turn.form)
-    has_end = reply.stop is not None or answer.is_abroad or bool(told)
-    stop = answer.stop(reply.stop) if has_end else None
+    passed_blocks = tuple(blocks)
+    if passed_blocks != turn.blocks:
+        turn = Turn(turn.role, passed_blocks, turn.key, turn.issuer, turn.metadata, turn.extra, turn.form)
+    has_end = reply.stop is not None or projection.is_foreign or bool(passed_blocks)
+    stop = projection.stop(reply.stop) if has_end else None
     extra, form = reply.extra, reply.form
     if stop != reply.stop:
         extra, form = without_stop_word(extra), without_stop_text(form)
-    return Reply(turn, stop, reply.usage, id, model, extra, form, answer.malformed or reply.malformed)
+    return Reply(turn, stop, reply.usage, id, model, extra, form, projection.malformed or reply.malformed)
 
 
 def without_stop_text(form: Form | None) -> Form | None:
@@ -119,14 +119,14 @@ class ReplyProjection:
         self._target = target
         self._request = request
         self._ctx = ctx
-        self.is_abroad: bool = source.protocol != target.protocol
+        self.is_foreign: bool = source.protocol != target.protocol
         self._own_ids: set[str] = set()
         """The ids of calls that a client of the same protocol gets as the provider gave them."""
-        self._untold: list[tuple[ToolCall, str, bool]] = []
+        self._unreported: list[tuple[ToolCall, str, bool]] = []
         """Calls that cannot be run, as long as it is not known whether the provider itself says that they were cut."""
         self._unchecked: tuple[ToolCall, str] | None = None
         """The last call and its name in the provider's words, likewise."""
-        self._given: ids.Projection | None = None
+        self._id_projection: ids.Projection | None = None
         """The ids of the client's calls, from the first one on."""
         self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
@@ -143,37 +143,37 @@ class ReplyProjection:
             reason = f"the provider names {model[:80]!r} as its model; the client is told {self._reply_model[:80]!r}"
             self._ctx.report("replaced", reason, "projection", path="$.model", gravity="housekeeping")
             model = self._reply_model
-        if not self.is_abroad:
+        if not self.is_foreign:
             return id, model
         asked = self._request.conversation.model if self._request is not None else ""
         return self._reply_id or id or f"reply_{self._mint.key}", model or asked
 
     def is_void(self, block: Block) -> bool:
         """Whether a client of another protocol has no use for a block: it says nothing."""
-        if not self.is_abroad or not isinstance(block, Text | Thinking) or block.text or block.signature:
+        if not self.is_foreign or not isinstance(block, Text | Thinking) or block.text or block.signature:
             return False
         return isinstance(block, Text) or block.redacted is None
 
     def readable(self, block: Block) -> Block:
         """A block without what only the model's provider can read, for a client of another protocol."""
-        return readable_block(block) if self.is_abroad else block
+        return readable_block(block) if self.is_foreign else block
 
-    def stop(self, said: StopReason | None) -> StopReason | None:
+    def stop(self, original: StopReason | None) -> StopReason | None:
         """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
-        self.tell_rest(said)
-        if self._has_cut_call and said in (None, "stop", "tool_calls"):
+        self.report_rest(original)
+        if self._has_cut_call and original in (None, "stop", "tool_calls"):
             self._ctx.report("assumed", CUT_UNSAID, "canonical", path="$.stop")
             return "length"
-        if said is None:
+        if original is None:
             meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
             what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
             self._ctx.report("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
             return meant
         if not self._calls:
-            return said
-        if self._malformed and not self._runnable and said in ("stop", "tool_calls"):
+            return original
+        if self._malformed and not self._runnable and original in ("stop", "tool_calls"):
             return "error"
-        return "stop" if said == "tool_calls" and not self._runnable else said
+        return "stop" if original == "tool_calls" and not self._runnable else original
 
     @property
     def malformed(self) -> MalformedCall | None:
@@ -190,14 +190,14 @@ class ReplyProjection:
             return True
         if not opened.id.strip():
             return not self._needs_no_id(opened)
-        return self.is_abroad and self._target.stream.calls == "whole"
+        return self.is_foreign and self._target.stream.calls == "whole"
 
     def _rewrites(self, opened: ToolCall) -> bool:
         return self._request is not None and self._request.tools.is_rewritten(opened.name)
 
     def _needs_no_id(self, call: ToolCall) -> bool:
         """Whether a call needs no id: the client knows this provider's calls as they are."""
-        if self.is_abroad:
+        if self.is_foreign:
             return False
         if not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values()):
             return True
@@ -213,7 +213,7 @@ class ReplyProjection:
         """
         if call.type == "custom":
             return True
-        if not self.is_abroad or call.arguments != {}:
+        if not self.is_foreign or call.arguments != {}:
             return False
         if self._request is None:
             return came_blank
@@ -237,13 +237,13 @@ class ReplyProjection:
 
     def reads_whole(self, opened: ToolCall) -> bool:
         """Whether a client of another protocol wants the arguments of a call as an object."""
-        return self.is_abroad and opened.type == "function"
+        return self.is_foreign and opened.type == "function"
 
     def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
         """A call that was begun with `open_call` and never shown, now that all of it is known."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
         if cut and self.writes_text and not _is_readable(named):
-            self.tell_unreadable(named, NOT_WHOLE, cut=True)
+            self.report_unreadable(named, NOT_WHOLE, cut=True)
             return named
         if cut or not _is_readable(named):
             return self._unreadable(named, cut=cut)
@@ -255,7 +255,7 @@ class ReplyProjection:
         if not call.name.strip():
             name = self._forced_name()
             if not name:
-                return self._nameless(call)
+                return self._nameless_text(call)
             self._ctx.report(
                 "assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical"
             )
@@ -274,15 +274,15 @@ class ReplyProjection:
         if raw_id is None and self._needs_no_id(call):
             return call
         is_again = False
-        if raw_id is not None and not self.is_abroad:
+        if raw_id is not None and not self.is_foreign:
             # Whoever gave it will know it again, legal elsewhere or not; only one that it gave twice is of no use.
             is_again = raw_id in self._own_ids
             if not is_again:
                 self._own_ids.add(raw_id)
                 return call
-        issuer = self._source.name if self.is_abroad else self._target.name
-        if self._given is None:
-            self._given = ids.Projection(
+        issuer = self._source.name if self.is_foreign else self._target.name
+        if self._id_projection is None:
+            self._id_projection = ids.Projection(
                 self._target,
                 policy="reversible",
                 canonical_id=self._mint.canonical_id,
@@ -290,22 +290,22 @@ class ReplyProjection:
                 keeps_legal=False,
             )
         self._mint.call, self._mint.index = call, index
-        if raw_id is not None and not is_again and raw_id not in self._given and call.metadata is None:
-            given = self._given.add(call)
+        if raw_id is not None and not is_again and raw_id not in self._id_projection and call.metadata is None:
+            client_id = self._id_projection.add(call)
         else:
             named = None if is_again else raw_id
             origin = ToolMetadata(named, Issuer(issuer if named is not None else self._source.name))
-            given = self._given.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
-        if given == raw_id:
+            client_id = self._id_projection.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
+        if client_id == raw_id:
             return call
         if raw_id is None and self._source.ids.required:
-            reason = f"a call of {call.name[:80]} came without an id; it is {given!r} for the client"
-            self._ctx.report("added", reason, "projection", call_ids=(given,))
-        if raw_id is not None and not (self.is_abroad and ids.are_alike(raw_id, given)):
+            reason = f"a call of {call.name[:80]} came without an id; it is {client_id!r} for the client"
+            self._ctx.report("added", reason, "projection", call_ids=(client_id,))
+        if raw_id is not None and not (self.is_foreign and ids.are_alike(raw_id, client_id)):
             reason = f"the id {raw_id[:80]!r} is used twice, or is not as the client's protocol writes ids"
-            reason += f"; it is {given!r} there"
-            self._ctx.report("replaced", reason, "projection", call_ids=(given,))
-        return replace(call, id=given)
+            reason += f"; it is {client_id!r} there"
+            self._ctx.report("replaced", reason, "projection", call_ids=(client_id,))
+        return replace(call, id=client_id)
 
     def _forced_name(self) -> str:
         """The name of the only tool that the model could call, as it knows it; empty: there is no such."""
@@ -316,7 +316,7 @@ class ReplyProjection:
         names = choice.names if choice.mode == "named" else tuple(tool.name for tool in asked.tools)
         return names[0] if len(names) == 1 else ""
 
-    def _nameless(self, call: ToolCall) -> Text:
+    def _nameless_text(self, call: ToolCall) -> Text:
         """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
         self._calls += 1
         written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
@@ -326,20 +326,20 @@ class ReplyProjection:
             "loss",
             gravity="loss",
         )
-        return Text(NAMELESS.format(written=written), None if self.is_abroad else call.signature)
+        return Text(NAMELESS.format(written=written), None if self.is_foreign else call.signature)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
         """Tell where the model left what the client declared; of the last call, once it is known that it is whole."""
         if self._request is None:
             return
-        if self.is_abroad:
-            self._tell_mismatches(call, emitted_name)
+        if self.is_foreign:
+            self._report_mismatches(call, emitted_name)
             return
         before, self._unchecked = self._unchecked, (call, emitted_name)
         if before is not None:
-            self._tell_mismatches(*before)
+            self._report_mismatches(*before)
 
-    def _tell_mismatches(self, call: ToolCall, emitted_name: str) -> None:
+    def _report_mismatches(self, call: ToolCall, emitted_name: str) -> None:
         if self._request is None:
             return
         if self._request.conversation.tools and self._request.tools.of(emitted_name) is None:
@@ -354,28 +354,28 @@ class ReplyProjection:
         """Whether the client's protocol has arguments as text, which need not be an object."""
         return self._target.calls.arguments == "string"
 
-    def tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
+    def report_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
         """Tell that a call cannot be run, what became of it, and what the model wrote.
 
         A client of the same protocol gets it as it came. Where the provider says that the answer was cut, that is all
         there is to say.
         """
-        if self.is_abroad or outcome not in (AS_IT_CAME, NOT_WHOLE):
-            self._tell_unreadable(call, outcome, cut=cut)
+        if self.is_foreign or outcome not in (AS_IT_CAME, NOT_WHOLE):
+            self._add_unreadable_entry(call, outcome, cut=cut)
         else:
-            self._untold.append((call, outcome, cut))
+            self._unreported.append((call, outcome, cut))
 
-    def tell_rest(self, said: StopReason | None) -> None:
+    def report_rest(self, original: StopReason | None) -> None:
         """Tell what waited for why the answer ended; None: it broke off, or does not say it."""
-        untold, self._untold = self._untold, []
+        unreported, self._unreported = self._unreported, []
         last, self._unchecked = self._unchecked, None
-        if said not in ("length", "error"):
-            for call, outcome, cut in untold:
-                self._tell_unreadable(call, outcome, cut=cut)
+        if original not in ("length", "error"):
+            for call, outcome, cut in unreported:
+                self._add_unreadable_entry(call, outcome, cut=cut)
             if last is not None:
-                self._tell_mismatches(*last)
+                self._report_mismatches(*last)
 
-    def _tell_unreadable(self, call: ToolCall, outcome: str, *, cut: bool) -> None:
+    def _add_unreadable_entry(self, call: ToolCall, outcome: str, *, cut: bool) -> None:
         why = "its arguments were cut off" if cut else _why_unreadable(call.raw_input or "")
         reason = f"the call of {call.name[:80]} cannot be run ({why}); {outcome}"
         if outcome == NOT_SHOWN:
@@ -386,10 +386,10 @@ class ReplyProjection:
 
     def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments are cut or no object."""
-        ends_early = self.is_abroad and not cut and _ends_early(call.raw_input or "")
+        ends_early = self.is_foreign and not cut and _ends_early(call.raw_input or "")
         self._has_cut_call = self._has_cut_call or ends_early
         if self.writes_text and not cut:
-            self.tell_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
+            self.report_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
             self._runnable += not ends_early
             return call
         return self.words_for(call, cut=cut)
@@ -397,18 +397,18 @@ class ReplyProjection:
     def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
         """What stands for a call that cannot be run; None: the client is told of it only by why the reply ended."""
         if not _shown(call).strip():
-            self.tell_unreadable(call, NOT_SHOWN, cut=cut)
+            self.report_unreadable(call, NOT_SHOWN, cut=cut)
             return None
-        if self._target.calls.malformed and self.is_abroad:
-            self.tell_unreadable(call, "the client is told why the reply ended", cut=cut)
+        if self._target.calls.malformed and self.is_foreign:
+            self.report_unreadable(call, "the client is told why the reply ended", cut=cut)
             self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
             return None
-        self.tell_unreadable(call, "it became text", cut=cut)
+        self.report_unreadable(call, "it became text", cut=cut)
         return words_for(call)
 
 
 def words_for(call: ToolCall) -> Text:
-    """What is said of a call that cannot be run, where it cannot be shown."""
+    """The text for a call that cannot be run and cannot be shown."""
     return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
 
 
@@ -437,7 +437,7 @@ class _Mint:
     def canonical_id(self, _: str = "") -> str:
         call = self.call
         raw_id = call.id if call.id.strip() else None
-        key = self.key if raw_id is not None else f"{self.key}|{_said(call)}"
+        key = self.key if raw_id is not None else f"{self.key}|{_content_hash(call)}"
         return ids.mint(self._source, raw_id, call.name, key, self.index)
 
 
@@ -469,8 +469,8 @@ def _ends_early(written: str) -> bool:
     return False
 
 
-def _said(call: ToolCall) -> str:
+def _content_hash(call: ToolCall) -> str:
     """What a call without an id says, which tells it from others."""
-    said = call.raw_input if call.arguments is None else msgspec.json.encode(call.arguments, order="deterministic")
-    data = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else said or b""
+    original = call.raw_input if call.arguments is None else msgspec.json.encode(call.arguments, order="deterministic")
+    data = original.encode("utf-8", "surrogatepass") if isinstance(original, str) else original or b""
     return hashlib.sha256(data).hexdigest()[:22]

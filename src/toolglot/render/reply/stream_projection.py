@@ -1,9 +1,9 @@
-"""An answer that comes in pieces, as the client knows its tools, ids and arguments.
+"""A streamed reply with the client's tool names, ids and arguments.
 
-What `answer.py` does with a whole reply, event by event. Deltas go through as they are. A call goes through as it comes
-unless something about it can be told only when it is whole; then it is kept until it is. It starts with its first
-argument, since one that was cut before that must not look like one that has none. For a client of another protocol,
-text and thinking start with their first word too: empty ones are left out there.
+Does event by event what `reply_projection.py` does with a whole reply. Deltas go through as they are, and calls too,
+unless something about a call is known only when it is complete; then it is held back until then. A call starts with
+its first argument, because one that was cut before that must not look like one without arguments. For a client of
+another protocol, text and thinking start with their first characters: it gets no empty ones.
 
 Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
 """
@@ -52,7 +52,7 @@ class _Held(NamedTuple):
     opened: ToolCall | None
     call: ToolCall
     event: BlockEnded
-    unsaid: list[Event]
+    pending: list[Event]
 
 
 class StreamProjection:
@@ -69,13 +69,13 @@ class StreamProjection:
         reply_id: str = "",
         reply_model: str = "",
     ) -> None:
-        self._answer = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
+        self._projection = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
         self._whole_calls = whole_calls
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""
         self._is_kept = False
         """Whether the block that is open is kept until it is whole."""
-        self._unsaid: list[Event] = []
+        self._pending: list[Event] = []
         """The start of a block that has said nothing so far, and what was blank of it."""
         self._held: _Held | None = None
         """The last call, while only what follows it can tell whether it was cut."""
@@ -89,7 +89,7 @@ class StreamProjection:
 
     def goes_through(self, events: list[Event]) -> bool:
         """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
-        if self._is_kept or self._unsaid:
+        if self._is_kept or self._pending:
             return False
         for event in events:  # noqa: SIM110 - a generator would cost more than all the rest
             if type(event) not in _DELTAS:
@@ -109,7 +109,7 @@ class StreamProjection:
             elif isinstance(event, BlockEnded):
                 self._end_block(event, passed)
             elif isinstance(event, Started):
-                id, model = self._answer.begin(event.id, event.model)
+                id, model = self._projection.begin(event.id, event.model)
                 is_same = id == event.id and model == event.model
                 passed.append(event if is_same else replace(event, id=id, model=model))
             elif isinstance(event, Finished):
@@ -117,68 +117,68 @@ class StreamProjection:
             else:
                 if isinstance(event, Failed):
                     self._release(passed)
-                    self._answer.tell_rest(None)
+                    self._projection.report_rest(None)
                 passed.append(event)
         return passed
 
     @property
     def is_settled(self) -> bool:
         """Nothing of what came waits."""
-        return not self._is_kept and not self._unsaid and self._held is None
+        return not self._is_kept and not self._pending and self._held is None
 
     def _pass_delta(self, event: Event, passed: list[Event]) -> None:
         if self._is_kept or self._is_strange:
             return
-        if self._unsaid:
-            self._unsaid.append(event)
+        if self._pending:
+            self._pending.append(event)
             if isinstance(event, InputDelta):
                 begun = event.text.lstrip()
                 if not begun:
                     return
-                if begun[0] != "{" and self._opened is not None and self._answer.reads_whole(self._opened):
+                if begun[0] != "{" and self._opened is not None and self._projection.reads_whole(self._opened):
                     self._is_strange = True  # no object, or one in a text: what it is can be told only when it is whole
                     return
-            self._say_start(passed)
+            self._pass_start(passed)
         else:
             passed.append(event)
 
-    def _say_start(self, passed: list[Event]) -> None:
-        passed += self._unsaid
-        self._unsaid = []
+    def _pass_start(self, passed: list[Event]) -> None:
+        passed += self._pending
+        self._pending = []
 
     def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
         block = event.block
         if isinstance(block, ToolCall):
-            if self._whole_calls or self._answer.comes_whole(block):
+            if self._whole_calls or self._projection.comes_whole(block):
                 self._is_kept = True
                 return
-            self._opened = self._answer.open_call(block)
+            self._opened = self._projection.open_call(block)
             event = event if self._opened is block else BlockStarted(self._opened)
-        elif self._answer.is_abroad:
-            block = self._answer.readable(block)
+        elif self._projection.is_foreign:
+            block = self._projection.readable(block)
             event = event if block is event.block else BlockStarted(block)
-        self._unsaid = [event]
-        if not (isinstance(block, ToolCall) or (self._answer.is_abroad and isinstance(block, Text | Thinking))):
-            self._say_start(passed)
+        self._pending = [event]
+        if not (isinstance(block, ToolCall) or (self._projection.is_foreign and isinstance(block, Text | Thinking))):
+            self._pass_start(passed)
 
     def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
-        block = self._answer.readable(event.block)
+        block = self._projection.readable(event.block)
         if block is not event.block:
             self.signatures += 1
             event = replace(event, block=block)
         if isinstance(block, ToolCall):
-            self._held = _Held(self._opened, block, event, self._unsaid)
+            self._held = _Held(self._opened, block, event, self._pending)
             self._opened, self._is_kept = None, False
-            if event.cut or block.arguments != {} or not self._answer.may_be_cut(block):
+            if event.cut or block.arguments != {} or not self._projection.may_be_cut(block):
                 self._release(passed)
             else:
-                self._unsaid = []
+                self._pending = []
             return
-        if self._unsaid and self._answer.is_void(block):
-            self._unsaid = []
+        if self._pending and self._projection.is_void(block):
+            self._pending = []
             return
-        if self._unsaid:
-            self._say_start(passed)
+        if self._pending:
+            self._pass_start(passed)
         passed.append(event)
 
     def _release(self, passed: list[Event], stop: StopReason | None = None) -> None:
@@ -186,47 +186,47 @@ class StreamProjection:
         held, self._held = self._held, None
         if held is None:
             return
-        self._unsaid = held.unsaid
+        self._pending = held.pending
         event = replace(held.event, cut=True) if stop in CUT_SAYS else held.event
         if held.opened is not None:
             self._end_call(held.opened, held.call, event, passed)
         else:
-            self._say_kept(held.call, event, passed)
+            self._pass_held_call(held.call, event, passed)
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """The end of a call that was begun under its own id."""
         if self._is_strange:
-            self._is_strange, self._unsaid = False, []
-            told_as = self._answer.opened_call(opened, whole, cut=event.cut)
-            is_cut_call = event.cut and isinstance(told_as, ToolCall)
+            self._is_strange, self._pending = False, []
+            block_for_client = self._projection.opened_call(opened, whole, cut=event.cut)
+            is_cut_call = event.cut and isinstance(block_for_client, ToolCall)
             self._showed_unreadable = self._showed_unreadable or is_cut_call
-            self._say_whole(told_as, passed, cut=is_cut_call)
+            self._pass_block(block_for_client, passed, cut=is_cut_call)
             return
-        if self._unsaid and self._answer.is_abroad:
+        if self._pending and self._projection.is_foreign:
             if self._is_cut(whole, event):  # without any arguments it would look like one that has none
-                self._unsaid = []
+                self._pending = []
                 named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
-                self._answer.tell_unreadable(named, NOT_SHOWN, cut=True)
+                self._projection.report_unreadable(named, NOT_SHOWN, cut=True)
                 return
             event = replace(event, cut=False) if event.cut else event
-        if self._unsaid:
-            self._say_start(passed)
+        if self._pending:
+            self._pass_start(passed)
         shown = self._shown_call(opened, whole, event)
         passed.append(shown)
-        if shown.cut and not event.cut and self._answer.is_abroad and isinstance(shown.block, ToolCall):
-            self._say_whole(words_for(shown.block), passed)
+        if shown.cut and not event.cut and self._projection.is_foreign and isinstance(shown.block, ToolCall):
+            self._pass_block(words_for(shown.block), passed)
 
     def _is_cut(self, call: ToolCall, event: BlockEnded) -> bool:
         """Whether a call that the answer ended in may not be run. One whose arguments are blank may need none."""
-        if not event.cut or self._is_failing or not self._answer.is_abroad or call.arguments != {}:
+        if not event.cut or self._is_failing or not self._projection.is_foreign or call.arguments != {}:
             return event.cut
-        return self._answer.may_be_cut(call, came_blank=True)
+        return self._projection.may_be_cut(call, came_blank=True)
 
-    def _say_kept(self, call: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
+    def _pass_held_call(self, call: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """A call that was kept until it is whole."""
-        self._say_whole(self._answer.call(call, cut=self._is_cut(call, event)), passed)
+        self._pass_block(self._projection.call(call, cut=self._is_cut(call, event)), passed)
 
-    def _say_whole(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
+    def _pass_block(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
         if block is not None:
             passed += of_block(block, piece=1 << 24, cut=cut)
 
@@ -235,28 +235,28 @@ class StreamProjection:
         is_unreadable = whole.type == "function" and whole.arguments is None and bool((whole.raw_input or "").strip())
         if event.cut or is_unreadable:
             named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
-            if event.cut or not self._answer.writes_text:
-                self._answer.tell_unreadable(named, NOT_WHOLE, cut=event.cut)
+            if event.cut or not self._projection.writes_text:
+                self._projection.report_unreadable(named, NOT_WHOLE, cut=event.cut)
                 self._showed_unreadable = True
                 return BlockEnded(named, True)
-            self._answer.tell_unreadable(named, AS_IT_CAME)
-        call = self._answer.close_call(opened, whole)
+            self._projection.report_unreadable(named, AS_IT_CAME)
+        call = self._projection.close_call(opened, whole)
         return event if call is whole else replace(event, block=call)
 
     def _finish(self, event: Finished, passed: list[Event]) -> None:
         self._release(passed, event.stop)
-        self._answer.tell_rest(event.stop if _says_cut(event) else None)
+        self._projection.report_rest(event.stop if _says_cut(event) else None)
         stop = self._stop(event.stop)
-        malformed = self._answer.malformed
+        malformed = self._projection.malformed
         if stop == event.stop:
             passed.append(event if malformed is None else replace(event, malformed=malformed))
             return
         extra, form = without_stop_word(event.extra), without_stop_text(event.form)
         passed.append(replace(event, stop=stop, extra=extra, form=form, malformed=malformed or event.malformed))
 
-    def _stop(self, said: StopReason) -> StopReason:
+    def _stop(self, original: StopReason) -> StopReason:
         """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
-        stop = self._answer.stop(said) or said
+        stop = self._projection.stop(original) or original
         return "length" if self._showed_unreadable and stop in ("stop", "tool_calls") else stop
 
 

@@ -157,7 +157,7 @@ class _Emitter:
         return self._hidden.result(block if is_same else replace(block, call_id=id, name=name), block.call_id)
 
     def _report_id(self, call: ToolCall, id: str) -> None:
-        """Tell an id that could not stay as it was, where the request goes home."""
+        """Report an id that could not stay, in a request to its own provider."""
         native = call.metadata.raw_id if call.metadata is not None else call.id
         if native and self._hidden.has_call(call.id):
             if not self._has_reported_refused:
@@ -186,7 +186,7 @@ class _Emitter:
         return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
     def _with_written_arguments(self, call: ToolCall) -> ToolCall:
-        """A call whose object is known; what the model wrote goes home, unless that would be refused."""
+        """A call with an object as arguments. Its own provider gets the model's text, unless it would refuse that."""
         if self._ctx.is_native:
             reason = self._refusal_of(call.raw_input or "")
             if not reason:
@@ -199,7 +199,7 @@ class _Emitter:
         return replace(call, raw_input=None)
 
     def _report_text(self, call: ToolCall, text: str) -> None:
-        """Tell of arguments whose text says more than the object that is sent to another provider."""
+        """Report arguments whose text holds more than the object that is sent to another provider."""
         if not text.strip():
             reason = "a call without arguments is sent with an empty object"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")

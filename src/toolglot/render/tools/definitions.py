@@ -100,7 +100,7 @@ def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None
 
 
 def _is_run_by(tool: ToolSpec, ctx: RenderContext) -> bool:
-    """Whether the target runs a tool itself. At home a type that nobody listed yet is trusted."""
+    """Whether the target runs a tool itself. In a native request, a type that is not listed is trusted."""
     if tool.issuer is None or tool.issuer.provider != ctx.profile.protocol:
         return False
     return ctx.is_native or any(tool.type.startswith(known.removesuffix("*")) for known in ctx.profile.tools.server)

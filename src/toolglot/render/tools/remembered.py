@@ -1,7 +1,7 @@
 """What tools become for a target, where the same ones come with every request.
 
 Where a memory of them is kept (`conversation/tool_memory.py`), all that came of them is remembered; otherwise of tools
-that go home only that they are taken there as they are.
+of native requests only that they are accepted as they are.
 
 Law: only what depends on the tools, the target and the policies alone is remembered: no choice of tools, no limit of
 them that the history decides on, no name that only the history knows.
