@@ -25,8 +25,8 @@ from toolglot.jsontext import (
     REPORTED_CHANGES,
     Change,
     clone,
+    fix_surrogates,
     json_path,
-    mend_text,
     parse,
 )
 from toolglot.limits import Limits
@@ -192,8 +192,8 @@ def test_values_are_counted_before_they_are_built(text: str, nodes: int) -> None
 def test_G4_half_a_surrogate_pair_becomes_the_replacement_character(text: str, value: object) -> None:
     parsed = parse(text)
     assert parsed.value == value
-    assert len(parsed.mended) == 1
-    assert "U+FFFD" in parsed.mended[0]
+    assert len(parsed.repairs) == 1
+    assert "U+FFFD" in parsed.repairs[0]
 
 
 @pytest.mark.parametrize("text", [r'"\\ud83d"', r'"\ud83d\ude00"', '"\U0001f600"', r'"\\\\ud83d"'])
@@ -205,9 +205,9 @@ def test_G4_what_is_whole_is_not_mended(text: str) -> None:
 @given(st.text(st.characters(categories=["Cs", "Ll"])))
 def test_G4_escaped_text_of_any_code_units_is_read(text: str) -> None:
     parsed = parse(json.dumps([text]))
-    assert parsed.value == [mend_text(text)]
+    assert parsed.value == [fix_surrogates(text)]
     parsed.value[0].encode()
-    assert bool(parsed.mended) == (mend_text(text) != json.loads(json.dumps(text)))
+    assert bool(parsed.repairs) == (fix_surrogates(text) != json.loads(json.dumps(text)))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ LARGE_BYTES: Final = 1024 * 1024
 CIRCULAR: Final = "[circular]"
 REPORTED_CHANGES: Final = 100
 PATH_CHARACTERS: Final = 200
-TWICE_NAMED: Final = "a key was given twice in one object; the last counts"
+DUPLICATE_KEY: Final = "a key was given twice in one object; the last counts"
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -78,7 +78,7 @@ class Parsed(Struct, frozen=True):
     """A value and what had to be mended to read it."""
 
     value: Any
-    mended: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
 
 
 class Change(Struct, frozen=True):
@@ -99,7 +99,7 @@ class Cloned(Struct, frozen=True):
 
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
     """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is mended."""
-    encoded, mended = _encoded(data, limits, path)
+    encoded, repairs = _encoded(data, limits, path)
     refuse_many_values(encoded, limits, path)
     try:
         value = _read(encoded, catch_duplicate_keys=True)
@@ -113,14 +113,14 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
             value, twice = _read_twice_named(encoded)
         except ValueError as error:
             raise _diagnosis(str(error), encoded, limits, path) from None
-        mended = (*mended, *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []), *twice)
+        repairs = (*repairs, *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []), *twice)
     refuse_deep(encoded, value, limits, path)
     shape = encoded.translate(_SHAPE, b"+")
     if any(mark in shape for mark in _LARGE):
         # jiter reads 1e400 as infinity, the one thing in a parsed value that a clone would change.
         for change in clone(value, limits=limits, path=path).changes:
             raise InputError("a number is too large", path=change.path, hint="write it as a string")
-    return Parsed(value, mended)
+    return Parsed(value, repairs)
 
 
 def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Any:
@@ -157,16 +157,16 @@ def _read_twice_named(encoded: bytes) -> tuple[Any, tuple[str, ...]]:
     try:
         return _read(encoded, catch_duplicate_keys=True), ()
     except ValueError:
-        return _read(encoded), (TWICE_NAMED,)
+        return _read(encoded), (DUPLICATE_KEY,)
 
 
 def refuse_large(data: bytes | str, limits: Limits, path: str) -> None:
     """Raise if a text is longer than the limit."""
     if len(data) > limits.max_bytes:
-        raise exceeds("max_bytes", limits.max_bytes, path)
+        raise limit_error("max_bytes", limits.max_bytes, path)
 
 
-def exceeds(name: str, allowed: int, path: str, place: str = "") -> LimitError:
+def limit_error(name: str, allowed: int, path: str, place: str = "") -> LimitError:
     """The refusal of something larger than a limit."""
     hint = f"make it smaller or raise Limits.{name}"
     return LimitError(f"exceeds {name}={allowed}{place}", path=path, hint=hint)
@@ -184,7 +184,7 @@ def decode(data: bytes, *, path: str = "$") -> str:
         raise JSONError(message, position=position, path=path, hint="send UTF-8") from None
 
 
-def mend_text(text: str) -> str:
+def fix_surrogates(text: str) -> str:
     """The text with half surrogate pairs as U+FFFD and split pairs joined; itself if it has neither."""
     if str.isascii(text):
         return text
@@ -195,9 +195,9 @@ def mend_text(text: str) -> str:
     return text
 
 
-def mend_id(text: str) -> str:
+def fix_surrogates_in_id(text: str) -> str:
     """The id with half surrogate pairs as U+FFFD and their numbers, so that different ids stay different."""
-    if mend_text(text) is text:
+    if fix_surrogates(text) is text:
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return _HALF.sub(lambda half: f"\ufffd{ord(half[0]):x}", joined)
@@ -231,7 +231,7 @@ def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple
     refuse_large(data, limits, path)
     if isinstance(data, bytes):
         return data.removeprefix(_BOM), ()
-    text = mend_text(data)
+    text = fix_surrogates(data)
     encoded = text.encode()
     refuse_large(encoded, limits, path)
     return encoded.removeprefix(_BOM), () if text is data else ("half surrogate pairs became U+FFFD",)
@@ -242,7 +242,7 @@ def refuse_many_values(encoded: bytes, limits: Limits, path: str) -> None:
     if len(encoded) < 2 * limits.max_nodes or count_marks(encoded) < limits.max_nodes:
         return
     if _count_values(encoded, limits.max_nodes) > limits.max_nodes:
-        raise exceeds("max_nodes", limits.max_nodes, path)
+        raise limit_error("max_nodes", limits.max_nodes, path)
 
 
 def count_marks(encoded: bytes) -> int:
@@ -329,7 +329,7 @@ def _too_deep(encoded: bytes, limits: Limits, path: str) -> LimitError:
     depths = itertools.accumulate(marks, lambda last, mark: (mark[0], last[1] + mark[1]))
     start = next(start for start, depth in depths if depth > allowed)
     position = len(encoded[:start].decode(errors="ignore"))
-    return exceeds("max_depth", allowed, path, f" at character {position}")
+    return limit_error("max_depth", allowed, path, f" at character {position}")
 
 
 def levels(value: Any) -> Iterator[list[Any]]:
@@ -355,7 +355,7 @@ def clone(
     *,
     limits: Limits = DEFAULT_LIMITS,
     path: str = "$",
-    text: Callable[[str], str] = mend_text,
+    text: Callable[[str], str] = fix_surrogates,
 ) -> Cloned:
     """A plain JSON value that holds what `value` holds, every string passed through `text`.
 
@@ -465,8 +465,8 @@ class _Cloner:
                 plain, reason = self._plain(child)
                 if reason:
                     self._tell(reason)
-                    if keyed and frame.key in ID_FIELDS and type(child) is str and self.text is mend_text:
-                        plain = mend_id(child)
+                    if keyed and frame.key in ID_FIELDS and type(child) is str and self.text is fix_surrogates:
+                        plain = fix_surrogates_in_id(child)
                 frame.put(child, plain)
         return None
 
@@ -539,11 +539,11 @@ class _Cloner:
         self.chars += chars
         limits = self.limits
         if self.nodes > limits.max_nodes:
-            raise exceeds("max_nodes", limits.max_nodes, self._where())
+            raise limit_error("max_nodes", limits.max_nodes, self._where())
         if self.chars > limits.max_bytes:
-            raise exceeds("max_bytes", limits.max_bytes, self._where())
+            raise limit_error("max_bytes", limits.max_bytes, self._where())
         if height and len(self.stack) - 1 + height > limits.max_depth:
-            raise exceeds("max_depth", limits.max_depth, self._where())
+            raise limit_error("max_depth", limits.max_depth, self._where())
 
     def _tell(self, reason: str) -> None:
         self.log.add((frame.key for frame in self.stack[1:]), reason)
@@ -567,7 +567,7 @@ def _contents(value: Any) -> tuple[Iterator[tuple[Any, object]], int] | None:
 
 
 def _marked(what: str) -> tuple[str, str]:
-    what = mend_text(what)
+    what = fix_surrogates(what)
     return f"[not serialisable: {what}]", f"{what} is not JSON"
 
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from toolglot.errors import InputError
 
-LARGEST_ID: Final = 10**1000
+MAX_NUMERIC_ID: Final = 10**1000
 """Of ids that are numbers: Python writes numbers of some thousand digits, and no longer ones."""
-DEEPEST: Final = 200
+MAX_DEPTH: Final = 200
 """The parser goes no deeper."""
 
 
@@ -35,8 +35,8 @@ class Limits(Struct, frozen=True, kw_only=True):
             limit = getattr(self, name)
             if type(limit) is not int or limit < 1:
                 raise InputError("expected a whole number from 1", path=name)
-        if self.max_depth > DEEPEST:
-            raise InputError(f"expected a depth from 1 to {DEEPEST}", path="max_depth")
+        if self.max_depth > MAX_DEPTH:
+            raise InputError(f"expected a depth from 1 to {MAX_DEPTH}", path="max_depth")
 
 
 DEFAULT_LIMITS = Limits()

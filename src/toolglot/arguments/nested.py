@@ -70,7 +70,7 @@ class NestedDecoder:
             parsed = jsontext.parse(text, limits=room)
         except InputError:
             return text
-        for reason in (f"the schema wants an {wanted}, and the string was JSON text of one", *parsed.mended):
+        for reason in (f"the schema wants an {wanted}, and the string was JSON text of one", *parsed.repairs):
             self.log.add(steps, reason)
         return parsed.value
 

@@ -10,7 +10,7 @@ from toolglot import jsontext
 from toolglot.arguments.nested import NestedDecoder
 from toolglot.arguments.xml import parse_xml, truncated
 from toolglot.errors import ArgumentsError, InputError, JSONError, LimitError, TruncatedJSONError, quote
-from toolglot.jsontext import mend_text
+from toolglot.jsontext import fix_surrogates
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 MAX_WRAPPINGS: Final = 3
@@ -66,7 +66,7 @@ def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArgum
     jsontext.refuse_large(value, limits, path)
     try:
         source = str.__str__(value) if isinstance(value, str) else jsontext.decode(value, path=path)
-        text = mend_text(source)
+        text = fix_surrogates(source)
         notes = [] if text is source else [Note("mended", path, "half surrogate pairs became U+FFFD")]
         if not text.strip():
             return ParsedArguments({}, text, (Note("emptied", path, "blank text stands for no arguments"),))
@@ -88,7 +88,7 @@ def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> Pars
     parsed = jsontext.parse(text, limits=limits, path=path)
     if parsed.value is None:
         return ParsedArguments({}, text, (Note("emptied", path, "null stands for no arguments"),))
-    notes += (Note("mended", path, reason) for reason in parsed.mended)
+    notes += (Note("mended", path, reason) for reason in parsed.repairs)
     inner = parsed
     for _ in range(MAX_WRAPPINGS):
         if type(inner.value) is not str:
@@ -102,7 +102,7 @@ def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> Pars
         except JSONError:
             break
         notes.append(Note("unwrapped", path, "the whole value was JSON text in a JSON string"))
-        notes += (Note("mended", path, reason) for reason in inner.mended)
+        notes += (Note("mended", path, reason) for reason in inner.repairs)
     if type(inner.value) is not dict:
         raise _not_an_object(parsed.value, path)
     return ParsedArguments(inner.value, text, tuple(notes))

@@ -7,7 +7,7 @@ import re
 from typing import TypeVar, cast
 
 from toolglot import jsontext
-from toolglot.jsontext import mend_text
+from toolglot.jsontext import fix_surrogates
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 T = TypeVar("T")
@@ -27,4 +27,4 @@ def sanitise(value: T, *, strict: bool = False, limits: Limits = DEFAULT_LIMITS)
 
 
 def _clean(pattern: re.Pattern[str], text: str) -> str:
-    return mend_text(pattern.sub("", text) if pattern.search(text) else text)
+    return fix_surrogates(pattern.sub("", text) if pattern.search(text) else text)

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from toolglot import jsontext
 from toolglot.errors import ArgumentsError, TruncatedArgumentsError, quote
-from toolglot.jsontext import exceeds, mend_text
+from toolglot.jsontext import fix_surrogates, limit_error
 from toolglot.limits import DEFAULT_LIMITS, Limits
 
 TEXT_KEY: Final = "#text"
@@ -36,7 +36,7 @@ def parse_xml(text: str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") ->
     if not isinstance(text, str):
         raise ArgumentsError(f"expected a string, got {quote(text)}", path=path, hint="pass str")
     jsontext.refuse_large(text, limits, path)
-    fields = _XmlReader(mend_text(text), limits, path).read()
+    fields = _XmlReader(fix_surrogates(text), limits, path).read()
     only = next(iter(fields.values())) if len(fields) == 1 else None
     return only if isinstance(only, dict) else fields
 
@@ -94,9 +94,9 @@ class _XmlReader:
     def _open(self, tag: re.Match[str]) -> None:
         self.nodes += 1
         if len(self.stack) > self.limits.max_depth:
-            raise exceeds("max_depth", self.limits.max_depth, self.path, f" at character {tag.start()}")
+            raise limit_error("max_depth", self.limits.max_depth, self.path, f" at character {tag.start()}")
         if self.nodes > self.limits.max_nodes:
-            raise exceeds("max_nodes", self.limits.max_nodes, self.path)
+            raise limit_error("max_nodes", self.limits.max_nodes, self.path)
         fields: dict[str, Any] = {}
         for attribute in _ATTRIBUTE.finditer(self.text, tag.start(2), tag.end(2)):
             group = 2 if attribute[3] is None else 3

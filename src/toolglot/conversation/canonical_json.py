@@ -36,7 +36,7 @@ from toolglot.conversation.values import (
 from toolglot.conversation.version_1 import upgraded
 from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
-from toolglot.limits import DEEPEST, DEFAULT_LIMITS, LARGEST_ID, Limits
+from toolglot.limits import DEFAULT_LIMITS, MAX_DEPTH, MAX_NUMERIC_ID, Limits
 
 FORMAT: Final = "toolglot.conversation"
 VERSION: Final = 2
@@ -151,7 +151,7 @@ class _Plain:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._free_limits = replace(limits, max_depth=max(min(limits.max_depth, DEEPEST) - ENVELOPE_DEPTH, 1))
+        self._free_limits = replace(limits, max_depth=max(min(limits.max_depth, MAX_DEPTH) - ENVELOPE_DEPTH, 1))
         self._characters = 0
         self._nodes = 0
         self._nesting = 0
@@ -178,9 +178,9 @@ class _Plain:
         self._nodes += nodes
         self._characters += characters
         if self._nodes > self._limits.max_nodes:
-            raise jsontext.exceeds("max_nodes", self._limits.max_nodes, path)
+            raise jsontext.limit_error("max_nodes", self._limits.max_nodes, path)
         if self._characters > self._limits.max_bytes:
-            raise jsontext.exceeds("max_bytes", self._limits.max_bytes, path)
+            raise jsontext.limit_error("max_bytes", self._limits.max_bytes, path)
 
     def _field(self, owner: Value, field: str, content: Any, path: str) -> Any:
         if isinstance(content, ToolResult) and isinstance(owner, Interaction | SetAside):
@@ -191,11 +191,11 @@ class _Plain:
             return self._free(field, content, path)
         if isinstance(content, tuple | list):
             return [self._item(item, f"{path}[{index}]") for index, item in enumerate(content)]
-        if _is_id(owner, field) and (content is None or (type(content) is int and abs(content) <= LARGEST_ID)):
+        if _is_id(owner, field) and (content is None or (type(content) is int and abs(content) <= MAX_NUMERIC_ID)):
             self.changes.append(Change(path, "what stood in the place of an id was written as text"))
             return "" if content is None else str(content)
         if isinstance(content, str) and (_is_id(owner, field) or field == "raw_id"):
-            return self._text(content, path, jsontext.mend_id)
+            return self._text(content, path, jsontext.fix_surrogates_in_id)
         return self._item(content, path)
 
     def _form(self, form: Form, path: str) -> Any:
@@ -218,7 +218,7 @@ class _Plain:
                 raise InputError(change.reason, path=change.path)
         return content
 
-    def _text(self, content: str, path: str, mend: Callable[[str], str] = jsontext.mend_text) -> str:
+    def _text(self, content: str, path: str, mend: Callable[[str], str] = jsontext.fix_surrogates) -> str:
         plain = content if type(content) is str else str.__str__(content)
         self._count(0, len(plain), path)
         mended = mend(plain)

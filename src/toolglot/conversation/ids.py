@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation.values import ToolCall
 from toolglot.errors import InputError, ProfileError, quote, unknown_name
-from toolglot.limits import LARGEST_ID
+from toolglot.limits import MAX_NUMERIC_ID
 from toolglot.profiles import MAX_NAME, Profile, resolve
 
 __all__ = [
@@ -138,7 +138,7 @@ def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, tu
     """
     if isinstance(raw_id, str) and raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
         return raw_id
-    if isinstance(raw_id, int) and abs(raw_id) > LARGEST_ID:
+    if isinstance(raw_id, int) and abs(raw_id) > MAX_NUMERIC_ID:
         raise InputError("a number with too many digits for an id", path="raw_id", hint="a string")
     if not isinstance(raw_id, str | int | None) or not isinstance(tool_name, str | None):
         field, value = ("tool_name", tool_name) if isinstance(raw_id, str | int | None) else ("raw_id", raw_id)

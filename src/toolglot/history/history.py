@@ -48,7 +48,7 @@ from toolglot.history.compression import (
 from toolglot.history.intake import Intake, is_same_call
 from toolglot.history.ledger import Ledger
 from toolglot.history.turn_keys import identity
-from toolglot.jsontext import Change, mend_text
+from toolglot.jsontext import Change, fix_surrogates
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.profiles import MAX_NAME, Overrides, find, resolve
 
@@ -233,7 +233,7 @@ class History:
             raise InputError("expected a string that is not empty", path=f"{path}.key")
         turn, changes = checked(turn, limits=self._limits, path=path)
         issuer = self._issuer(turn, provider, path)
-        chosen = turn.key if key is None else mend_text(str.__str__(key))
+        chosen = turn.key if key is None else fix_surrogates(str.__str__(key))
         return _Checked(replace(turn, issuer=issuer, key=chosen), changes, path)
 
     def _issuer(self, turn: Turn, provider: str | None, path: str) -> Issuer | None:
@@ -535,6 +535,6 @@ def _refuse_no_length(value: object, path: str) -> None:
 
 def _stored_name(name: str, path: str) -> str:
     """A name as turns are kept under it, known or not."""
-    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or mend_text(name) is not name:
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or fix_surrogates(name) is not name:
         raise InputError(f"expected the name of a provider, got {quote(name)}", path=path)
     return resolve(name)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolglot import profiles
 from toolglot.errors import InputError, JSONError, LimitError, quote
-from toolglot.limits import DEEPEST, DEFAULT_LIMITS
+from toolglot.limits import DEFAULT_LIMITS, MAX_DEPTH
 from toolglot.profiles import Overrides
 from toolglot.profiles.loader import Confidence
 
@@ -89,7 +89,9 @@ def _parse(text: bytes | bytearray | str) -> Any:
     try:
         return msgspec.json.decode(text)
     except RecursionError:
-        raise LimitError(f"nests deeper than max_depth ({DEEPEST})", path="body", hint="send a flatter body") from None
+        raise LimitError(
+            f"nests deeper than max_depth ({MAX_DEPTH})", path="body", hint="send a flatter body"
+        ) from None
     except UnicodeEncodeError as error:
         reason = "not JSON: half of a surrogate pair, which UTF-8 cannot encode"
         raise JSONError(reason, position=error.start, hint="send valid JSON") from None

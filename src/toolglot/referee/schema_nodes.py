@@ -1,6 +1,6 @@
 """The schemas inside a schema, with their paths.
 
-Law: each is visited once, without recursion. References are not followed, nothing below `DEEPEST` is visited, and an
+Law: each is visited once, without recursion. References are not followed, nothing below `MAX_DEPTH` is visited, and an
 object that occurs several times, even inside itself, is visited at its first position.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.limits import DEEPEST
+from toolglot.limits import MAX_DEPTH
 from toolglot.referee.paths import step
 from toolglot.referee.view import ToolView
 
@@ -55,7 +55,7 @@ def nodes_in(schema: Any, path: str) -> Iterator[SchemaNode]:
             continue
         met.add(id(node.schema))
         yield node
-        if node.depth < DEEPEST:
+        if node.depth < MAX_DEPTH:
             stack.extend(reversed(list(_children(node))))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.jsontext import local_reference
-from toolglot.limits import DEEPEST
+from toolglot.limits import MAX_DEPTH
 from toolglot.schema.keywords import Schema, key_of, type_of, types_of
 
 MAX_PARTS: Final = 500
@@ -30,7 +30,7 @@ class _Removal:
         self._asked = 0
 
     def cleaned(self, value: Any, schemas: list[Any], depth: int) -> Any:
-        if depth > DEEPEST or type(value) not in (dict, list):
+        if depth > MAX_DEPTH or type(value) not in (dict, list):
             return value
         parts = self._parts(schemas, value)
         if type(value) is list:

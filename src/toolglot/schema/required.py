@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 from msgspec import Struct
 
 from toolglot.jsontext import json_path, local_reference
-from toolglot.limits import DEEPEST
+from toolglot.limits import MAX_DEPTH
 
 __all__ = ["Filtered", "Removed", "filter_required"]
 
@@ -164,7 +164,7 @@ class _Walk:
         stack: list[tuple[Any, _Position]] = [(self._root, _Position())]
         while stack:
             node, position = stack.pop()
-            if not isinstance(node, dict) or position.depth > DEEPEST:
+            if not isinstance(node, dict) or position.depth > MAX_DEPTH:
                 continue
             reasons = self._needless(node)
             if reasons:

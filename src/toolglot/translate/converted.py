@@ -109,7 +109,7 @@ def parse_body(body: Body, limits: Limits, reading: list[str] | None = None) -> 
         parsed = jsontext.parse(body, limits=limits)
         value = parsed.value
         if reading is not None:
-            reading += parsed.mended
+            reading += parsed.repairs
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, got {quote(value)}")
     return value

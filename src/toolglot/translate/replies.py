@@ -268,8 +268,8 @@ def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
         except (ValueError, RecursionError):
             parsed = jsontext.parse(body, limits=limits)
             if isinstance(parsed.value, dict):
-                return parsed.value, [("$", reason) for reason in parsed.mended]
+                return parsed.value, [("$", reason) for reason in parsed.repairs]
         else:
             if type(value) is dict:
-                return value, [("$", jsontext.TWICE_NAMED)] if jsontext.has_duplicate_keys(body, value) else []
+                return value, [("$", jsontext.DUPLICATE_KEY)] if jsontext.has_duplicate_keys(body, value) else []
     return parse_body(body, limits), []

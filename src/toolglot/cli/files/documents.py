@@ -211,7 +211,7 @@ def _lines(
     line, blank = head, bytearray(before)
     while line:
         if len(line) > _MAX or len(blank) > _MAX:
-            raise jsontext.exceeds("max_bytes", _MAX, f"{name}:{number}")
+            raise jsontext.limit_error("max_bytes", _MAX, f"{name}:{number}")
         if line.strip():
             yield Record(file=name, data=line, line=number, is_line=True, blank=bytes(blank))
             blank.clear()

@@ -13,7 +13,7 @@ from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Sink, Steps, marks
 from toolglot.dialects.values.json_text import MAX_SCALAR, End, quoted, unescaped
-from toolglot.dialects.values.python_text import DEEPEST, number_as_json, pass_literal
+from toolglot.dialects.values.python_text import MAX_DEPTH, number_as_json, pass_literal
 from toolglot.dialects.values.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
 
 _NAME: Final = re.compile(r"[^\s{}()<>:,]+")
@@ -170,7 +170,7 @@ class _Call:
     def _value(self, sink: Sink, schema: Any, depth: int) -> Steps[End]:
         scanner = self._reader.scanner
         mark = yield from scanner.skip_spaces()
-        if mark == "" or depth > DEEPEST:
+        if mark == "" or depth > MAX_DEPTH:
             return "open" if mark == "" else "broken"
         if mark == "{":
             return (yield from self._table(sink, schema, depth))

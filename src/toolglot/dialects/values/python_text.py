@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from toolglot.dialects.scanner import Scanner, Sink, Steps, marks
 from toolglot.dialects.values.json_text import End, quoted
 
-DEEPEST: Final = 128
+MAX_DEPTH: Final = 128
 MAX_BARE: Final = 512
 _AHEAD: Final = 256
 """Characters behind a quote that decide whether it ends the string."""
@@ -92,7 +92,7 @@ class _Values:
 
     def value(self, sink: Sink, depth: int) -> Steps[End]:
         mark = yield from self._scanner.skip_spaces()
-        if mark == "" or depth > DEEPEST:
+        if mark == "" or depth > MAX_DEPTH:
             return "open" if mark == "" else "broken"
         if mark == "{":
             return (yield from self._table(sink, depth))

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from toolglot.errors import InputError
-from toolglot.jsontext import clone, mend_text, parse
+from toolglot.jsontext import clone, fix_surrogates, parse
 from toolglot.limits import Limits
 from toolglot.masking import mask
 from toolglot.protocols.errors.retry_after import from_fields
@@ -103,7 +103,7 @@ def kept(document: object) -> object:
 
 
 def _without_secrets(text: str) -> str:
-    return mask(mend_text(text))
+    return mask(fix_surrogates(text))
 
 
 # --- from text to a message -------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def _without_secrets(text: str) -> str:
 
 def message_of(text: str, longest: int = MESSAGE_CHARACTERS) -> str:
     """A text on one line, printable, without tags and secrets, of bounded length."""
-    short = mend_text(text[:_LOOKED_AT])
+    short = fix_surrogates(text[:_LOOKED_AT])
     if _MARKUP.search(short):
         short, longest = _without_tags(short), min(longest, PAGE_CHARACTERS)
     line = _UNPRINTABLE.sub(" ", mask(short)).strip()

@@ -17,7 +17,7 @@ from toolglot.conversation import FREE_TEXT, ToolCall
 from toolglot.conversation.canonical_json import ENVELOPE_DEPTH
 from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.jsontext import compact
-from toolglot.limits import DEEPEST, Limits
+from toolglot.limits import MAX_DEPTH, Limits
 
 SHORT: Final = 2_000
 MOST_NESTED: Final = 32
@@ -26,7 +26,7 @@ _LARGE: Final = re.compile(r"[0-9](?:[0-9]{19}|[.0-9]{0,19}[eE])")
 _read: Final = functools.partial(jiter.from_json, allow_inf_nan=False, cache_mode="keys", catch_duplicate_keys=True)
 """As `jsontext` reads. What it does not take, that reads, or says why not."""
 
-LIMITS: Final = Limits(max_depth=DEEPEST - ENVELOPE_DEPTH)
+LIMITS: Final = Limits(max_depth=MAX_DEPTH - ENVELOPE_DEPTH)
 """What is deeper could not be stored as an object; it stays text."""
 
 
@@ -67,7 +67,7 @@ def _read_object(text: str) -> Read:
     value = parsed.value
     if type(value) is not dict:
         return None, text, ()
-    return value, None if compact(value) == text else text, parsed.mended
+    return value, None if compact(value) == text else text, parsed.repairs
 
 
 def read_arguments(text: str) -> Read:

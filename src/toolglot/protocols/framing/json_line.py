@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolglot.jsontext import compact, mend_text
+from toolglot.jsontext import compact, fix_surrogates
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -24,7 +24,7 @@ def json_bytes(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        return mend_text(compact(value)).encode()
+        return fix_surrogates(compact(value)).encode()
 
 
 def json_line(value: Any) -> bytes:

@@ -38,8 +38,8 @@ class ObjectReader:
             else:
                 self._sequence.tell("a part of the stream is not JSON; it was left out")
             return None
-        for mended in parsed.mended:
-            self._sequence.mend(mended)
+        for repair in parsed.repairs:
+            self._sequence.mend(repair)
         value = parsed.value
         if type(value) is list and len(value) == 1:
             value = value[0]  # errors come so

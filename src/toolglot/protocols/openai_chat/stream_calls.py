@@ -29,7 +29,7 @@ import msgspec
 from msgspec.structs import replace
 
 from toolglot.conversation import Extra, Failure, Opaque, ToolCall
-from toolglot.jsontext import exceeds
+from toolglot.jsontext import limit_error
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields, with_notes
@@ -208,7 +208,7 @@ class Calls:
     def _keep(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise exceeds("max_bytes", self._limits.max_bytes, "$")
+            raise limit_error("max_bytes", self._limits.max_bytes, "$")
 
     def add(self, call: _Call, piece: str) -> None:
         """More of a call's arguments. Only a `{` may begin another call."""

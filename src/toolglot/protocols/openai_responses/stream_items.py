@@ -275,7 +275,7 @@ class Assembly:
         """Count what is kept until the end: no more of it than of text."""
         self._left -= size
         if self._left < 0:
-            raise jsontext.exceeds("max_bytes", self._limits.max_bytes, "$")
+            raise jsontext.limit_error("max_bytes", self._limits.max_bytes, "$")
 
     def _begin_item(self, item: OutputItem) -> None:
         """Show what began. The parts of a message begin themselves."""

@@ -29,7 +29,7 @@ from toolglot.conversation import Text, ToolCall, ToolResult
 from toolglot.errors import quote, type_name
 from toolglot.history.attempts import CUT_CALL
 from toolglot.history.compression import shorten
-from toolglot.jsontext import mend_text
+from toolglot.jsontext import fix_surrogates
 from toolglot.runtime.tools.values import Content, ToolError
 
 REASON_CHARACTERS: Final = 2_000
@@ -130,7 +130,7 @@ def unknown_outcome(call: ToolCall, reason: str = "") -> ToolResult:
 
 def with_executed_arguments(result: ToolResult, arguments: dict[str, Any]) -> ToolResult:
     """The result with the arguments that the tool really got: recorded, and shown at its start (law 11)."""
-    written = shorten(mend_text(msgspec.json.encode(arguments).decode()), ARGUMENTS_CHARACTERS)
+    written = shorten(fix_surrogates(msgspec.json.encode(arguments).decode()), ARGUMENTS_CHARACTERS)
     note = f"[The tool was given other arguments than this call shows: {written}]\n"
     content: Content = (Text(note), *result.content) if isinstance(result.content, tuple) else note + result.text
     return replace(result, content=content, executed_arguments=arguments)
@@ -192,4 +192,4 @@ def _normalize(name: str) -> str:
 
 
 def _bound(text: str) -> str:
-    return shorten(mend_text(text), REASON_CHARACTERS).strip()
+    return shorten(fix_surrogates(text), REASON_CHARACTERS).strip()

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from toolglot.jsontext import mend_text
+from toolglot.jsontext import fix_surrogates
 
 MAX_CHARACTERS: Final = 2_000
 """The length of one message."""
@@ -42,7 +42,7 @@ class ProgressThrottle:
         """Pass a message on, now or soon. Any thread may call it."""
         if self._is_ended:
             return
-        self._queue.append(mend_text(str.__str__(text if isinstance(text, str) else str(text))[:MAX_CHARACTERS]))
+        self._queue.append(fix_surrogates(str.__str__(text if isinstance(text, str) else str(text))[:MAX_CHARACTERS]))
         if self._is_due:
             return
         if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - the one that does not raise where there is none

@@ -17,7 +17,7 @@ from toolglot import jsontext
 from toolglot.conversation import Media, Opaque, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.canonical_json import checked
 from toolglot.errors import InputError, LimitError, type_name
-from toolglot.jsontext import mend_text
+from toolglot.jsontext import fix_surrogates
 from toolglot.protocols.fields.media import read_data_url
 from toolglot.render.content import media_faults
 from toolglot.runtime.scheduler import outcomes
@@ -53,7 +53,7 @@ class ToolOutcome(NamedTuple):
 def read_output(value: object) -> ToolOutcome:
     """Read the return value of a tool."""
     if type(value) is str:
-        return ToolOutcome(mend_text(value))
+        return ToolOutcome(fix_surrogates(value))
     if value is None:
         return ToolOutcome("")
     try:
@@ -64,7 +64,7 @@ def read_output(value: object) -> ToolOutcome:
 
 def _read_value(value: object) -> ToolOutcome:
     if isinstance(value, str):
-        return ToolOutcome(mend_text(str.__str__(value)))
+        return ToolOutcome(fix_surrogates(str.__str__(value)))
     if value is None:
         return ToolOutcome("")
     if isinstance(value, Output):
@@ -214,7 +214,7 @@ def _from_repaired(value: object) -> ToolOutcome:
     except InputError as problem:
         return _unreadable(value, problem)
     notes = [f"the output was changed at {change.path}: {change.reason}" for change in cloned.changes[:MAX_NOTES]]
-    return ToolOutcome(_encode(cloned.value).decode(), notes=tuple(map(mend_text, notes)))
+    return ToolOutcome(_encode(cloned.value).decode(), notes=tuple(map(fix_surrogates, notes)))
 
 
 def _is_finite(value: object) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolglot.jsontext import compact, mend_text
+from toolglot.jsontext import compact, fix_surrogates
 
 
 def encoded(value: Any) -> bytes:
     """A value as bytes for a client."""
-    return mend_text(compact(value)).encode()
+    return fix_surrogates(compact(value)).encode()
 
 
 def canonical(value: Any) -> bytes:
