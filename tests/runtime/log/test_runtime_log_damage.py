@@ -260,7 +260,7 @@ STORED: list[bytes] = [
 @pytest.mark.parametrize("stored", STORED, ids=lambda stored: json.loads(stored)["entry"])
 def test_entries_keep_their_stored_names(stored: bytes) -> None:
     entry = decode(stored, session=ID, number=0)
-    assert json.loads(encode(entry)).keys() == json.loads(stored).keys()
+    assert json.loads(encode(entry)).keys() - {"version"} == json.loads(stored).keys()
     assert decode(encode(entry), session=ID, number=0) == entry
     if isinstance(entry, TurnsAdded | LogReset):
         assert [found.reason for found in entry.report] == ["a note"]

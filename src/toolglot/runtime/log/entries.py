@@ -167,7 +167,9 @@ def decode(data: bytes, *, session: str, number: int) -> LogEntry:
         entry: LogEntry = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable_error(data, session, number, str(error)) from None
-    return entry if entry.version >= VERSION else upgraded(entry)
+    if entry.version >= VERSION or isinstance(entry, _PLAIN):
+        return entry
+    return replace(upgraded(entry), version=VERSION)
 
 
 def damaged_error(session: str, number: int, what: str) -> SessionDamagedError:
