@@ -19,6 +19,31 @@ Body = dict[str, Any]
 PLAIN: Body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": False}
 CALLED: Body = {"name": "f", "later": 1}
 BODIES: dict[str, list[Body]] = {
+    "openai_chat": [
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a"}]},
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "assistant", "content": "b", "refusal": "no", "reasoning": "hm"},
+                {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{ }", "x": 1}}]},
+                {"role": "tool"},
+                {"role": "assistant", "content": "c", "function_call": {"name": "f", "arguments": "{}"}},
+                {
+                    "role": "user",
+                    "content": [{"type": "image_url", "image_url": {"url": "https://a", "detail": "low"}}],
+                },
+                {"role": "user", "content": [{"type": "file_url", "file_url": {"url": "aGk=", "x": 1}}]},
+                {"role": "user", "content": [{"type": "input_audio", "input_audio": "aGk="}]},
+            ],
+            "tools": [{"function": {"name": "f", "x": 1}}],
+            "tool_choice": {"type": "later"},
+            "response_format": {"type": "json_schema", "json_schema": {"schema": {}, "description": "d", "x": 1}},
+            "thinking": {"type": "enabled", "x": 1},
+            "stop": "END",
+            "max_tokens": 5,
+        },
+        {"messages": [], "tools": [], "stop": [], "parallel_tool_calls": True, "response_format": {"type": "later"}},
+    ],
     "ollama": [
         {"model": "m", "messages": [{"role": "user"}, {"role": "user", "content": None}]},
         {

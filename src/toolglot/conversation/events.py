@@ -28,8 +28,6 @@ from toolglot.conversation.values import (
     Usage,
 )
 
-MESSAGE: Final = "~message"
-"""The note that holds the fields of the message among those of the reply."""
 CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
 """What is reported of a reply whose call ends too early, although its reason to stop does not say so."""
 
@@ -186,7 +184,7 @@ class Accumulator:
             Turn(
                 "assistant",
                 tuple(self._blocks),
-                extra=_of_message(finished),
+                extra=finished.turn_extra if finished is not None else None,
                 form=finished.turn_form if finished is not None else None,
             ),
             finished.stop if finished is not None else None,
@@ -197,15 +195,6 @@ class Accumulator:
             started.form if finished is None or finished.form is None else finished.form,
             finished.malformed if finished is not None else None,
         )
-
-
-def _of_message(finished: Finished | None) -> Extra | None:
-    """What a stream told of the message beside its blocks: a whole reply has it in its turn."""
-    if finished is None:
-        return None
-    late = finished.extra or {}
-    found = {protocol: dict(fields[MESSAGE]) for protocol, fields in late.items() if fields.get(MESSAGE)}
-    return finished.turn_extra or found or None
 
 
 def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation.events import (
-    MESSAGE,
     BlockEnded,
     BlockStarted,
     Event,
@@ -37,10 +36,8 @@ def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
         yield from of_block(block, piece=piece)
     if reply.usage is not None:
         yield Used(reply.usage)
-    beside = {protocol: {MESSAGE: fields} for protocol, fields in (reply.turn.extra or {}).items() if fields}
     yield Finished(
         reply.stop or ("tool_calls" if reply.turn.calls else "stop"),
-        beside or None,
         turn_extra=reply.turn.extra,
         turn_form=reply.turn.form,
         malformed=reply.malformed,

@@ -342,6 +342,10 @@ class Protocol(Struct, frozen=True, kw_only=True):
     turns: str
     """The field that holds the turns."""
     messages: MessageForm
+    has_image_detail: bool = False
+    """Whether an image says how closely to look at it."""
+    has_schema_description: bool = False
+    """Whether the schema of an output format says what it is for."""
     returns_opaque: bool = False
     """Whether clients send back all that a provider must get again: signatures, encrypted reasoning."""
     stored_history: tuple[str, ...] = ()

@@ -157,6 +157,9 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
     ):
         key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
+    if output is not None and output.description is not None:
+        key = ("description", "loss")
+        lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
         if kept is not None:
             _common_fields(kept.extra, kept.form, ctx, lost)
@@ -172,7 +175,7 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
             options,
             tool_choice=_without_own(options.tool_choice),
             reasoning=_without_own(options.reasoning),
-            output=_without_own(options.output),
+            output=replace(plain, description=None) if (plain := _without_own(output)) is not None else None,
         ),
         conversation.model,
         _common_fields(conversation.extra, conversation.form, ctx, lost, _COMMON),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Extra, Options, OutputFormat, Reasoning, ReasoningMode
+from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
 from toolglot.conversation.field_gravity import LEFT_OVER, is_note
 from toolglot.render.context import RenderContext
 from toolglot.render.sampling import fit_sampling, narrow_sampling
@@ -37,8 +37,7 @@ BUDGETS: Final = {
 UNKNOWN_FORMAT: Final = "~format"
 """The note of an output format as it came."""
 
-_DESCRIPTIONS: Final = {"openai_chat": "~json_schema", "openai_responses": "", "bedrock": ""}
-"""The protocols that say what a schema of the output is for: the note of the object that says so, if there is one."""
+_CHAT: Final = "openai_chat"
 _OPENAI: Final = "openai"
 _SUMMARIES: Final = ("openai_responses", "gemini")
 """The protocols in which a summary of thinking is asked for."""
@@ -299,7 +298,7 @@ def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: b
         ctx.report("dropped", reason, path="$.output")
         return None
     if output.kind in rules.output:
-        return _fit_schema(output if output.extra is None else _carry_description(output, output.extra, ctx), ctx)
+        return _fit_schema(_fit_description(output, ctx), ctx)
     if output.kind == "json_schema" and "json" in rules.output:
         reason = f"only JSON as such can be asked for {ctx.rule('request.output')}; the schema was left out"
         ctx.report("replaced", reason, path="$.output", gravity="loss")
@@ -314,6 +313,9 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: Render
         ctx.report_fields(given.extra, None, "the output format as it is here")
     if fitted is None or fitted.form is None:
         ctx.report_fields(None, given.form, "the output format as it is here")
+    if given.description is not None and (fitted is None or fitted.kind != given.kind):
+        reason = "description has no place on the output format as it is here"
+        ctx.report("dropped", reason, path="$.description", gravity="loss")
     if given.kind == "text" and given.opaque is not None and given.opaque.protocol != ctx.profile.protocol:
         ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
     for protocol, fields in (given.extra or {}).items():
@@ -321,22 +323,16 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: Render
             ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
-def _carry_description(output: OutputFormat, extra: Extra, ctx: RenderContext) -> OutputFormat:
-    """A schema with what it is for, in the place that the target has for that."""
-    protocol = ctx.profile.protocol
-    own_field = _DESCRIPTIONS.get(protocol)
-    if own_field is None or protocol in extra or output.kind != "json_schema":
+def _fit_description(output: OutputFormat, ctx: RenderContext) -> OutputFormat:
+    """The format without what its schema is for, where hosts of the protocol do not know that field."""
+    if output.description is None or ctx.profile.protocol != _CHAT:
         return output
-    if protocol == "openai_chat" and ctx.profile.request.unknown_fields == "refused" and _OPENAI not in _names(ctx):
+    is_own = ctx.source is not None and ctx.source.protocol == _CHAT
+    if is_own or ctx.profile.request.unknown_fields != "refused" or _OPENAI in _names(ctx):
         return output
-    for source, fields in extra.items():
-        held = fields.get(_DESCRIPTIONS[source]) if _DESCRIPTIONS.get(source) else fields
-        if source in _DESCRIPTIONS and isinstance(held, dict) and isinstance(held.get("description"), str):
-            rest = {field: value for field, value in held.items() if field != "description"}
-            left = {**fields, _DESCRIPTIONS[source]: rest} if _DESCRIPTIONS[source] else rest
-            said = {"description": held["description"]}
-            return replace(output, extra={**extra, source: left, protocol: {own_field: said} if own_field else said})
-    return output
+    reason = "description on the output format has no place there"
+    ctx.report("dropped", reason, path="$.description", gravity="loss")
+    return replace(output, description=None)
 
 
 def _names(ctx: RenderContext) -> tuple[str, ...]:

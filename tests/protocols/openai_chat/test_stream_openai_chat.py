@@ -17,6 +17,7 @@ from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
 from toolglot.protocols.framing.sequence import PARTS_IN_CONTENT, STOP_WITH_CALLS
 from toolglot.protocols.openai_chat import reply, stream
+from toolglot.protocols.openai_chat.form import BARE, REFUSAL_FIELD, ChatReply, ChatThinking, ChatUsage
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings" / "streams" / "llama_cpp").glob("chat_*.sse"))
 STOP = (chunk({}, "stop"), DONE)
@@ -37,12 +38,13 @@ def test_text_is_told_piece_by_piece() -> None:
         TextDelta("Hel"),
         TextDelta("lo"),
         heard.events[4],
-        Finished("stop", {"openai_chat": {"~finish_reason": "stop"}}),
+        Finished("stop", form=ChatReply({"index": 0, "logprobs": None}, finish_reason="stop")),
     ]
     assert heard.events[0] == Started(
         "chatcmpl-1",
         "m",
-        {"openai_chat": {"object": "chat.completion", "created": 7, "~choice": {"index": 0, "logprobs": None}}},
+        {"openai_chat": {"object": "chat.completion", "created": 7}},
+        ChatReply({"index": 0, "logprobs": None}),
     )
     assert heard.told == []
 
@@ -121,7 +123,7 @@ def _unnamed(block: Any) -> Any:
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thinking_comes_back_in_the_field_that_it_was_in(field: str) -> None:
     heard = hear(chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({"content": "c"}))
-    assert heard.reply.turn.blocks == (Thinking("ab", extra={"openai_chat": {"~field": field}}), Text("c"))
+    assert heard.reply.turn.blocks == (Thinking("ab", form=ChatThinking(field)), Text("c"))
     assert heard.told == []
 
 
@@ -170,8 +172,8 @@ def test_details_of_reasoning_are_put_together() -> None:
     )
     assert heard.thoughts == ["ab"]
     assert heard.texts == ["c"]
-    assert heard.reply.extra is not None
-    assert heard.reply.extra["openai_chat"]["~message"] == {
+    assert heard.reply.turn.extra is not None
+    assert heard.reply.turn.extra["openai_chat"] == {
         "reasoning_details": [
             {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},
             7,
@@ -188,7 +190,7 @@ def test_a_refusal_is_a_text_and_the_reply_was_filtered() -> None:
         chunk({"refusal": "I "}),
         chunk({"refusal": "can't"}),
     )
-    assert heard.reply.turn.blocks == (Text("I can't", extra={"openai_chat": {"~place": "refusal"}}),)
+    assert heard.reply.turn.blocks == (Text("I can't", form=REFUSAL_FIELD, is_refusal=True),)
     assert heard.reply.stop == "filter"
     assert heard.told == []
 
@@ -230,13 +232,13 @@ def test_content_in_parts_as_mistral_writes_it() -> None:
         chunk({"content": [{"type": "thinking", "thinking": [{"type": "tool_reference", "x": 1}, {"text": "y"}]}]}),
     )
     assert heard.reply.turn.blocks == (
-        Thinking("abc", "s", extra={"openai_chat": {"~chunk": []}}),
+        Thinking("abc", "s", form=ChatThinking(chunk=[])),
         Text("d"),
         Opaque("openai_chat", {"type": "reference", "reference_ids": [1]}, "reference"),
         Text("e", extra={"openai_chat": {"annotations": []}}),
         Text("fg"),
-        Media("image", "image/png", data="aGk=", extra={"openai_chat": {"~bare": True}}),
-        Thinking("y", extra={"openai_chat": {"~chunk": [{"type": "tool_reference", "x": 1}, {"text": "y"}]}}),
+        Media("image", "image/png", data="aGk=", form=BARE),
+        Thinking("y", form=ChatThinking(chunk=[{"type": "tool_reference", "x": 1}, {"text": "y"}])),
     )
     assert heard.told == [PARTS_IN_CONTENT]
 
@@ -337,7 +339,7 @@ def test_counts_have_their_details() -> None:
     usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 3}, "cost": 0.1}
     heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
     assert heard.reply.usage == Usage(
-        5, 2, 3, extra={"openai_chat": {"cost": 0.1, "total_tokens": 7, "~prompt_tokens_details": {}}}
+        5, 2, 3, extra={"openai_chat": {"cost": 0.1, "total_tokens": 7}}, form=ChatUsage(prompt_details_rest={})
     )
 
 
@@ -352,7 +354,8 @@ def test_probabilities_are_put_together() -> None:
     assert body["choices"][0]["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
     started = heard.events[0]
     assert isinstance(started, Started)
-    assert started.extra == {"openai_chat": {"object": "chat.completion", "created": 7, "~choice": {"index": 0}}}
+    assert started.extra == {"openai_chat": {"object": "chat.completion", "created": 7}}
+    assert started.form == ChatReply({"index": 0})
 
 
 # --- a message in a chunk ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation import Opaque, ToolCall
 from toolglot.conversation.events import BlockStarted, InputDelta
 from toolglot.protocols.openai_chat import stream
+from toolglot.protocols.openai_chat.form import ChatCall
 
 END = (chunk({}, "tool_calls"), DONE)
 
@@ -83,7 +84,8 @@ def test_what_else_a_call_holds_stays_with_it() -> None:
     )
     (block,) = heard.reply.turn.blocks
     assert isinstance(block, ToolCall)
-    assert block.extra == {"openai_chat": {"extra_content": signed, "~function": {"x": 1}}}
+    assert block.extra == {"openai_chat": {"extra_content": signed}}
+    assert block.form == ChatCall(inner_rest={"x": 1})
 
 
 # --- H1: one index for all --------------------------------------------------------------------------
@@ -437,9 +439,7 @@ def test_F3_what_is_no_object_stays_text(written: Any) -> None:
 
 def test_arguments_as_an_object_come_back_as_one() -> None:
     heard = hear(calls(call(0, "x", "f", {"b": 1.0, "a": "ä"}, type="function")))
-    assert heard.reply.turn.blocks == (
-        ToolCall("x", "f", {"b": 1.0, "a": "ä"}, extra={"openai_chat": {"~arguments": "object"}}),
-    )
+    assert heard.reply.turn.blocks == (ToolCall("x", "f", {"b": 1.0, "a": "ä"}, form=ChatCall("object")),)
 
 
 @pytest.mark.parametrize("reason", ["length", "tool_calls", None])

@@ -42,8 +42,8 @@ def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> 
     first = calls(call(0, "a", "f", "{}")) if with_calls else chunk({"content": "a"})
     heard = Heard([first, chunk({}, said), DONE])
     assert heard.reply.stop == stop
-    assert heard.reply.extra is not None
-    assert heard.reply.extra["openai_chat"]["~finish_reason"] == said
+    assert heard.reply.form is not None
+    assert heard.reply.form.stop_text == said
 
 
 def test_J_an_end_without_a_reason_is_derived_and_told() -> None:

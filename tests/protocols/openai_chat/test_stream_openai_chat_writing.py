@@ -213,8 +213,7 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
     )
     again = Heard(stream.Encoder(StreamWish(thinking_parts=True)).write(heard.events))
     assert again.reply.turn == heard.reply.turn
-    assert again.reply.extra is not None
-    assert again.reply.extra["openai_chat"]["~message"] == {"annotations": [1]}
+    assert again.reply.turn.extra == {"openai_chat": {"annotations": [1]}}
 
 
 def test_a_free_text_call() -> None:

@@ -43,6 +43,15 @@ from toolglot.conversation import (
 from toolglot.protocols.anthropic import reply as anthropic_reply
 from toolglot.protocols.anthropic import request as anthropic_request
 from toolglot.protocols.openai_chat import reply, request
+from toolglot.protocols.openai_chat.form import (
+    BARE,
+    DOCUMENT_URL,
+    RAW_ARGUMENTS,
+    REFUSAL_FIELD,
+    REFUSAL_PART,
+    ChatRequest,
+    ChatThinking,
+)
 from wire_laws import same_json
 from wire_openai_chat_strategies import chat_requests
 from wire_strategies import Fields
@@ -140,10 +149,10 @@ def test_a_request_says_what_it_means() -> None:
     assert [turn.role for turn in found.turns] == roles
     said = found.turns[2].blocks
     assert said == (
-        Thinking("hm", extra={NOTES: {"~field": "reasoning_content"}}),
+        Thinking("hm", form=ChatThinking("reasoning_content")),
         Text("look"),
         ToolCall("c1", "f", {"a": 1}),
-        ToolCall("c2", "f", {"a": 1}, raw_input='{"a": 1}', extra={NOTES: {"~arguments": "raw"}}),
+        ToolCall("c2", "f", {"a": 1}, raw_input='{"a": 1}', form=RAW_ARGUMENTS),
         ToolCall("c3", "g", type="custom", raw_input="x = 1"),
     )
     assert found.turns[3].blocks == (ToolResult("c1", "out", name="f", is_complete=True),)
@@ -152,7 +161,7 @@ def test_a_request_says_what_it_means() -> None:
         "function",
         "function_call",
     ]
-    assert found.turns[6].blocks[0] == Text("no", extra={NOTES: {"~place": "refusal"}})
+    assert found.turns[6].blocks[0] == Text("no", form=REFUSAL_FIELD, is_refusal=True)
     assert (found.tools[0].parameters, found.tools[0].strict) == ({"type": "object"}, True)
     assert found.tools[1] == ToolSpec("g", type="custom", format={"type": "text"})
     assert (found.tools[2].type, found.tools[2].issuer) == ("builtin_function", Issuer(NOTES))
@@ -164,7 +173,8 @@ def test_a_request_says_what_it_means() -> None:
     assert choice is not None
     assert (choice.mode, choice.names, choice.parallel) == ("named", ("f",), False)
     assert (options.stream, options.user, found.model) == (True, "u1", "gpt")
-    assert found.extra == {NOTES: {"stream_options": {"include_usage": True}, "~limit": "max_tokens", "~stop": "text"}}
+    assert found.extra == {NOTES: {"stream_options": {"include_usage": True}}}
+    assert found.form == ChatRequest("max_tokens", stop="text")
     assert same_json(request.encode(found), body)
 
 
@@ -196,24 +206,24 @@ def test_a_request_says_what_it_means() -> None:
         ),
         ({"type": "file", "file": {"file_data": "aGk="}}, Media("file", data="aGk=")),
         ({"type": "file", "file": {"file_data": "https://a"}}, Media("file", url="https://a")),
-        ({"type": "refusal", "refusal": "no"}, Text("no", extra={NOTES: {"~refusal": True}})),
+        ({"type": "refusal", "refusal": "no"}, Text("no", form=REFUSAL_PART, is_refusal=True)),
         (
             {"type": "input_audio", "input_audio": "UklGRg=="},
-            Media("audio", "audio/wav", data="UklGRg==", extra={NOTES: {"~bare": True}}),
+            Media("audio", "audio/wav", data="UklGRg==", form=BARE),
         ),
-        ({"type": "input_audio", "input_audio": "aGk="}, Media("audio", data="aGk=", extra={NOTES: {"~bare": True}})),
+        ({"type": "input_audio", "input_audio": "aGk="}, Media("audio", data="aGk=", form=BARE)),
         (
             {"type": "input_audio", "input_audio": "https://a"},
-            Media("audio", url="https://a", extra={NOTES: {"~bare": True}}),
+            Media("audio", url="https://a", form=BARE),
         ),
-        ({"type": "file", "file_id": "f1"}, Media("file", file_id="f1", extra={NOTES: {"~bare": True}})),
+        ({"type": "file", "file_id": "f1"}, Media("file", file_id="f1", form=BARE)),
         (
             {"type": "document_url", "document_url": "https://a", "document_name": "n"},
-            Media("document", url="https://a", name="n", extra={NOTES: {"~document_url": True}}),
+            Media("document", url="https://a", name="n", form=DOCUMENT_URL),
         ),
         (
             {"type": "document_url", "document_url": "data:application/pdf;base64,aGk="},
-            Media("document", "application/pdf", data="aGk=", extra={NOTES: {"~document_url": True}}),
+            Media("document", "application/pdf", data="aGk=", form=DOCUMENT_URL),
         ),
         (
             {"type": "document_url", "document_url": {"url": "u"}},
@@ -397,7 +407,7 @@ def test_a_turn_made_elsewhere_is_written(turn: Turn, messages: list[Fields]) ->
 
 
 def test_thoughts_of_merged_messages_are_one_text() -> None:
-    thought = Thinking("a", extra={NOTES: {"~field": "reasoning"}})
+    thought = Thinking("a", form=ChatThinking("reasoning"))
     assert messages_of(Turn("assistant", (thought, thought, Text("x")))) == [
         {"role": "assistant", "reasoning": "aa", "content": "x"}
     ]
@@ -486,7 +496,7 @@ def test_only_what_was_said_about_parallel_calls_is_written() -> None:
     unsaid = request.decode({**BASE, "parallel_tool_calls": True}).options.tool_choice
     assert unsaid is not None
     assert chosen(unsaid) == {"parallel_tool_calls": True}
-    assert chosen(ToolChoice("none", parallel=True, extra=unsaid.extra))["tool_choice"] == "none"
+    assert chosen(ToolChoice("none", parallel=True, form=unsaid.form))["tool_choice"] == "none"
 
 
 def test_allowed_tools_are_written_with_the_names_that_they_have_now() -> None:
@@ -494,13 +504,14 @@ def test_allowed_tools_are_written_with_the_names_that_they_have_now() -> None:
     listed = [{"type": "function", "function": {"name": "f2"}}, {"type": "custom", "custom": {"name": "g"}}]
     read = request.decode({**BASE, "tool_choice": ALLOWED}).options.tool_choice
     assert read is not None
-    for extra, mode in ((read.extra, "required"), (None, "auto"), ({NOTES: {"~choice": "later"}}, "auto")):
-        assert chosen(ToolChoice("allowed", ("f2", "g"), extra=extra), tools)["tool_choice"] == {
+    later = Opaque(NOTES, {"type": "later"})
+    for form, opaque, mode in ((read.form, None, "required"), (None, None, "auto"), (None, later, "auto")):
+        assert chosen(ToolChoice("allowed", ("f2", "g"), form=form, opaque=opaque), tools)["tool_choice"] == {
             "type": "allowed_tools",
             "allowed_tools": {"mode": mode, "tools": listed},
         }
-    assert chosen(ToolChoice("none", extra=read.extra)) == {"tool_choice": "none"}
-    assert chosen(ToolChoice("none", extra={NOTES: {"~choice": {"type": "later"}}})) == {"tool_choice": "none"}
+    assert chosen(ToolChoice("none", form=read.form)) == {"tool_choice": "none"}
+    assert chosen(ToolChoice("none", opaque=later)) == {"tool_choice": "none"}
 
 
 def test_of_two_limits_the_newer_counts() -> None:
@@ -828,7 +839,7 @@ def test_thinking_from_elsewhere_goes_where_the_target_keeps_it(target: str, mes
 
 
 def test_thinking_that_says_its_field_stays_in_it() -> None:
-    thought = Thinking("hm", extra={NOTES: {"~field": "reasoning"}})
+    thought = Thinking("hm", form=ChatThinking("reasoning"))
     (message,) = written_for("deepseek", thought)["messages"]
     assert message["reasoning"] == "hm"
 

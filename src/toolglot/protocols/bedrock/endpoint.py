@@ -66,6 +66,7 @@ PROTOCOL: Final = Protocol(
         "request.sampling": ("top_k", "seed", "presence_penalty", "frequency_penalty"),
         "request.output": ("json",),
     },
+    has_schema_description=True,
     reply_marks={"output": dict, "stopReason": str},
     reply_rank=4,
 )

@@ -80,9 +80,13 @@ def _read_output(config: Fields) -> OutputFormat | None:
     schema, _ = read_object(written)
     if schema is None:
         return None
-    said = definition.get("description")
-    extra = {PROTOCOL: {"description": said}} if type(said) is str else None
-    return OutputFormat("json_schema", name if type(name) is str else None, schema, extra=extra)
+    description: Any = definition.get("description")
+    return OutputFormat(
+        "json_schema",
+        name if type(name) is str else None,
+        schema,
+        description=description if type(description) is str else None,
+    )
 
 
 def unread(body: Fields) -> Fields:
@@ -153,7 +157,6 @@ def _write_output(output: OutputFormat) -> Fields:
     definition: Fields = {"schema": compact(output.schema)}
     if output.name is not None:
         definition["name"] = output.name
-    said = (output.extra or {}).get(PROTOCOL, {}).get("description")
-    if said is not None:
-        definition["description"] = said
+    if output.description is not None:
+        definition["description"] = output.description
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}

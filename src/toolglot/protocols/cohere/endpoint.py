@@ -40,6 +40,7 @@ PROTOCOL: Final = Protocol(
     features=frozenset({"arguments_as_text", "empty_results", "empty_turns", "result_messages", "system_messages"}),
     inexpressible={"choice.modes": ("auto", "named", "allowed")},
     tool_style="openai",
+    has_image_detail=True,
     reply_marks={"message": dict, "finish_reason": str},
     reply_rank=7,
 )

@@ -26,7 +26,7 @@ from toolglot.protocols.cohere.form import (
 from toolglot.protocols.fields import result_messages
 from toolglot.protocols.fields.argument_text import object_of, read_arguments
 from toolglot.protocols.fields.failed_result import told_content
-from toolglot.protocols.fields.media import data_url, read_data_url
+from toolglot.protocols.fields.media import data_url, image_detail, read_data_url
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -52,6 +52,7 @@ _TEXT = frozenset({"type", "text"})
 _THINKING = frozenset({"type", "thinking"})
 _IMAGE = frozenset({"type", "image_url"})
 _URL = frozenset({"url"})
+_DETAILED_URL = frozenset({"url", "detail"})
 _DOCUMENT = frozenset({"type", "document"})
 _DATA = frozenset({"data"})
 _ROLES: Final[dict[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -126,12 +127,16 @@ def _thinking(fields: Fields) -> Thinking:
 
 
 def _image(fields: Fields) -> Media:
-    url, rest = held(fields, "image_url", lambda image: (required(image, "url", str), rest_of(image, _URL)))
+    def read(image: Fields) -> tuple[str, str | None, Fields | None]:
+        detail = image_detail(image)
+        return required(image, "url", str), detail, rest_of(image, _URL if detail is None else _DETAILED_URL)
+
+    url, detail, rest = held(fields, "image_url", read)
     extra = noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, image=rest)
     inline = read_data_url(url)
     if inline is None:
-        return Media("image", url=url, extra=extra)
-    return Media("image", *inline, extra=extra)
+        return Media("image", url=url, extra=extra, detail=detail)
+    return Media("image", *inline, extra=extra, detail=detail)
 
 
 def _document(fields: Fields) -> Text | Opaque:
@@ -254,7 +259,8 @@ def _write_image(block: Media) -> Fields | None:
     url = block.url if block.data is None else data_url(block.media_type, block.data)
     if url is None or block.kind != "image":
         return None
-    image = with_rest({"url": url}, block.extra, PROTOCOL, "image")
+    inner = {"url": url} if block.detail is None else {"url": url, "detail": block.detail}
+    image = with_rest(inner, block.extra, PROTOCOL, "image")
     return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Conversation, Extra, Form, Options, Reply, ToolResult, Turn
+from toolglot.conversation import Conversation, Extra, Form, Media, Options, Reply, ToolResult, Turn
 from toolglot.conversation.field_gravity import as_written, gravity_of_field, is_note, unknown_fields, written_fields
 from toolglot.conversation.report import Gravity
+from toolglot.protocols.base import get
 
 _AROUND: Final = ("~choice", "~candidate")
 _HOUSEKEEPING: Final = frozenset(
@@ -91,9 +92,27 @@ def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts
             for field, written in unknown_fields(None, form):
                 key = (place, field, gravity_of_field(field, written))
                 counts[key] = counts.get(key, 0) + 1
-    reasoning = conversation.options.reasoning
+    reasoning, output = conversation.options.reasoning, conversation.options.output
     if reasoning is not None and reasoning.opaque is not None and reasoning.opaque.protocol != protocol:
         counts[_REASONING, "thinking", "loss"] = 1
+    if output is not None and output.description is not None and not get(protocol).has_schema_description:
+        counts["the output format", "description", "loss"] = 1
+    if not get(protocol).has_image_detail:
+        _count_details(conversation, counts)
+
+
+def _count_details(conversation: Conversation, counts: _Counts) -> None:
+    """How closely to look at images, for a protocol that has no field for that."""
+    for turn in conversation.turns:
+        for block in turn.blocks:
+            if type(block) is Media and block.detail is not None:
+                key: tuple[str, str, Gravity] = ("a block", "detail", "loss")
+                counts[key] = counts.get(key, 0) + 1
+            elif type(block) is ToolResult and type(block.content) is tuple:
+                for part in block.content:
+                    if type(part) is Media and part.detail is not None:
+                        key = ("a part of a result", "detail", "loss")
+                        counts[key] = counts.get(key, 0) + 1
 
 
 def _count_in_reply(reply: Reply, protocol: str, counts: _Counts) -> None:

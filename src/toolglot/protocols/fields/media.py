@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -53,3 +53,9 @@ def without_media(turn: Turn) -> Turn:
 def audio_type_of(data: str) -> str:
     """The media type of a sound whose protocol does not say it; empty if its first bytes are of no known format."""
     return next((found for start, found in _AUDIO_STARTS.items() if data.startswith(start)), "")
+
+
+def image_detail(fields: dict[str, Any]) -> str | None:
+    """How closely to look at an image, in the words that protocols share; None for any others."""
+    detail: Any = fields.get("detail")
+    return detail if type(detail) is str and detail in ("low", "high") else None

@@ -19,8 +19,8 @@ REFUSAL: Final = "refusal"
 
 def is_refusal(block: Text) -> bool:
     """Whether a text is a refusal, by the notes of the codec that read it."""
-    if block.extra is None:
-        return False
+    if block.is_refusal or block.extra is None:
+        return block.is_refusal
     return any(
         note(block.extra, protocol, REFUSAL) or note(block.extra, protocol, "place") == REFUSAL
         for protocol in _PROTOCOLS

@@ -1,8 +1,8 @@
 """Content parts, tool calls and tool messages of the Chat Completions protocol, both ways.
 
-Objects that hold one of their own (`function` in a tool call, say) keep what was left over of the inner one in
-a note with the name of its field. Mistral's chunks are parts too: some say `bare` what others say in an object.
-A refusal is a text, so that every client can show it; a note lets it return as what it was.
+The forms (`form.py`) keep unknown fields of inner objects, as of `function` in a tool call. Mistral's chunks are parts
+too: some have as a plain value what others have in an object. A refusal is a text, so that every client can show it;
+its form says what it was.
 """
 
 from __future__ import annotations
@@ -10,33 +10,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from toolglot.conversation import Block, Extra, Media, Opaque, Text, Thinking, ToolCall, ToolResult
+from toolglot.conversation import Block, Extra, Form, Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.failed_result import told_content
-from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
+from toolglot.protocols.fields.media import (
+    audio_format,
+    audio_type,
+    audio_type_of,
+    data_url,
+    image_detail,
+    read_data_url,
+)
 from toolglot.protocols.fields.reading import (
     Fields,
     each_by_type,
     expected,
     held,
     leftover,
-    note,
-    noted,
     optional,
     refilled,
     required,
     rest_of,
     restored,
-    with_notes,
+)
+from toolglot.protocols.openai_chat.form import (
+    BARE,
+    DOCUMENT_URL,
+    PROTOCOL,
+    RAW_ARGUMENTS,
+    REFUSAL_PART,
+    ChatCall,
+    ChatMedia,
+    ChatOpaque,
+    ChatResult,
+    ChatText,
+    ChatThinking,
+    ContentForm,
 )
 
-PROTOCOL: Final = "openai_chat"
 FUNCTION_CALL: Final = "function_call"
-"""The field of the one call of a message as it was before there were tools, and the note of a call read from it."""
+"""The field of the one call of a message as it was before there were tools."""
 
 Part = Text | Media | Opaque
-ContentForm = Literal["text", "parts", "none"]
 
 _TEXT = frozenset({"type", "text"})
 _REFUSAL = frozenset({"type", "refusal"})
@@ -45,6 +61,7 @@ _DOCUMENT = frozenset({"type", "document_url", "document_name"})
 _AUDIO = frozenset({"data", "format"})
 _FILE = frozenset({"file_id", "file_data", "filename"})
 _URL = frozenset({"url"})
+_DETAILED_URL = frozenset({"url", "detail"})
 _FUNCTION = frozenset({"name", "arguments"})
 _CUSTOM = frozenset({"name", "input"})
 _CALL: Final = {key: frozenset({"id", "type", key}) for key in ("function", "custom")}
@@ -85,8 +102,8 @@ def _text(fields: Fields) -> Text:
 
 
 def _refusal(fields: Fields) -> Text:
-    extra = noted(leftover(fields, _REFUSAL, PROTOCOL), PROTOCOL, refusal=True)
-    return Text(required(fields, "refusal", str), extra=extra)
+    extra = leftover(fields, _REFUSAL, PROTOCOL)
+    return Text(required(fields, "refusal", str), extra=extra, form=REFUSAL_PART, is_refusal=True)
 
 
 def _thinking(fields: Fields) -> Thinking | Opaque:
@@ -94,8 +111,8 @@ def _thinking(fields: Fields) -> Thinking | Opaque:
     parts, signature = fields.get("thinking"), fields.get("signature")
     if type(parts) is not list or not (signature is None or type(signature) is str):
         return _unknown(fields)
-    extra = noted(leftover(fields, _THINKING, PROTOCOL), PROTOCOL, chunk=parts)
-    return Thinking(_thought(parts), signature, extra=extra)
+    extra = leftover(fields, _THINKING, PROTOCOL)
+    return Thinking(_thought(parts), signature, extra=extra, form=ChatThinking(chunk=parts))
 
 
 def _thought(parts: list[Any]) -> str:
@@ -106,21 +123,22 @@ def _thought(parts: list[Any]) -> str:
 def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields], Part]:
     outer = frozenset({"type", key})
 
-    def media(url: str, extra: Extra | None) -> Media:
-        inline = read_data_url(url)
+    def media(fields: Fields, url: str, form: Form | None, detail: str | None = None) -> Media:
+        extra, inline = leftover(fields, outer, PROTOCOL), read_data_url(url)
         if inline is None:
-            return Media(kind, url=url, extra=extra)
-        return Media(kind, inline[0], data=inline[1], extra=extra)
+            return Media(kind, url=url, extra=extra, form=form, detail=detail)
+        return Media(kind, inline[0], data=inline[1], extra=extra, form=form, detail=detail)
 
     def read(fields: Fields) -> Part:
-        extra = leftover(fields, outer, PROTOCOL)
         if type(fields.get(key)) is str:
-            return media(fields[key], noted(extra, PROTOCOL, bare=True))
-        return held(
-            fields,
-            key,
-            lambda inner: media(required(inner, "url", str), noted(extra, PROTOCOL, **{key: rest_of(inner, _URL)})),
-        )
+            return media(fields, fields[key], BARE)
+
+        def read_object(inner: Fields) -> Media:
+            detail = image_detail(inner) if kind == "image" else None
+            rest = rest_of(inner, _URL if detail is None else _DETAILED_URL)
+            return media(fields, required(inner, "url", str), ChatMedia(url_rest=rest) if rest else None, detail)
+
+        return held(fields, key, read_object)
 
     return read
 
@@ -133,20 +151,15 @@ def _audio(fields: Fields) -> Part:
         if ":" in data:  # an address, which some hosts take
             return Opaque(PROTOCOL, fields, "input_audio")
         media_type = audio_type(format)
-        extra = noted(
-            outer,
-            PROTOCOL,
-            input_audio=rest_of(inner, _AUDIO),
-            format=None if audio_format(media_type) == format else format,
-        )
-        return Media("audio", media_type, data=data, extra=extra)
+        rest, own_format = rest_of(inner, _AUDIO), None if audio_format(media_type) == format else format
+        form = ChatMedia(audio_format=own_format, object_rest=rest) if rest or own_format is not None else None
+        return Media("audio", media_type, data=data, extra=outer, form=form)
 
     written = fields.get("input_audio")
     if type(written) is str:
-        extra = noted(outer, PROTOCOL, bare=True)
         if ":" in written:
-            return Media("audio", url=written, extra=extra)
-        return Media("audio", audio_type_of(written), data=written, extra=extra)
+            return Media("audio", url=written, extra=outer, form=BARE)
+        return Media("audio", audio_type_of(written), data=written, extra=outer, form=BARE)
     return held(fields, "input_audio", read)
 
 
@@ -155,6 +168,7 @@ def _file(fields: Fields) -> Part:
         written = optional(inner, "file_data", str)
         inline = read_data_url(written) if written is not None else None
         is_address = inline is None and written is not None and ":" in written
+        rest = rest_of(inner, _FILE)
         return Media(
             "file",
             inline[0] if inline else "",
@@ -162,13 +176,14 @@ def _file(fields: Fields) -> Part:
             url=written if is_address else None,
             file_id=optional(inner, "file_id", str),
             name=optional(inner, "filename", str),
-            extra=noted(leftover(fields, frozenset({"type", "file"}), PROTOCOL), PROTOCOL, file=rest_of(inner, _FILE)),
+            extra=leftover(fields, frozenset({"type", "file"}), PROTOCOL),
+            form=ChatMedia(object_rest=rest) if rest else None,
         )
 
     bare = fields.get("file_id")
     if type(bare) is str and fields.get("file") is None:
         rest = leftover(fields, frozenset({"type", "file_id"}), PROTOCOL)
-        return Media("file", file_id=bare, extra=noted(rest, PROTOCOL, bare=True))
+        return Media("file", file_id=bare, extra=rest, form=BARE)
     return held(fields, "file", read)
 
 
@@ -184,23 +199,25 @@ def _document(fields: Fields) -> Part:
         data=inline[1] if inline else None,
         url=None if inline else address,
         name=name,
-        extra=noted(leftover(fields, _DOCUMENT, PROTOCOL), PROTOCOL, document_url=True),
+        extra=leftover(fields, _DOCUMENT, PROTOCOL),
+        form=DOCUMENT_URL,
     )
 
 
 def _file_address(fields: Fields) -> Part:
-    """A file by its address, or by its data in the place of one (GLM, Perplexity)."""
+    """A file by its address, or by its data instead of one (GLM, Perplexity)."""
 
     def read(inner: Fields) -> Part:
         address = required(inner, "url", str)
         inline = read_data_url(address)
-        notes = {"rest": rest_of(inner, _URL) or {}, "is_bare": inline is None and ":" not in address}
+        is_plain = inline is None and ":" not in address
         return Media(
             "file",
             inline[0] if inline else "",
-            data=inline[1] if inline else address if notes["is_bare"] else None,
-            url=None if inline or notes["is_bare"] else address,
-            extra=noted(leftover(fields, frozenset({"type", "file_url"}), PROTOCOL), PROTOCOL, file_url=notes),
+            data=inline[1] if inline else address if is_plain else None,
+            url=None if inline or is_plain else address,
+            extra=leftover(fields, frozenset({"type", "file_url"}), PROTOCOL),
+            form=ChatMedia("file_url", is_plain_data=is_plain, object_rest=rest_of(inner, _URL)),
         )
 
     return held(fields, "file_url", read) if type(fields.get("file_url")) is dict else _unknown(fields)
@@ -229,28 +246,28 @@ def read_call(fields: Fields) -> ToolCall | Opaque:
         name, written = inner.get("name"), inner.get("arguments")
         if len(inner) == 2 and type(name) is str and type(written) is str:  # as nearly all are written
             parsed, raw, done = read_arguments(written)
-            extra = None if raw is None else {PROTOCOL: {"~arguments": "raw"}}
-            return ToolCall(id, name, parsed, raw_input=raw, extra=extra, argument_fixes=done)
+            form = None if raw is None else RAW_ARGUMENTS
+            return ToolCall(id, name, parsed, raw_input=raw, form=form, argument_fixes=done)
     kind = optional(fields, "type", str)
     if kind == "custom":
         return _custom_call(fields)
     if kind == "function" or (kind is None and "function" in fields):
         return _function_call(fields)
-    return Opaque(PROTOCOL, fields, required(fields, "type", str), placed("tool_calls"))
+    return Opaque(PROTOCOL, fields, required(fields, "type", str), form=ChatOpaque("tool_calls"))
 
 
-def placed(place: str) -> Extra:
-    """A note that says where in a message a block stood that is no part of its content."""
-    return {PROTOCOL: {"~place": place}}
+def _call_form(
+    fields: Fields, rest: Fields | None, arguments: Literal["raw", "object", "none"] | None = None
+) -> ChatCall | None:
+    is_untyped, has_no_id = fields.get("type") is None, fields.get("id") is None
+    if rest is None and arguments is None and not is_untyped and not has_no_id:
+        return None
+    return ChatCall(arguments, has_no_id, is_untyped, rest)
 
 
-def _call_extra(fields: Fields, key: str, **notes: Any) -> Extra | None:
-    untyped, no_id = fields.get("type") is None, fields.get("id") is None
-    if untyped:
-        notes["untyped"] = True
-    if no_id:
-        notes["no_id"] = True
-    return with_notes(leftover(fields, _CALL[key], PROTOCOL, 3 - untyped - no_id), PROTOCOL, notes)
+def _call_extra(fields: Fields, key: str) -> Extra | None:
+    is_untyped, has_no_id = fields.get("type") is None, fields.get("id") is None
+    return leftover(fields, _CALL[key], PROTOCOL, 3 - is_untyped - has_no_id)
 
 
 def _custom_call(fields: Fields) -> ToolCall:
@@ -262,7 +279,8 @@ def _custom_call(fields: Fields) -> ToolCall:
             required(inner, "name", str),
             type="custom",
             raw_input=required(inner, "input", str),
-            extra=_call_extra(fields, "custom", custom=rest_of(inner, _CUSTOM)),
+            extra=_call_extra(fields, "custom"),
+            form=_call_form(fields, rest_of(inner, _CUSTOM)),
         )
 
     return held(fields, "custom", read)
@@ -272,15 +290,19 @@ def _function_call(fields: Fields) -> ToolCall:
     id = optional(fields, "id", str) or ""
 
     def read(inner: Fields) -> ToolCall:
-        parsed, raw, form, done = _read_arguments(inner)
-        rest = rest_of(inner, _FUNCTION, 1 + (form != "none"))
-        extra, name = _call_extra(fields, "function", function=rest, arguments=form), required(inner, "name", str)
-        return ToolCall(id, name, parsed, raw_input=raw, extra=extra, argument_fixes=done)
+        parsed, raw, written, done = _read_arguments(inner)
+        form = _call_form(fields, rest_of(inner, _FUNCTION, 1 + (written != "none")), written)
+        extra, name = _call_extra(fields, "function"), required(inner, "name", str)
+        return ToolCall(id, name, parsed, raw_input=raw, extra=extra, form=form, argument_fixes=done)
 
     return held(fields, "function", read)
 
 
-def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | None, tuple[str, ...]]:
+_Arguments = tuple[Fields | None, str | None, Literal["raw", "object", "none"] | None, tuple[str, ...]]
+"""The object, the text if the object does not say it all, how they were written, and what was done to read them."""
+
+
+def _read_arguments(fields: Fields) -> _Arguments:
     """The object, the text where the object does not say it all, how they were written, what was done to read them."""
     written: Any = fields.get("arguments")
     if written is None:
@@ -294,23 +316,20 @@ def _read_arguments(fields: Fields) -> tuple[Fields | None, str | None, str | No
 
 
 def read_result(fields: Fields) -> ToolResult:
-    """A tool message. What else it says belongs to the result, which is all that it holds."""
+    """A tool message. Its unknown fields are the result's, which is all that it holds."""
     parts, form = read_content(fields)
     name, id = optional(fields, "name", str), optional(fields, "tool_call_id", str)
     known = _TOOL_MESSAGE if name else _UNNAMED_TOOL_MESSAGE
     read = 1 + bool(name) + (id is not None) + (form != "none")
     content: Any = fields["content"] if form == "text" else parts if form == "parts" else None
+    own_form = ChatResult(None if form == "text" else form, id is None) if form != "text" or id is None else None
     return ToolResult(
         id or "",
         content,
         name=name or "",
         is_complete=True,
-        extra=noted(
-            leftover(fields, known, PROTOCOL, read),
-            PROTOCOL,
-            content=None if form == "text" else form,
-            no_id=True if id is None else None,
-        ),
+        extra=leftover(fields, known, PROTOCOL, read),
+        form=own_form,
     )
 
 
@@ -321,13 +340,14 @@ def write_part(block: Block) -> str | Fields | None:
     """A block as a part, plain text as a string; None if the protocol has no part for it."""
     if type(block) is Text:
         own = block.extra.get(PROTOCOL) if block.extra else None
-        if not own:
+        is_refusal = type(block.form) is ChatText and block.form.position == "part"
+        if not own and not is_refusal:
             return block.text
-        kind = "refusal" if "~refusal" in own else "text"
+        kind = "refusal" if is_refusal else "text"
         return refilled({"type": kind, kind: block.text}, own)
     if type(block) is Media:
         return _write_media(block)
-    if type(block) is Opaque and block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "place") is None:
+    if type(block) is Opaque and block.protocol == PROTOCOL and type(block.form) is not ChatOpaque:
         value: Fields = block.value
         return value
     return None
@@ -335,7 +355,7 @@ def write_part(block: Block) -> str | Fields | None:
 
 def write_chunk(block: Thinking) -> Fields:
     """Thinking as a chunk: what it held, as long as that is its text."""
-    parts = note(block.extra, PROTOCOL, "chunk")
+    parts = block.form.chunk if type(block.form) is ChatThinking else None
     if parts is None or _thought(parts) != block.text:
         parts = [{"type": "text", "text": block.text}]
     fields: Fields = {"type": "thinking", "thinking": parts}
@@ -345,46 +365,51 @@ def write_chunk(block: Thinking) -> Fields:
 
 
 def _write_media(block: Media) -> Fields | None:
-    own = (block.extra or {}).get(PROTOCOL, {})
+    form = block.form if type(block.form) is ChatMedia else _PLAIN_MEDIA
     address = data_url(block.media_type, block.data) if block.data is not None else block.url
-    is_bare = "~bare" in own
     if block.kind == "audio":
-        fields = _write_audio(block, own)
+        fields = _write_audio(block, form)
     elif block.kind in ("image", "video") and address is not None:
         key = f"{block.kind}_url"
-        fields = {"type": key, key: address if is_bare else refilled({"url": address}, own.get(f"~{key}"))}
-    elif is_bare and block.file_id is not None:
+        fields = {"type": key, key: address if form.is_bare else _write_address(block, address, form)}
+    elif form.is_bare and block.file_id is not None:
         fields = {"type": "file", "file_id": block.file_id}
-    elif "~document_url" in own and address is not None:
+    elif form.part == "document_url" and address is not None:
         fields = {"type": "document_url", "document_url": address}
         if block.name is not None:
             fields["document_name"] = block.name
-    elif "~file_url" in own and address is not None:
-        form = own["~file_url"]
-        written = block.data if form["is_bare"] and block.data is not None else address
-        fields = {"type": "file_url", "file_url": refilled({"url": written}, form["rest"])}
+    elif form.part == "file_url" and address is not None:
+        written = block.data if form.is_plain_data and block.data is not None else address
+        fields = {"type": "file_url", "file_url": refilled({"url": written}, form.object_rest)}
     else:
-        fields = _write_file(block, address, own)
-    return None if fields is None else refilled(fields, own)
+        fields = _write_file(block, address, form)
+    return None if fields is None else restored(fields, block.extra, PROTOCOL)
 
 
-def _write_file(block: Media, address: str | None, own: Fields) -> Fields:
+_PLAIN_MEDIA: Final = ChatMedia()
+
+
+def _write_address(block: Media, address: str, form: ChatMedia) -> Fields:
+    inner: Fields = {"url": address} if block.detail is None else {"url": address, "detail": block.detail}
+    return refilled(inner, form.url_rest)
+
+
+def _write_file(block: Media, address: str | None, form: ChatMedia) -> Fields:
     inner: Fields = {"file_id": block.file_id} if block.file_id is not None else {}
     if address is not None:
         inner["file_data"] = address if block.media_type or block.data is None else block.data
     if block.name is not None:
         inner["filename"] = block.name
-    return {"type": "file", "file": refilled(inner, own.get("~file"))}
+    return {"type": "file", "file": refilled(inner, form.object_rest)}
 
 
-def _write_audio(block: Media, own: Fields) -> Fields | None:
-    if "~bare" in own:
+def _write_audio(block: Media, form: ChatMedia) -> Fields | None:
+    if form.is_bare:
         return {"type": "input_audio", "input_audio": block.data if block.data is not None else block.url}
     if block.data is None:
         return None
-    format = own.get("~format") or audio_format(block.media_type)
-    inner = {"data": block.data, "format": format}
-    return {"type": "input_audio", "input_audio": refilled(inner, own.get("~input_audio"))}
+    inner: Fields = {"data": block.data, "format": form.audio_format or audio_format(block.media_type)}
+    return {"type": "input_audio", "input_audio": refilled(inner, form.object_rest)}
 
 
 def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
@@ -401,69 +426,72 @@ def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined
 def write_call(call: ToolCall) -> Fields:
     if call.type == "custom":
         return _write_custom_call(call)
+    form = call.form if type(call.form) is ChatCall else None
     own = call.extra.get(PROTOCOL) if call.extra else None
-    if own is None and call.raw_input is None:
+    if own is None and form is None and call.raw_input is None:
         function = {"name": call.name, "arguments": compact(call.arguments or {})}
         return {"id": call.id, "type": "function", "function": function}
     inner: Fields = {"name": call.name}
-    arguments = _written_arguments(call, own or {})
+    form = form or _PLAIN_CALL
+    arguments = _written_arguments(call, form)
     if arguments is not None:
         inner["arguments"] = arguments
-    return _around("function", inner, call, own or {})
+    return _around("function", inner, call, form)
+
+
+_PLAIN_CALL: Final = ChatCall()
 
 
 def write_function_call(call: ToolCall) -> Fields | None:
-    """A call that was read from the field of old times, as it was; None for any other, and for one that has an id."""
-    own = call.extra.get(PROTOCOL) if call.extra and not call.id else None
-    rest = own.get(f"~{FUNCTION_CALL}") if own else None
-    if own is None or rest is None:
+    """A call that was read from the old field, as it was; None for any other, and for one that has an id."""
+    form = call.form
+    if call.id or type(form) is not ChatCall or form.function_call_rest is None:
         return None
-    return refilled({"name": call.name, "arguments": _written_arguments(call, own)}, rest)
+    return refilled({"name": call.name, "arguments": _written_arguments(call, form)}, form.function_call_rest)
 
 
 def _write_custom_call(call: ToolCall) -> Fields:
     text = call.raw_input if call.raw_input is not None else compact(call.arguments or {})
-    own = call.extra.get(PROTOCOL) if call.extra else None
-    return _around("custom", {"name": call.name, "input": text}, call, own or {})
+    form = call.form if type(call.form) is ChatCall else _PLAIN_CALL
+    return _around("custom", {"name": call.name, "input": text}, call, form)
 
 
-def _around(key: str, inner: Fields, call: ToolCall, own: Fields) -> Fields:
+def _around(key: str, inner: Fields, call: ToolCall, form: ChatCall) -> Fields:
     """A call around what it holds."""
-    fields: Fields = {"id": call.id} if call.id or "~no_id" not in own else {}
-    if "~untyped" not in own:
+    fields: Fields = {"id": call.id} if call.id or not form.has_no_id else {}
+    if not form.is_untyped:
         fields["type"] = key
-    fields[key] = refilled(inner, own.get(f"~{key}"))
-    return refilled(fields, own)
+    fields[key] = refilled(inner, form.inner_rest)
+    return restored(fields, call.extra, PROTOCOL)
 
 
-def _written_arguments(call: ToolCall, own: Fields) -> Any:
+def _written_arguments(call: ToolCall, form: ChatCall) -> Any:
     """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
-    form = own.get("~arguments")
-    if form == "object" and call.arguments is not None:
+    if form.arguments == "object" and call.arguments is not None:
         return call.arguments
-    if call.raw_input is not None and (form == "raw" or call.arguments is None):
+    if call.raw_input is not None and (form.arguments == "raw" or call.arguments is None):
         return call.raw_input
-    return None if call.arguments is None and form == "none" else compact(call.arguments or {})
+    return None if call.arguments is None and form.arguments == "none" else compact(call.arguments or {})
 
 
 def write_result(result: ToolResult) -> Fields:
     """A result as a tool message."""
+    form = result.form if type(result.form) is ChatResult else None
     own = result.extra.get(PROTOCOL) if result.extra else None
     content: Any = result.content
     if result.is_error or result.status is not None or type(content) is not str:
         content = told_content(result)
-    if own is None and type(content) is str and not result.name:
+    if own is None and form is None and type(content) is str and not result.name:
         return {"role": "tool", "tool_call_id": result.call_id, "content": content}
-    own = own or {}
-    form = own.get("~content")
+    missing = form.content if form is not None else None
     fields: Fields = {"role": "tool"}
-    if result.call_id or "~no_id" not in own:
+    if result.call_id or form is None or not form.has_no_id:
         fields["tool_call_id"] = result.call_id
     if result.name:
         fields["name"] = result.name
     if type(content) is tuple:
         parts = [part for block in content if (part := write_part(block)) is not None]
-        fields["content"] = write_content(parts, form)
-    elif content is not None or form != "none":
+        fields["content"] = write_content(parts, missing)
+    elif content is not None or missing != "none":
         fields["content"] = content or ""
     return refilled(fields, own)

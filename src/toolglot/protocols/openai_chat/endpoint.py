@@ -73,6 +73,8 @@ PROTOCOL: Final = Protocol(
     ),
     inexpressible={"request.sampling": ("top_k",)},
     tool_style="openai",
+    has_image_detail=True,
+    has_schema_description=True,
     reply_marks={"choices": list},
     reply_rank=2,
 )

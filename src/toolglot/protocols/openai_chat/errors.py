@@ -13,7 +13,7 @@ from toolglot.conversation import Failure, FailureKind
 from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.form import PROTOCOL
 
 _MINIMAX: Final = {
     1001: "timeout",

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
-from toolglot.protocols.fields.reading import Fields, each, leftover, note, noted, one_of, optional, refilled, required
+from toolglot.protocols.fields.reading import Fields, each, leftover, one_of, optional, required, restored
 from toolglot.protocols.fields.refusals import REFUSAL, is_refusal
 from toolglot.protocols.openai_chat.blocks import (
     FUNCTION_CALL,
-    PROTOCOL,
-    placed,
     read_call,
     read_content,
     read_result,
@@ -29,10 +27,21 @@ from toolglot.protocols.openai_chat.blocks import (
     write_part,
     write_result,
 )
+from toolglot.protocols.openai_chat.form import (
+    MESSAGES,
+    PROTOCOL,
+    REFUSAL_FIELD,
+    ChatMessage,
+    ChatOpaque,
+    ChatText,
+    ChatThinking,
+    ContentForm,
+)
 
 _MESSAGE = frozenset({"role", "content"})
 _REASONING: Final = ("reasoning_content", "reasoning")
 _REASONING_FIELDS: Final = frozenset(_REASONING)
+THINKING_FIELDS: Final = {field: ChatThinking(field) for field in _REASONING}
 _ASSISTANT = _MESSAGE | {"tool_calls", "refusal", "function_call"}
 
 
@@ -77,36 +86,33 @@ def read_assistant(fields: Fields) -> Turn:
     thoughts: list[str] = []
     if not _REASONING_FIELDS.isdisjoint(fields):
         thoughts = [key for key in _REASONING if type(fields.get(key)) is str]
-        blocks += [Thinking(fields[key], extra={PROTOCOL: {"~field": key}}) for key in thoughts]
+        blocks += [Thinking(fields[key], form=THINKING_FIELDS[key]) for key in thoughts]
     if type(fields.get("content")) is str:
         blocks.append(Text(fields["content"]))
-        form = "text"
+        form: ContentForm = "text"
     else:
         parts, form = read_said(fields)
         blocks += parts
     if fields.get("refusal") is not None:
-        blocks.append(Text(required(fields, "refusal", str), extra=placed("refusal")))
+        blocks.append(Text(required(fields, "refusal", str), form=REFUSAL_FIELD, is_refusal=True))
     if fields.get("function_call") is not None:
         called = required(fields, "function_call", dict)
         value = {"type": "function_call", "function_call": called}
-        blocks.append(Opaque(PROTOCOL, value, "function_call", placed("function_call")))
+        blocks.append(Opaque(PROTOCOL, value, "function_call", form=ChatOpaque("function_call")))
     calls = fields.get("tool_calls")
     if calls is not None and type(calls) is not list:
         calls = optional(fields, "tool_calls", list)
     if calls:
         blocks += each(calls, read_call, ".tool_calls")
-    extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL) or {PROTOCOL: {}}
-    own = extra[PROTOCOL]  # a new one: the notes may go right into it
-    own["~content"] = form
-    if calls == []:
-        own["~tool_calls"] = []
-    return Turn("assistant", tuple(blocks), extra=extra)
+    extra = leftover(fields, _ASSISTANT.union(thoughts) if thoughts else _ASSISTANT, PROTOCOL)
+    message = MESSAGES[form] if calls != [] else ChatMessage(form, has_empty_calls=True)
+    return Turn("assistant", tuple(blocks), extra=extra, form=message)
 
 
 def _plain(role: Role) -> Callable[[Fields], Turn]:
     def read(fields: Fields) -> Turn:
         parts, form = read_content(fields)
-        return Turn(role, parts, extra=noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form))
+        return Turn(role, parts, extra=leftover(fields, _MESSAGE, PROTOCOL), form=MESSAGES[form])
 
     return read
 
@@ -117,7 +123,7 @@ def _tool(fields: Fields) -> Turn:
 
 def _function(fields: Fields) -> Turn:
     """The result of a call as it was before there were tools: it has no id, and stays as it is."""
-    return Turn("tool", (Opaque(PROTOCOL, fields, "function", placed("message")),))
+    return Turn("tool", (Opaque(PROTOCOL, fields, "function", form=ChatOpaque("message")),))
 
 
 _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
@@ -151,17 +157,16 @@ def write_turn(turn: Turn, messages: list[Fields], style: HostStyle = PLAIN) -> 
     for block in turn.blocks:
         if type(block) is ToolResult:
             messages.append(write_result(block))
-        elif type(block) is Opaque and _place(block) == "message":
+        elif type(block) is Opaque and position_of(block) == "message":
             messages.append(block.value)
         elif (part := write_part(block)) is not None:
             parts.append(part)
     if parts or not (len(messages) > before or turn.role == "tool"):
-        own: Fields = turn.extra.get(PROTOCOL, {}) if turn.extra else {}
-        form = own.get("~content")
+        form = turn.form.content if type(turn.form) is ChatMessage else None
         fields: Fields = {"role": _written_role(turn.role, style)}
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
-        messages.append(refilled(fields, own))
+        messages.append(restored(fields, turn.extra, PROTOCOL))
 
 
 def _plain_text(turn: Turn) -> str | None:
@@ -169,7 +174,9 @@ def _plain_text(turn: Turn) -> str | None:
     if len(turn.blocks) != 1 or (turn.role != "user" and turn.role != "system"):
         return None
     (block,) = turn.blocks
-    if type(block) is not Text or (block.extra is not None and PROTOCOL in block.extra):
+    if type(block) is not Text or type(block.form) is ChatText or (block.extra is not None and PROTOCOL in block.extra):
+        return None
+    if type(turn.form) is ChatMessage and turn.form.content == "parts":
         return None
     return block.text if turn.extra is None or PROTOCOL not in turn.extra else None
 
@@ -185,8 +192,12 @@ def _written_role(role: Role, style: HostStyle) -> Role:
     return "user" if role == "tool" else style.developer if role == "developer" else role
 
 
-def _place(block: Text | Opaque) -> Any:
-    return note(block.extra, PROTOCOL, "place")
+def position_of(block: Block) -> str | None:
+    """Where in its message something is that is not part of the content; None for anything else."""
+    form = block.form
+    if type(form) is ChatText:
+        return REFUSAL if form.position == "field" else None
+    return form.position if type(form) is ChatOpaque else None
 
 
 def write_assistant(turn: Turn, style: HostStyle = PLAIN) -> Fields:
@@ -207,7 +218,7 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Hos
                 calls.append(write_call(block))
             else:
                 fields[FUNCTION_CALL] = old
-        elif type(block) is Text and block.extra is None:
+        elif type(block) is Text and block.extra is None and block.form is None and not block.is_refusal:
             parts.append(block.text)
         elif type(block) is Thinking:
             _write_thinking(block, fields, parts, style)
@@ -219,9 +230,9 @@ def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: Hos
                 parts.append(part)
     if len(fields) > 1:
         _join_texts(fields)
-    own = turn.extra.get(PROTOCOL) if turn.extra else None
-    if own is not None:
-        _write_as_it_was(fields, parts, calls, own)
+    form = turn.form if type(turn.form) is ChatMessage else None
+    if form is not None or (turn.extra is not None and PROTOCOL in turn.extra):
+        _write_as_it_was(fields, parts, calls, turn, form or _NO_FORM)
         return
     is_silent = not parts and (bool(calls) or (style.refusals and REFUSAL in fields))
     fields["content"] = None if is_silent else write_content(parts, None, joined=True)
@@ -237,10 +248,11 @@ def _join_texts(fields: Fields) -> None:
 
 
 def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], style: HostStyle) -> None:
-    """Thinking where it stood; that from elsewhere where the host wants it, if it has words."""
-    field = note(block.extra, PROTOCOL, "field")
+    """Thinking where it was; that from elsewhere where the host wants it, if it has words."""
+    form = block.form if type(block.form) is ChatThinking else None
+    field = form.field if form is not None else None
     if field is None:
-        if note(block.extra, PROTOCOL, "chunk") is not None:
+        if form is not None and form.chunk is not None:
             parts.append(write_chunk(block))
             return
         if not block.text:
@@ -255,30 +267,34 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], 
 
 
 def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields], style: HostStyle) -> bool:
-    """Write what stood beside the content, or stands there for this client; whether it did."""
-    place = _place(block) if isinstance(block, Text | Opaque) else None
-    if place is None and style.refusals and isinstance(block, Text) and is_refusal(block):
-        place = REFUSAL
-    if place is None:
+    """Write what is not part of the content, or is not for this client; whether it was written."""
+    position = position_of(block)
+    if position is None and style.refusals and isinstance(block, Text) and is_refusal(block):
+        position = REFUSAL
+    if position is None:
         return False
     if isinstance(block, Text):
-        fields.setdefault(place, []).append(block.text)
+        fields.setdefault(position, []).append(block.text)
     elif isinstance(block, Opaque):
-        if place == "tool_calls":
+        if position == "tool_calls":
             calls.append(block.value)
-        elif place == "function_call":
-            fields[place] = block.value[place]
+        elif position == "function_call":
+            fields[position] = block.value.get(position) if isinstance(block.value, dict) else None
         else:
             apart.append(block.value)
     return True
 
 
-def _write_as_it_was(fields: Fields, parts: list[str | Fields], calls: list[Fields], own: Fields) -> None:
+_NO_FORM: Final = ChatMessage()
+
+
+def _write_as_it_was(
+    fields: Fields, parts: list[str | Fields], calls: list[Fields], turn: Turn, form: ChatMessage
+) -> None:
     """Content and calls in the form that they had; a message that has calls alone has null for content."""
-    form = own.get("~content")
-    if parts or form != "none":
-        has_nothing = not parts and bool(calls or FUNCTION_CALL in fields) and form != "parts"
-        fields["content"] = None if has_nothing else write_content(parts, form, joined=True)
-    if calls or "~tool_calls" in own:
+    if parts or form.content != "none":
+        has_nothing = not parts and bool(calls or FUNCTION_CALL in fields) and form.content != "parts"
+        fields["content"] = None if has_nothing else write_content(parts, form.content, joined=True)
+    if calls or form.has_empty_calls:
         fields["tool_calls"] = calls
-    refilled(fields, own)
+    restored(fields, turn.extra, PROTOCOL)

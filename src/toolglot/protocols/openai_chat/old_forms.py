@@ -11,12 +11,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Conversation, Extra, Opaque, ToolCall, ToolResult, ToolSpec, Turn
+from toolglot.conversation import Block, Conversation, Opaque, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.reading import Fields, expected, inside, note, noted, optional, required, rest_of
-from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
+from toolglot.protocols.fields.reading import Fields, expected, inside, optional, required, rest_of
+from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatCall
 
 _CALLED: Final = frozenset({"name", "arguments"})
 
@@ -24,14 +25,15 @@ _CALLED: Final = frozenset({"name", "arguments"})
 def read_function_call(fields: Fields) -> ToolCall:
     """The call of a reply, as it was before there were tools. A client of this protocol gets it in that form again."""
     name, written = fields.get("name"), fields.get("arguments")
-    name, form = name if isinstance(name, str) else "", None if isinstance(written, str) else "object"
+    name = name if isinstance(name, str) else ""
     arguments, raw, done = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
     if not isinstance(arguments, dict | None):
         arguments, raw = None, compact(written)
-    notes = noted(
-        None, PROTOCOL, function_call=rest_of(fields, _CALLED) or {}, arguments=form if raw is None else "raw"
+    form = ChatCall(
+        "raw" if raw is not None else None if isinstance(written, str) else "object",
+        function_call_rest=rest_of(fields, _CALLED) or {},
     )
-    return ToolCall("", name, arguments, raw_input=raw, extra=notes, argument_fixes=done)
+    return ToolCall("", name, arguments, raw_input=raw, form=form, argument_fixes=done)
 
 
 def with_text_arguments(conversation: Conversation) -> Conversation:
@@ -44,20 +46,18 @@ def with_text_arguments(conversation: Conversation) -> Conversation:
 def _with_text(turn: Turn) -> Turn:
     if turn.role != "assistant" or not any(_is_object(block) for block in turn.blocks):
         return turn
-    blocks = [replace(block, extra=_unnoted(block.extra)) if _is_object(block) else block for block in turn.blocks]
-    return replace(turn, blocks=tuple(blocks))
+    return replace(turn, blocks=tuple([_as_text(block) for block in turn.blocks]))
 
 
-def _unnoted(extra: Extra | None) -> Extra:
-    """What a call has besides, but for the note how its arguments were written; it has its own fields still."""
-    own = {key: value for key, value in (extra or {}).get(PROTOCOL, {}).items() if key != "~arguments"}
-    return {**(extra or {}), PROTOCOL: own}
+def _as_text(block: Block) -> Block:
+    """A call whose arguments will be text; any other block as it is."""
+    form = block.form
+    return replace(block, form=replace(form, arguments=None)) if _is_object(block) and type(form) is ChatCall else block
 
 
 def _is_object(block: Block) -> bool:
-    if type(block) is not ToolCall or block.extra is None:
-        return False
-    return note(block.extra, PROTOCOL, "arguments") in ("object", "none")
+    form = block.form
+    return type(block) is ToolCall and type(form) is ChatCall and form.arguments in ("object", "none")
 
 
 def with_tools_for_functions(conversation: Conversation) -> Conversation:
@@ -89,7 +89,7 @@ def _call_or_result(block: Block) -> Block:
         return block
     called = function_call_in(block)
     if called is not None:
-        return replace(read_function_call(called), extra=None)
+        return replace(read_function_call(called), form=None, argument_fixes=())
     if block.kind != "function" or not isinstance(block.value, dict):
         return block
     content, name = block.value.get("content"), block.value.get("name")

@@ -15,8 +15,6 @@ from toolglot.protocols.fields.reading import (
     held_or_none,
     inside,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     present,
@@ -24,12 +22,12 @@ from toolglot.protocols.fields.reading import (
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.fields.token_counts import read_details, write_details
-from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL
+from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatReply, ChatUsage
 from toolglot.protocols.openai_chat.messages import PLAIN, read_assistant, write_assistant
 from toolglot.protocols.openai_chat.old_forms import function_call_in, read_function_call
 
@@ -76,22 +74,18 @@ def decode(body: Fields) -> Reply:
     try:
         if type(choices[0]) is not dict:
             raise expected("an object", choices[0], "")
-        turn, said, rest = _read_choice(choices[0])
+        turn, form = _read_choice(choices[0])
     except InputError as error:
         raise inside(error, ".choices[0]") from None
     id, model = optional(body, "id", str) or "", optional(body, "model", str) or ""
     known = _BODY
     if not id or not model:
         known = _BODY - {key for key, value in (("id", id), ("model", model)) if not value}
-    extra = leftover(body, known, PROTOCOL) or {PROTOCOL: {}}  # a new one: the notes may go right into it
-    own = extra[PROTOCOL]
-    own["~choice"] = rest
     if len(choices) > 1:
-        own["~choices"] = choices[1:]
-    if said is not None:
-        own["~finish_reason"] = said
+        form = replace(form, choices=choices[1:])
     usage = held_or_none(body, "usage", _read_usage)
-    return Reply(turn, stop_of(said, turn), usage, id, model, extra)
+    extra = leftover(body, known, PROTOCOL)
+    return Reply(turn, stop_of(form.finish_reason, turn), usage, id, model, extra, form)
 
 
 def _choices(body: Fields) -> list[Any]:
@@ -101,16 +95,19 @@ def _choices(body: Fields) -> list[Any]:
     return choices
 
 
-def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
-    said, message = fields.get("finish_reason"), fields.get("message")
-    rest = rest_of(fields, _CHOICE) or {}
-    if type(said) is not str:
-        said = optional(fields, "finish_reason", str)
-        said = _said_in_details(fields, rest) if said is None else said
+def _read_choice(fields: Fields) -> tuple[Turn, ChatReply]:
+    reason, message = fields.get("finish_reason"), fields.get("message")
+    rest, is_in_details = rest_of(fields, _CHOICE) or {}, False
+    if type(reason) is not str:
+        reason = optional(fields, "finish_reason", str)
+        if reason is None:
+            reason = _reason_in_details(fields)
+            is_in_details = reason is not None
     if type(message) is not dict:
-        if message is None and said is not None and _STOPS.get(said) == "filter":
-            rest["~no_message"] = True  # Azure says only that it filtered what the model wrote
-            return Turn("assistant"), said, rest
+        if message is None and reason is not None and _STOPS.get(reason) == "filter":
+            # Azure says only that it filtered what the model wrote
+            form = ChatReply(rest, finish_reason=reason, is_in_details=is_in_details, has_no_message=True)
+            return Turn("assistant"), form
         message = required(fields, "message", dict)
     try:
         if message.get("role") != "assistant":
@@ -122,17 +119,14 @@ def _read_choice(fields: Fields) -> tuple[Turn, str | None, Fields]:
         "tool_calls"
     ):  # some hosts write a call in both forms
         turn = replace(turn, blocks=tuple(map(_with_function, turn.blocks)))
-    return turn, said, rest
+    return turn, ChatReply(rest, finish_reason=reason, is_in_details=is_in_details)
 
 
-def _said_in_details(fields: Fields, rest: Fields) -> str | None:
-    """The reason as GPT-4's first models that see said it: in `finish_details`, with null for the reason itself."""
+def _reason_in_details(fields: Fields) -> str | None:
+    """The reason as GPT-4's first models with vision wrote it: in `finish_details`, with null for the reason itself."""
     details = fields.get("finish_details")
-    said: Any = details.get("type") if type(details) is dict else None
-    if type(said) is not str:
-        return None
-    rest["~in_details"] = True
-    return said
+    reason: Any = details.get("type") if type(details) is dict else None
+    return reason if type(reason) is str else None
 
 
 def _with_function(block: Block) -> Block:
@@ -175,19 +169,18 @@ def stop_of(said: str | None, turn: Turn) -> StopReason | None:
 
 def _read_usage(fields: Fields) -> Usage:
     cached = written = reasoning = None
-    rests: Fields = {}
+    prompt_rest = completion_rest = form = None
     if _PROMPT in fields:
-        (cached, written), rests[_PROMPT] = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
+        (cached, written), prompt_rest = read_details(fields, _PROMPT, "cached_tokens", "cache_write_tokens")
     if _COMPLETION in fields:
-        (reasoning,), rests[_COMPLETION] = read_details(fields, _COMPLETION, "reasoning_tokens")
-    no_total = None if "total_tokens" in fields else True
+        (reasoning,), completion_rest = read_details(fields, _COMPLETION, "reasoning_tokens")
+    if prompt_rest is not None or completion_rest is not None or "total_tokens" not in fields:
+        form = ChatUsage("total_tokens" not in fields, prompt_rest, completion_rest)
     extra = leftover(fields, _USAGE, PROTOCOL)
-    if rests or no_total:
-        extra = noted(extra, PROTOCOL, no_total=no_total, **rests)
     prompt, completion = fields.get("prompt_tokens"), fields.get("completion_tokens")
     if type(prompt) is not int or type(completion) is not int:
         prompt, completion = optional(fields, "prompt_tokens", int), optional(fields, "completion_tokens", int)
-    return Usage(prompt, completion, cached, written, reasoning, extra)
+    return Usage(prompt, completion, cached, written, reasoning, extra, form)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -195,26 +188,22 @@ def _read_usage(fields: Fields) -> Usage:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Chat Completions client reads. One from elsewhere gets what such a client demands."""
-    is_home = note(reply.extra, PROTOCOL, "choice") is not None
-    rest: Fields = note(reply.extra, PROTOCOL, "choice") or {}
+    is_native = type(reply.form) is ChatReply
+    form = reply.form if type(reply.form) is ChatReply else _PLAIN_REPLY
     choice: Fields = {}
-    if reply.turn.blocks or "~no_message" not in rest:
-        message = write_assistant(reply.turn, PLAIN if is_home else _FOREIGN)
-        choice["message"] = refilled(message, note(reply.extra, PROTOCOL, "message"))
-    reason = _write_stop(reply)
-    if reason is not None and not ("~in_details" in rest and reason == note(reply.extra, PROTOCOL, "finish_reason")):
+    if reply.turn.blocks or not form.has_no_message:
+        choice["message"] = write_assistant(reply.turn, PLAIN if is_native else _FOREIGN)
+    reason = _write_stop(reply, form)
+    if reason is not None and not (form.is_in_details and reason == form.finish_reason):
         choice["finish_reason"] = reason
     body: Fields = {"id": reply.id} if reply.id else {}
     if reply.model:
         body["model"] = reply.model
-    if not is_home:
+    if not is_native:
         choice = {"index": 0, "finish_reason": None, "logprobs": None, **choice}
         body = {"id": "", "object": "chat.completion", "created": 0, "model": "", **body}
-    body["choices"] = [
-        with_rest(choice, reply.extra, PROTOCOL, "choice"),
-        *(note(reply.extra, PROTOCOL, "choices") or ()),
-    ]
-    if not is_home:
+    body["choices"] = [refilled(choice, form.choice_rest), *form.choices]
+    if not is_native:
         usage = reply.usage or Usage()
         counts = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
         body["usage"] = {**counts, "total_tokens": sum(counts.values()), **_write_usage(usage)}
@@ -223,27 +212,32 @@ def encode(reply: Reply) -> Fields:
     return restored(body, reply.extra, PROTOCOL)
 
 
-def _write_stop(reply: Reply) -> str | None:
-    said: str | None = note(reply.extra, PROTOCOL, "finish_reason")
-    if said is None and reply.stop is not None:
+_PLAIN_REPLY: Final = ChatReply()
+
+
+def _write_stop(reply: Reply, form: ChatReply) -> str | None:
+    reason = form.finish_reason
+    if reason is None and reply.stop is not None:
         return _word_for(reply.stop, reply.turn)
-    return word_for(reply.stop, said, stop_of(said, reply.turn), _STOPS_BACK)
+    return word_for(reply.stop, reason, stop_of(reason, reply.turn), _STOPS_BACK)
+
+
+_PLAIN_USAGE: Final = ChatUsage()
 
 
 def _write_usage(usage: Usage) -> Fields:
+    form = usage.form if type(usage.form) is ChatUsage else _PLAIN_USAGE
     prompt, completion = usage.input_tokens, usage.output_tokens
     cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
     fields = present(
         {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
-            _PROMPT: write_details(cached, note(usage.extra, PROTOCOL, _PROMPT)),
-            _COMPLETION: write_details(
-                {"reasoning_tokens": usage.reasoning_tokens}, note(usage.extra, PROTOCOL, _COMPLETION)
-            ),
+            _PROMPT: write_details(cached, form.prompt_details_rest),
+            _COMPLETION: write_details({"reasoning_tokens": usage.reasoning_tokens}, form.completion_details_rest),
         }
     )
     fields = restored(fields, usage.extra, PROTOCOL)
-    if prompt is not None and completion is not None and not note(usage.extra, PROTOCOL, "no_total"):
+    if prompt is not None and completion is not None and not form.has_no_total:
         fields.setdefault("total_tokens", prompt + completion)
     return fields

@@ -10,6 +10,7 @@ from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
+    Opaque,
     Options,
     OutputFormat,
     Sampling,
@@ -17,6 +18,7 @@ from toolglot.conversation import (
     ToolSpec,
 )
 from toolglot.conversation.tool_memory import written_tools
+from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -26,17 +28,15 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
     optional,
     optional_texts,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
 from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
 from toolglot.protocols.openai_chat.thinking_switch import claimed, read_reasoning, write_reasoning
 from toolglot.protocols.openai_chat.tools import read_tool, write_tool
@@ -49,6 +49,8 @@ _BODY = frozenset(
 _NAMED = frozenset({"name"})
 _FORMAT = frozenset({"type", "json_schema"})
 _SCHEMA = frozenset({"name", "schema", "strict"})
+_DESCRIBED_SCHEMA = _SCHEMA | {"description"}
+_PLAIN: Final = ChatRequest()
 _LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """The fields that limit an answer; the second is the old name, which many hosts know alone."""
 _SAMPLING: Final = {
@@ -70,20 +72,25 @@ def decode(body: Fields) -> Conversation:
         _read_options(body),
         optional(body, "model", str) or "",
         _read_rest(body),
+        _read_form(body),
     )
 
 
 def _read_rest(body: Fields) -> Extra | None:
-    """What the body says that has no canonical place."""
+    """The fields of the body that are not known."""
     known = _BODY if body.get("model") else _BODY - {"model"}
     limits = [key for key in _LIMITS if body.get(key) is not None]
-    return noted(
-        leftover(body, known.difference(limits[1:]).union(claimed(body)), PROTOCOL),
-        PROTOCOL,
-        limit=limits[0] if limits else None,
-        tools=[] if body.get("tools") == [] else None,
-        stop="text" if type(body.get("stop")) is str else [] if body.get("stop") == [] else None,
+    return leftover(body, known.difference(limits[1:]).union(claimed(body)), PROTOCOL)
+
+
+def _read_form(body: Fields) -> ChatRequest | None:
+    stop: Any = body.get("stop")
+    form = ChatRequest(
+        next((key for key in _LIMITS if body.get(key) is not None), None),
+        body.get("tools") == [],
+        "text" if type(stop) is str else "empty" if stop == [] else None,
     )
+    return None if form == _PLAIN else form
 
 
 def _read_options(body: Fields) -> Options:
@@ -108,11 +115,12 @@ def _read_choice(body: Fields) -> ToolChoice | None:
     parallel = optional(body, "parallel_tool_calls", bool)
     written: Any = body.get("tool_choice")
     if written is None:
-        return None if parallel is None else ToolChoice(parallel=parallel, extra={PROTOCOL: {"~unsaid": True}})
+        return None if parallel is None else ToolChoice(parallel=parallel, form=MODE_UNSET)
     if type(written) is str:
         mode = _CHOICES.get(written)
-        verbatim = written if mode is None or written == "any" else None
-        return ToolChoice(mode or "auto", (), parallel, noted(None, PROTOCOL, choice=verbatim))
+        if mode is None:
+            return ToolChoice(parallel=parallel, opaque=Opaque(PROTOCOL, written))
+        return ToolChoice(mode, (), parallel, form=ChatChoice(written=written) if written == "any" else None)
     if type(written) is not dict:
         raise expected("a string or an object", written, ".tool_choice")
     return held(body, "tool_choice", lambda fields: _read_choice_object(fields, parallel))
@@ -123,13 +131,14 @@ def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
     if kind in ("function", "custom"):
         name, rest = held(fields, kind, lambda inner: (required(inner, "name", str), rest_of(inner, _NAMED)))
         extra = leftover(fields, frozenset({"type", kind}), PROTOCOL)
-        return ToolChoice("named", (name,), parallel, noted(extra, PROTOCOL, type=kind, **{kind: rest}))
-    verbatim: Extra = {PROTOCOL: {"~choice": fields}}
+        form = ChatChoice(type="custom" if kind == "custom" else "function", inner_rest=rest)
+        return ToolChoice("named", (name,), parallel, extra, form)
     if kind == "allowed_tools":
         names = held(fields, kind, _allowed_names)
         is_forced = fields[kind].get("mode") == "required"
-        return ToolChoice("required" if is_forced else "allowed", names, parallel, verbatim)
-    return ToolChoice("auto", (), parallel, verbatim)
+        form = ChatChoice(written=fields)
+        return ToolChoice("required" if is_forced else "allowed", names, parallel, form=form)
+    return ToolChoice(parallel=parallel, opaque=Opaque(PROTOCOL, fields, kind))
 
 
 def _allowed_names(fields: Fields) -> tuple[str, ...]:
@@ -153,19 +162,22 @@ def _read_output(format: Fields) -> OutputFormat:
     inner = format.get("json_schema")
     name = inner.get("name") if type(inner) is dict else None
     if kind != "json_schema" or type(inner) is not dict or not (name is None or type(name) is str):
-        return OutputFormat(extra={PROTOCOL: {"~format": format}})
-    extra = noted(
-        leftover(format, _FORMAT, PROTOCOL),
-        PROTOCOL,
-        json_schema=rest_of(inner, _SCHEMA),
-        no_name=True if name is None else None,
-    )
-    return held(
-        format,
+        return OutputFormat(opaque=Opaque(PROTOCOL, format, kind if type(kind) is str else ""))
+    return held(format, "json_schema", lambda inner: _read_schema(format, inner, name))
+
+
+def _read_schema(format: Fields, inner: Fields, name: str | None) -> OutputFormat:
+    description: Any = inner.get("description")
+    is_described = type(description) is str
+    rest = rest_of(inner, _DESCRIBED_SCHEMA if is_described else _SCHEMA)
+    return OutputFormat(
         "json_schema",
-        lambda inner: OutputFormat(
-            "json_schema", name, optional(inner, "schema", dict), optional(inner, "strict", bool), extra
-        ),
+        name,
+        optional(inner, "schema", dict),
+        optional(inner, "strict", bool),
+        leftover(format, _FORMAT, PROTOCOL),
+        ChatOutput(name is None, rest) if name is None or rest else None,
+        description=description if is_described else None,
     )
 
 
@@ -185,11 +197,12 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
         write_turn(turn, messages, style)
     body["messages"] = messages
     tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
-    if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
+    form = conversation.form if type(conversation.form) is ChatRequest else _PLAIN
+    if tools or form.has_empty_tools:
         body["tools"] = tools
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice, conversation.tools)
-    _write_sampling(body, options.sampling, conversation.extra, profile)
+    _write_sampling(body, options.sampling, form, profile)
     if options.reasoning is not None:
         write_reasoning(body, options.reasoning, profile.reasoning.switch if profile is not None else "")
     if options.output is not None:
@@ -208,64 +221,81 @@ def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
 def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> None:
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
-    if choice.mode == "auto" and note(choice.extra, PROTOCOL, "unsaid"):
+    form = choice.form if type(choice.form) is ChatChoice else _PLAIN_CHOICE
+    if choice.mode == "auto" and form.is_mode_unset:
         return
-    verbatim = note(choice.extra, PROTOCOL, "choice")
     kinds = {tool.name: "custom" for tool in tools if tool.type == "custom"}
-    if verbatim is not None and _still_says(verbatim, choice):
-        body["tool_choice"] = verbatim
+    if choice.opaque is not None and choice.opaque.protocol == PROTOCOL and choice.mode == "auto":
+        body["tool_choice"] = choice.opaque.value
+    elif form.written is not None and _still_says(form.written, choice):
+        body["tool_choice"] = form.written
     elif choice.mode == "named":
         name = choice.names[0]
-        kind = note(choice.extra, PROTOCOL, "type")
-        if not isinstance(kind, str) or not kind:
-            kind = kinds.get(name, "function")
-        fields: Fields = {"type": kind, kind: with_rest({"name": name}, choice.extra, PROTOCOL, kind)}
+        kind = form.type or kinds.get(name, "function")
+        fields: Fields = {"type": kind, kind: refilled({"name": name}, form.inner_rest)}
         body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
     elif choice.mode == "allowed" or (choice.mode == "required" and choice.names):
         named = [(name, kinds.get(name, "function")) for name in choice.names]
         mode = "required" if choice.mode == "required" else "auto"
         allowed = {"mode": mode, "tools": [{"type": kind, kind: {"name": name}} for name, kind in named]}
-        if type(verbatim) is dict and "allowed_tools" in verbatim:
-            allowed = {**verbatim["allowed_tools"], "tools": allowed["tools"]}
+        before = _allowed_tools(form.written)
+        if before is not None:
+            allowed = {**before, "tools": allowed["tools"]}
         body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
     else:
         body["tool_choice"] = choice.mode
 
 
-def _still_says(verbatim: Any, choice: ToolChoice) -> bool:
-    """Whether a choice that was kept as it came is still the one that is meant; tools may have new names."""
-    if type(verbatim) is str:
-        return choice.mode == _CHOICES.get(verbatim, "auto")
-    if verbatim["type"] != "allowed_tools":
-        return choice.mode == "auto"
-    mode = "required" if verbatim["allowed_tools"].get("mode") == "required" else "allowed"
-    return choice.mode == mode and _allowed_names(verbatim["allowed_tools"]) == choice.names
+_PLAIN_CHOICE: Final = ChatChoice()
 
 
-def _write_sampling(body: Fields, sampling: Sampling, extra: Extra | None, profile: Profile | None) -> None:
+def _allowed_tools(written: str | Fields | None) -> Fields | None:
+    allowed = written.get("allowed_tools") if isinstance(written, dict) else None
+    return allowed if isinstance(allowed, dict) else None
+
+
+def _still_says(written: str | Fields, choice: ToolChoice) -> bool:
+    """Whether a choice, as it was written, is still the one that is meant; tools may have new names."""
+    if isinstance(written, str):
+        return choice.mode == _CHOICES.get(written)
+    allowed = _allowed_tools(written)
+    if allowed is None or choice.mode != ("required" if allowed.get("mode") == "required" else "allowed"):
+        return False
+    try:
+        return _allowed_names(allowed) == choice.names
+    except InputError:
+        return False
+
+
+def _write_sampling(body: Fields, sampling: Sampling, form: ChatRequest, profile: Profile | None) -> None:
     if sampling.max_tokens is not None:
         usual = _LIMITS[0] if profile is None else profile.request.max_tokens_field
-        body[note(extra, PROTOCOL, "limit") or usual] = sampling.max_tokens
+        body[form.limit_field or usual] = sampling.max_tokens
     body.update(write_sampling(sampling, _SAMPLING))
-    form = note(extra, PROTOCOL, "stop")
-    if form == "text" and len(sampling.stop) == 1:
+    if form.stop == "text" and len(sampling.stop) == 1:
         body["stop"] = sampling.stop[0]
-    elif sampling.stop or form == []:
+    elif sampling.stop or form.stop == "empty":
         body["stop"] = list(sampling.stop)
 
 
+_PLAIN_OUTPUT: Final = ChatOutput()
+
+
 def _write_output(output: OutputFormat) -> Fields:
-    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
-    if verbatim is not None:
+    if output.opaque is not None and output.opaque.protocol == PROTOCOL:
+        verbatim: Fields = output.opaque.value
         return verbatim
     if output.kind != "json_schema":
         return restored({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
+    form = output.form if type(output.form) is ChatOutput else _PLAIN_OUTPUT
     inner: Fields = {}
-    if output.name is not None or note(output.extra, PROTOCOL, "no_name") is None:
+    if output.name is not None or not form.has_no_name:
         inner["name"] = output.name if output.name is not None else "response"
     if output.schema is not None:
         inner["schema"] = output.schema
     if output.strict is not None:
         inner["strict"] = output.strict
-    fields = {"type": "json_schema", "json_schema": with_rest(inner, output.extra, PROTOCOL, "json_schema")}
+    if output.description is not None:
+        inner["description"] = output.description
+    fields = {"type": "json_schema", "json_schema": refilled(inner, form.json_schema_rest)}
     return restored(fields, output.extra, PROTOCOL)

@@ -7,8 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Text, Turn
-from toolglot.protocols.fields.reading import note
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.form import MESSAGES, PROTOCOL, ChatMessage
 
 _BESIDE: Final = ("audio", "reasoning_details")
 """What an assistant may say beside its content that is no block."""
@@ -17,7 +16,7 @@ _BESIDE: Final = ("audio", "reasoning_details")
 def lacks_content(turn: Turn) -> bool:
     """Whether a turn without blocks lacks what its message must have. Content without parts, and an assistant that
     says nothing, are for the target to judge."""
-    return turn.role != "assistant" and note(turn.extra, PROTOCOL, "content") != "parts"
+    return turn.role != "assistant" and not _is_list(turn)
 
 
 def with_empty_texts(conversation: Conversation) -> Conversation:
@@ -28,11 +27,15 @@ def with_empty_texts(conversation: Conversation) -> Conversation:
     turns = list(conversation.turns)
     for number in silent:
         turn = turns[number]
-        own = {**(turn.extra or {}).get(PROTOCOL, {}), "~content": "text"}
-        turns[number] = replace(turn, blocks=(Text(""),), extra={**(turn.extra or {}), PROTOCOL: own})
+        form = replace(turn.form, content="text") if type(turn.form) is ChatMessage else MESSAGES["text"]
+        turns[number] = replace(turn, blocks=(Text(""),), form=form)
     return replace(conversation, turns=tuple(turns))
 
 
 def _says_nothing(turn: Turn) -> bool:
     own = (turn.extra or {}).get(PROTOCOL, {})
-    return own.get("~content") == "parts" or (turn.role == "assistant" and not any(own.get(key) for key in _BESIDE))
+    return _is_list(turn) or (turn.role == "assistant" and not any(own.get(key) for key in _BESIDE))
+
+
+def _is_list(turn: Turn) -> bool:
+    return type(turn.form) is ChatMessage and turn.form.content == "parts"

@@ -13,7 +13,7 @@ from toolglot.conversation import Extra
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatReply
 
 _CHUNK: Final = frozenset({"id", "model", "choices", "usage", "error", "obfuscation"})
 _CHOICE: Final = frozenset({"delta", "message", "finish_reason", "usage", "error"})
@@ -38,8 +38,8 @@ class ReplyState:
         self._body: Fields = {}
         self._choice: Fields = {"index": 0}
         self._message: Fields = {}
-        self._said: Fields = {}
-        """What was said of the reply when it started."""
+        self._early: Fields = {}
+        """The fields of the reply when it started."""
 
     def read_chunk(self, chunk: Fields) -> None:
         id, model = chunk.get("id"), chunk.get("model")
@@ -74,21 +74,25 @@ class ReplyState:
         if self._left < 0:
             raise LimitError("the reply is longer than its limit (max_bytes)", hint="raise max_bytes of the limits")
 
-    def early(self) -> Extra:
-        """What is known when the reply starts."""
+    def early(self) -> tuple[Extra | None, ChatReply]:
+        """What is known of the reply when it starts."""
         choice = {key: value for key, value in self._choice.items() if type(value) is not dict}
-        self._said = {**_escaped(self._body), "~choice": choice}
-        return {PROTOCOL: dict(self._said)}
+        self._early = _escaped(self._body)
+        return {PROTOCOL: dict(self._early)} if self._early else None, ChatReply(choice)
 
-    def late(self, finish_reason: str | None) -> Extra | None:
-        """What is known only when it ends."""
-        fields = {**_escaped(self._body), "~choice": self._choice}
-        if self._message:
-            fields["~message"] = {key: _whole(value) for key, value in self._message.items()}
-        if finish_reason is not None:
-            fields["~finish_reason"] = finish_reason
-        new = {key: value for key, value in fields.items() if key not in self._said or self._said[key] != value}
+    def late(self) -> Extra | None:
+        """Fields of the reply that are known only when it ends."""
+        fields, early = _escaped(self._body), self._early
+        new = {key: value for key, value in fields.items() if key not in early or early[key] != value}
         return {PROTOCOL: new} if new else None
+
+    def form(self, finish_reason: str | None) -> ChatReply:
+        """How the whole reply is written."""
+        return ChatReply(self._choice, finish_reason=finish_reason)
+
+    def message(self) -> Extra | None:
+        """Fields of the message beside its blocks."""
+        return {PROTOCOL: {key: _whole(value) for key, value in self._message.items()}} if self._message else None
 
 
 def _set(fields: Fields, key: str, value: Any) -> None:

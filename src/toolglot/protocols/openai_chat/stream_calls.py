@@ -32,10 +32,10 @@ from toolglot.conversation import Extra, Failure, Opaque, ToolCall
 from toolglot.jsontext import limit_error
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.reading import Fields, with_notes
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_end import ObjectEnd
 from toolglot.protocols.framing.sequence import NO_TYPE, Sequence
-from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL, PROTOCOL, placed
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatCall, ChatOpaque
 from toolglot.protocols.openai_chat.stream_chunks import CallPiece
 
 _OWN_KINDS: Final = frozenset({"function", "custom"})
@@ -117,20 +117,20 @@ class _Told:
         """The whole call of what was told of it and its arguments."""
         call = self.by_block.pop(id(block))
         call.text, call.is_flowing = written, False
-        notes = _notes(call)
+        form = _form(call)
         extra: Extra | None = {PROTOCOL: call.extra} if call.extra else None
         if call.kind == "custom":
-            return replace(block, id=call.id, raw_input=written, extra=with_notes(extra, PROTOCOL, notes))
+            return replace(block, id=call.id, raw_input=written, extra=extra, form=form)
         arguments, raw, done = read_arguments(written)
         if not written.strip():
             raw = None
             self.has_blank = True
         if call.is_object and arguments is not None:
-            raw, notes["arguments"] = None, "object"
+            raw, form = None, replace(form or ChatCall(), arguments="object")
         elif raw is not None:
-            notes["arguments"] = "raw"
-        extra = with_notes(extra, PROTOCOL, notes)
-        return replace(block, id=call.id, arguments=arguments, raw_input=raw, extra=extra, argument_fixes=done)
+            form = replace(form or ChatCall(), arguments="raw")
+        known = replace(block, id=call.id, extra=extra, form=form)
+        return replace(known, arguments=arguments, raw_input=raw, argument_fixes=done)
 
 
 class Calls:
@@ -528,9 +528,8 @@ class Calls:
             return
         if not call.id and not call.is_old:
             self.sequence.tell("a call has no id")
-        notes = _notes(call)
         extra: Extra | None = {PROTOCOL: dict(call.extra)} if call.extra else None
-        call.block = ToolCall(call.id, call.name, type=call.kind, extra=with_notes(extra, PROTOCOL, notes))
+        call.block = ToolCall(call.id, call.name, type=call.kind, extra=extra, form=_form(call))
         self._told.by_block[id(call.block)] = call
         self.sequence.open(call.key, call.block)
 
@@ -550,20 +549,20 @@ class Calls:
         inner = {**call.inner, "name": call.name, "arguments": "".join(call.pieces)}
         value: dict[str, Any] = {**call.extra, "id": call.id, "type": call.kind, "function": inner}
         self._drop(call, "a call is of a type that is not known; it is carried as it is")
-        self.sequence.whole(Opaque(PROTOCOL, value, call.kind, placed("tool_calls")))
+        self.sequence.whole(Opaque(PROTOCOL, value, call.kind, form=ChatOpaque("tool_calls")))
 
     def _read_unknown(self, piece: CallPiece) -> None:
         """An entry that holds neither a function nor free text."""
         value: dict[str, Any] = {**(piece.extra or {}), "id": piece.id, "type": piece.kind}
         self.sequence.tell("a call is of a type that is not known; it is carried as it is")
-        self.sequence.whole(Opaque(PROTOCOL, value, piece.kind, placed("tool_calls")))
+        self.sequence.whole(Opaque(PROTOCOL, value, piece.kind, form=ChatOpaque("tool_calls")))
 
 
-def _notes(call: _Call) -> Fields:
-    """How a call was written, as it is noted of one that is read whole."""
+def _form(call: _Call) -> ChatCall | None:
+    """How a call was written, as of one that is read whole."""
     if call.is_old:
-        return {FUNCTION_CALL: call.inner}
-    return {"no_id": None if call.id else True, call.kind: call.inner or None}
+        return ChatCall(function_call_rest=call.inner)
+    return ChatCall(has_no_id=not call.id, inner_rest=call.inner or None) if call.inner or not call.id else None
 
 
 def _is_object(text: str) -> bool:

@@ -17,13 +17,14 @@ from typing import Final
 
 import msgspec
 from msgspec import MsgspecError
+from msgspec.structs import replace
 
 from toolglot.conversation import Block, Failure, Media, Text, Thinking, Turn
 from toolglot.conversation.events import Event
 from toolglot.errors import InputError, LimitError
 from toolglot.jsontext import parse
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.sequence import (
     DAMAGED,
     NO_ARGUMENTS,
@@ -36,7 +37,8 @@ from toolglot.protocols.framing.sequence import (
 )
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_chat import errors, reply
-from toolglot.protocols.openai_chat.blocks import PROTOCOL, placed, read_said
+from toolglot.protocols.openai_chat.blocks import read_said
+from toolglot.protocols.openai_chat.form import REFUSAL_FIELD, ChatThinking
 from toolglot.protocols.openai_chat.stream_beside import ReplyState
 from toolglot.protocols.openai_chat.stream_calls import Calls
 from toolglot.protocols.openai_chat.stream_chunks import CallEntry, CallPiece, Delta, decode_chunk, piece_of, read_piece
@@ -53,7 +55,7 @@ _DELTA: Final = frozenset(
 _SNAPSHOTS: Final = "the deltas of the text hold all of it so far"
 _SAID: Final = _DELTA - {"role"}
 """Fields of a delta that hold something of the reply."""
-_REFUSED: Final = Turn("assistant", (Text("No", extra=placed("refusal")),))
+_REFUSED: Final = Turn("assistant", (Text("No", form=REFUSAL_FIELD, is_refusal=True),))
 _ANSWERED: Final = Turn("assistant")
 
 
@@ -389,8 +391,8 @@ class Decoder:
         self._stop_refusing()
         self._calls.pause()
         self._thinks_in = field
-        notes: Fields = {"~chunk": []} if field == _CHUNK else {"~field": field}
-        self.sequence.open(THINKING, Thinking(extra={PROTOCOL: notes}))
+        form = ChatThinking(chunk=[]) if field == _CHUNK else ChatThinking(field)
+        self.sequence.open(THINKING, Thinking(form=form))
 
     def _turn_to_text(self) -> None:
         self._stop_refusing()
@@ -404,7 +406,7 @@ class Decoder:
             self._release()
             self._calls.pause()
             self._has_refused, self._in_text = True, False
-            self.sequence.open(_REFUSING, Text("", extra=placed("refusal")))
+            self.sequence.open(_REFUSING, Text("", form=REFUSAL_FIELD, is_refusal=True))
         self.sequence.add(_REFUSING, piece)
 
     def _stop_refusing(self) -> None:
@@ -418,14 +420,14 @@ class Decoder:
         except InputError:
             self.sequence.tell("a part of the content cannot be read; it is left out")
             return
-        if isinstance(block, Text) and block.extra is None:
+        if isinstance(block, Text) and block.extra is None and block.form is None:
             self._read_delta(Delta(block.text))
         elif isinstance(block, Thinking) and _is_plain_thought(block):
             self._think(_CHUNK, block.text)
             if block.signature is not None:
                 known = self.sequence.block(THINKING)
                 if isinstance(known, Thinking):
-                    self.sequence.update(THINKING, Thinking(signature=block.signature, extra=known.extra))
+                    self.sequence.update(THINKING, Thinking(signature=block.signature, form=known.form))
         else:
             self._tell_whole(block)
 
@@ -433,14 +435,11 @@ class Decoder:
         self._release()
         self._turn_to_text()
         key = object()
-        if isinstance(block, Text):
-            self.sequence.open(key, Text("", extra=block.extra))
-            self.sequence.add(key, block.text)
-        elif isinstance(block, Thinking):
-            self.sequence.open(key, Thinking(signature=block.signature, extra=block.extra))
+        if isinstance(block, Text | Thinking):
+            self.sequence.open(key, replace(block, text=""))
             self.sequence.add(key, block.text)
         elif isinstance(block, Media) and block.data:
-            self.sequence.open(key, Media(block.kind, block.media_type, data="", name=block.name, extra=block.extra))
+            self.sequence.open(key, replace(block, data=""))
             self.sequence.add(key, block.data)
         else:
             self.sequence.open(key, block)
@@ -459,7 +458,7 @@ class Decoder:
     def _start(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self.sequence.start(self._beside.id, self._beside.model, self._beside.early())
+            self.sequence.start(self._beside.id, self._beside.model, *self._beside.early())
 
     def _settle(self) -> None:
         """Nothing follows: tell what waits."""
@@ -475,12 +474,13 @@ class Decoder:
             self._fail(self._calls.failure)
             return
         self._settle()
-        extra = self._beside.late(self._said)
+        extra, form, message = self._beside.late(), self._beside.form(self._said), self._beside.message()
         if self._said is None:
-            self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra)
+            self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra, form=form, turn_extra=message)
         else:
             only_refused = self._has_refused and not self._has_text
-            self.sequence.finish(reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED), extra)
+            stop = reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED)
+            self.sequence.finish(stop, extra, form, message)
         if self._calls.has_blank and not self.sequence.has_cut_calls:
             self.sequence.tell(NO_ARGUMENTS)
 
@@ -491,8 +491,9 @@ class Decoder:
 
 def _is_plain_thought(block: Thinking) -> bool:
     """Thinking that is text and nothing else."""
-    parts = note(block.extra, PROTOCOL, "chunk") or ()
-    return all(type(part) is dict and part.keys() == {"type", "text"} for part in parts) and block.extra is not None
+    if type(block.form) is not ChatThinking:
+        return False
+    return all(type(part) is dict and part.keys() == {"type", "text"} for part in block.form.chunk or ())
 
 
 def _said_by_name(fields: Fields) -> Failure | None:

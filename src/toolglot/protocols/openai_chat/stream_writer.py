@@ -29,11 +29,13 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import input_text
 from toolglot.protocols.base import StreamWish
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.fields.reading import Fields, restored
 from toolglot.protocols.fields.refusals import REFUSAL, is_refusal, without_refusals
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_chat import errors, reply
-from toolglot.protocols.openai_chat.blocks import PROTOCOL, write_call, write_part
+from toolglot.protocols.openai_chat.blocks import write_call, write_part
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatReply, ChatThinking
+from toolglot.protocols.openai_chat.messages import position_of
 
 _NOT_IN_CHUNKS: Final = frozenset({"choices", "usage", "object"})
 _NOT_IN_CHOICES: Final = frozenset({"index", "message", "finish_reason"})
@@ -111,9 +113,11 @@ class Encoder:
 
     def _start(self, started: Started, out: list[bytes]) -> None:
         self._started = started
-        self._is_home = note(started.extra, PROTOCOL, "choice") is not None
+        self._is_home = type(started.form) is ChatReply
         model = started.model or self._wish.model
-        body = reply.encode(Reply(Turn("assistant"), id=started.id, model=model, extra=started.extra))
+        body = reply.encode(
+            Reply(Turn("assistant"), id=started.id, model=model, extra=started.extra, form=started.form)
+        )
         own = {key: value for key, value in body.items() if key not in _NOT_IN_CHUNKS}
         own["created"] = own.get("created") or self._wish.created
         head = {"id": started.id, "object": "chat.completion.chunk", "created": 0, "model": model, **own}
@@ -130,14 +134,14 @@ class Encoder:
         started = self._started or Started()
         extra = _laid_over(started.extra, finished.extra)
         turn = Turn("assistant", tuple(self._blocks) if self._wish.refusals else without_refusals(self._blocks))
-        body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra))
+        form = finished.form if type(finished.form) is ChatReply else started.form
+        body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra, form))
         choice = body["choices"][0]
-        beside: Fields = note(extra, PROTOCOL, "message") or {}
-        delta: Fields = {key: value for key, value in beside.items() if not key.startswith("~")}  # no notes of ours
+        delta = restored({}, finished.turn_extra, PROTOCOL)
         if not self._has_text and not self._calls:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
-        said = note(extra, PROTOCOL, "finish_reason")
+        said = form.finish_reason if type(form) is ChatReply else None
         reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said, turn)
         written = {"index": 0, "delta": delta, **rest, "finish_reason": reason}
         cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
@@ -175,16 +179,17 @@ class Encoder:
 
     def _place(self, block: Text) -> str | None:
         """The field of a text that is no part of the content."""
-        place: str | None = note(block.extra, PROTOCOL, "place")
-        is_foreign = place is None and not self._is_home and self._wish.refusals
-        return REFUSAL if is_foreign and is_refusal(block) else place
+        position = position_of(block)
+        is_foreign = position is None and not self._is_home and self._wish.refusals
+        return REFUSAL if is_foreign and is_refusal(block) else position
 
     def _field(self, key: str) -> bytes:
         return self._delta + json_bytes(key) + b":"
 
     def _begin_thinking(self, block: Thinking) -> None:
-        field = note(block.extra, PROTOCOL, "field")
-        if self._wish.thinking_parts and field is None and note(block.extra, PROTOCOL, "chunk") is not None:
+        form = block.form if type(block.form) is ChatThinking else None
+        field = form.field if form is not None else None
+        if self._wish.thinking_parts and field is None and form is not None and form.chunk is not None:
             self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
             self._after = b"}]}]" + _END_OF_DELTA
         else:
@@ -247,19 +252,19 @@ class Encoder:
     def _end_text(self, block: Text, out: list[bytes]) -> None:
         if block.text:
             self._blocks.append(replace(block, text="."))
-        self._has_text = self._has_text or note(block.extra, PROTOCOL, "place") is None
+        self._has_text = self._has_text or position_of(block) is None
         if self._before is None:
             self._say({"content": [write_part(block)]}, out)
 
     def _write_whole(self, block: Opaque | Media, out: list[bytes]) -> None:
         """What comes at once, where the protocol has a place for it."""
-        place = note(block.extra, PROTOCOL, "place")
-        if isinstance(block, Opaque) and place == "tool_calls":
+        position = position_of(block)
+        if isinstance(block, Opaque) and position == "tool_calls":
             self._say({"tool_calls": [{**block.value, "index": self._calls}]}, out)
             self._calls += 1
-        elif isinstance(block, Opaque) and place == "function_call":
+        elif isinstance(block, Opaque) and position == "function_call":
             self._is_old = True
-            self._say({place: block.value[place]}, out)
+            self._say({position: block.value[position]}, out)
         elif self._is_home or isinstance(block, Opaque):
             part = write_part(block)
             if part is not None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from toolglot.conversation import Reasoning, ReasoningMode
-from toolglot.protocols.fields.reading import Fields, note
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.openai_chat.form import ChatReasoning
 
 FIELDS: Final = ("thinking", "enable_thinking", "thinking_budget", "reasoning")
 _KNOWN: Final = {"thinking": ("type", "budget_tokens"), "reasoning": ("enabled", "max_tokens", "effort")}
@@ -61,7 +61,6 @@ def read_reasoning(body: Fields, effort: str | None) -> Reasoning | None:
     if not fields:
         return None if effort is None else Reasoning(effort=effort)
     asked = read(fields)
-    notes: Fields = {"~switch": fields}
     rest = {
         name if name[:1] != "~" else f"~{name}": value
         for key, known in _KNOWN.items()
@@ -69,27 +68,24 @@ def read_reasoning(body: Fields, effort: str | None) -> Reasoning | None:
         for name, value in fields[key].items()
         if name not in known
     }
-    if rest:
-        notes["~switch_rest"] = rest
-    if effort is not None:
-        notes["~effort"] = True
-    return Reasoning(asked.mode, effort or asked.effort, asked.budget, extra={PROTOCOL: notes})
+    form = ChatReasoning(fields, rest or None, effort is not None)
+    return Reasoning(asked.mode, effort or asked.effort, asked.budget, form=form)
 
 
 def write_reasoning(body: Fields, reasoning: Reasoning, switch: str) -> None:
     """Say whether to think and how much, as it was said or as the host wants it."""
-    written: Fields | None = note(reasoning.extra, PROTOCOL, "switch")
-    if written is None:
+    form = reasoning.form
+    if type(form) is not ChatReasoning:
         if reasoning.effort is not None:
             body["reasoning_effort"] = reasoning.effort
         body.update(_switched(reasoning, switch))
         return
-    asked = read(written)
+    asked = read(form.switch)
     if asked[:2] == (reasoning.mode, reasoning.budget_tokens):
-        body.update(written)
+        body.update(form.switch)
     else:
         body.update(_switched(reasoning, switch))
-    if reasoning.effort is not None and (asked.effort != reasoning.effort or note(reasoning.extra, PROTOCOL, "effort")):
+    if reasoning.effort is not None and (asked.effort != reasoning.effort or form.has_effort):
         body["reasoning_effort"] = reasoning.effort
 
 

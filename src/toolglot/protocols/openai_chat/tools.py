@@ -16,16 +16,15 @@ from toolglot.protocols.fields.reading import (
     Fields,
     held,
     leftover,
-    noted,
     optional,
     refilled,
     required,
     rest_of,
+    restored,
 )
-from toolglot.protocols.openai_chat.blocks import PROTOCOL
+from toolglot.protocols.openai_chat.form import PROTOCOL, ChatRequest, ChatTool
 
-_NO_TOOLS: Final = "~tools"
-"""The note that a request has an empty list of tools."""
+_PLAIN: Final = ChatTool()
 _FUNCTION_TOOL = frozenset({"type", "function"})
 _CUSTOM_TOOL = frozenset({"type", "custom"})
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
@@ -43,33 +42,29 @@ def read_tool(fields: Fields) -> ToolSpec:
 
 def _function_tool(fields: Fields, inner: Fields) -> ToolSpec:
     parameters = optional(inner, "parameters", dict)
+    rest, is_untyped = rest_of(inner, _FUNCTION), fields.get("type") is None
+    is_plain = rest is None and not is_untyped and parameters is not None
     return ToolSpec(
         required(inner, "name", str),
         optional(inner, "description", str),
         parameters,
         strict=optional(inner, "strict", bool),
-        extra=noted(
-            leftover(fields, _FUNCTION_TOOL, PROTOCOL),
-            PROTOCOL,
-            function=rest_of(inner, _FUNCTION),
-            untyped=True if fields.get("type") is None else None,
-            no_parameters=True if parameters is None else None,
-        ),
+        extra=leftover(fields, _FUNCTION_TOOL, PROTOCOL),
+        form=None if is_plain else ChatTool(rest, is_untyped, parameters is None),
     )
 
 
 def _custom_tool(fields: Fields, inner: Fields) -> ToolSpec:
     written = optional(inner, "format", dict)
     format = None if written is None else _flat(written)
-    as_is = True if format is not None and _nested(format) != written else None
+    rest, has_own_format = rest_of(inner, _CUSTOM), format is not None and _nested(format) != written
     return ToolSpec(
         required(inner, "name", str),
         optional(inner, "description", str),
         type="custom",
         format=format,
-        extra=noted(
-            leftover(fields, _CUSTOM_TOOL, PROTOCOL), PROTOCOL, custom=rest_of(inner, _CUSTOM), format_as_is=as_is
-        ),
+        extra=leftover(fields, _CUSTOM_TOOL, PROTOCOL),
+        form=ChatTool(rest, has_own_format=has_own_format) if rest or has_own_format else None,
     )
 
 
@@ -89,12 +84,11 @@ def _nested(format: Fields) -> Fields:
 
 
 def without_empty_tools(conversation: Conversation) -> Conversation:
-    """A request that says nothing of tools where it had an empty list of them, which many hosts refuse."""
-    extra = conversation.extra
-    if extra is None or conversation.tools or _NO_TOOLS not in extra.get(PROTOCOL, {}):
+    """A request without an empty list of tools, which many hosts refuse."""
+    form = conversation.form
+    if conversation.tools or type(form) is not ChatRequest or not form.has_empty_tools:
         return conversation
-    own = {key: value for key, value in extra[PROTOCOL].items() if key != _NO_TOOLS}
-    return replace(conversation, extra={**extra, PROTOCOL: own})
+    return replace(conversation, form=replace(form, has_empty_tools=False))
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -102,28 +96,26 @@ def without_empty_tools(conversation: Conversation) -> Conversation:
 
 def write_tool(tool: ToolSpec) -> Fields | None:
     """The tool; None for one that another provider runs."""
-    own: Fields = tool.extra.get(PROTOCOL, {}) if tool.extra else {}
-    if "~tool" in own or is_foreign(tool):
+    if tool.opaque is not None or is_foreign(tool):
         return as_it_came(tool, PROTOCOL)
+    form = tool.form if type(tool.form) is ChatTool else _PLAIN
     inner: Fields = {"name": tool.name}
     if tool.description is not None:
         inner["description"] = tool.description
     key = "custom" if tool.type == "custom" else "function"
     if key == "function":
-        _write_parameters(inner, tool, own)
+        _write_parameters(inner, tool, form)
     elif tool.format is not None:
-        inner["format"] = tool.format if "~format_as_is" in own else _nested(tool.format)
-    if not own:
-        return {"type": key, key: inner}
-    fields: Fields = {} if "~untyped" in own else {"type": key}
-    fields[key] = refilled(inner, own.get(f"~{key}"))
-    return refilled(fields, own)
+        inner["format"] = tool.format if form.has_own_format else _nested(tool.format)
+    fields: Fields = {} if form.is_untyped else {"type": key}
+    fields[key] = refilled(inner, form.inner_rest)
+    return restored(fields, tool.extra, PROTOCOL)
 
 
-def _write_parameters(inner: Fields, tool: ToolSpec, own: Fields) -> None:
+def _write_parameters(inner: Fields, tool: ToolSpec, form: ChatTool) -> None:
     if tool.parameters is not None:
         inner["parameters"] = tool.parameters
-    elif "~no_parameters" not in own:
+    elif not form.has_no_parameters:
         inner["parameters"] = no_parameters()
     if tool.strict is not None:
         inner["strict"] = tool.strict

@@ -89,6 +89,8 @@ PROTOCOL: Final = Protocol(
     ),
     inexpressible={"request.sampling": ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")},
     tool_style="openai",
+    has_image_detail=True,
+    has_schema_description=True,
     reply_marks={"output": list},
     reply_rank=3,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, Text
-from toolglot.protocols.fields.media import audio_format, audio_type, data_url, read_data_url
+from toolglot.protocols.fields.media import audio_format, audio_type, data_url, image_detail, read_data_url
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -34,6 +34,7 @@ Part = Text | Media | Opaque
 _TEXT = frozenset({"type", "text"})
 _REFUSAL = frozenset({"type", "refusal"})
 _IMAGE = frozenset({"type", "image_url", "file_id"})
+_DETAILED_IMAGE = _IMAGE | {"detail"}
 _FILE = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
 _AUDIO = frozenset({"type", "input_audio"})
 _AUDIO_FORMATS: Final = frozenset({"mp3", "wav"})
@@ -70,14 +71,16 @@ def _read_image(fields: Fields) -> Media | None:
     address, file_id = optional(fields, "image_url", str), optional(fields, "file_id", str)
     if address is None and file_id is None:
         return None
-    inline = read_data_url(address or "")
+    inline, detail = read_data_url(address or ""), image_detail(fields)
+    known = _IMAGE if detail is None else _DETAILED_IMAGE
     return Media(
         "image",
         media_type=inline[0] if inline else "",
         data=inline[1] if inline else None,
         url=None if inline else address,
         file_id=file_id,
-        extra=noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, no_detail=None if "detail" in fields else True),
+        extra=noted(leftover(fields, known, PROTOCOL), PROTOCOL, no_detail=None if "detail" in fields else True),
+        detail=detail,
     )
 
 
@@ -156,7 +159,9 @@ def _write_media(media: Media) -> Fields | None:
     written = present(fields)
     if len(written) == 1:
         return None
-    if media.kind == "image" and not note(media.extra, PROTOCOL, "no_detail"):
+    if media.detail is not None and media.kind == "image":
+        written["detail"] = media.detail
+    elif media.kind == "image" and not note(media.extra, PROTOCOL, "no_detail"):
         written["detail"] = (media.extra or {}).get(PROTOCOL, {}).get("detail", "auto")
     return restored(written, media.extra, PROTOCOL)
 

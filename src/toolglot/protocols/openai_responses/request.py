@@ -47,6 +47,7 @@ _SAMPLING: Final = {"max_tokens": "max_output_tokens", "temperature": "temperatu
 _REASONING = frozenset({"effort", "summary"})
 _TEXT = frozenset({"format"})
 _FORMAT = frozenset({"type", "name", "schema", "strict"})
+_DESCRIBED_FORMAT = _FORMAT | {"description"}
 _CHOICE = frozenset({"type", "name"})
 _ALLOWED = frozenset({"type", "mode", "tools"})
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "none": "none", "required": "required"}
@@ -162,7 +163,11 @@ def _read_format(fields: Fields) -> OutputFormat:
     strict = optional(fields, "strict", bool)
     if name is None or schema is None:
         return OutputFormat("json_schema", name, schema, strict, {PROTOCOL: {"~format": fields}})
-    return OutputFormat("json_schema", name, schema, strict, leftover(fields, _FORMAT, PROTOCOL))
+    description: Any = fields.get("description")
+    if type(description) is not str:
+        return OutputFormat("json_schema", name, schema, strict, leftover(fields, _FORMAT, PROTOCOL))
+    extra = leftover(fields, _DESCRIBED_FORMAT, PROTOCOL)
+    return OutputFormat("json_schema", name, schema, strict, extra, description=description)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -261,4 +266,6 @@ def _write_format(output: OutputFormat) -> Fields:
     fields: Fields = {"type": "json_schema", "name": name, "schema": output.schema or {}}
     if output.strict is not None:
         fields["strict"] = output.strict
+    if output.description is not None:
+        fields["description"] = output.description
     return restored(fields, output.extra, PROTOCOL)

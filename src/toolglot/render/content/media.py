@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Media, Opaque, Text, ToolResult, Turn
+from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render.content import media_faults
 from toolglot.render.content.document_names import name_documents
@@ -32,8 +32,6 @@ _STORES: Final = {"gemini": ("gs",), "bedrock": ("s3",)}
 _READS_BYTES: Final = ("gemini", "bedrock")
 """Protocols that refuse a request whose data are no base64 before anything else is looked at."""
 
-_DETAILS: Final = {"openai_chat": "~image_url", "cohere": "~image", "openai_responses": ""}
-"""The protocols that say how closely to look at an image: the note of the object that says so, or the part itself."""
 
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
@@ -112,12 +110,15 @@ def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderCo
     elif fault := _fault_for_target(media, ctx):
         reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
-        fitted = _with_type(media if media.kind in accepted else replace(media, kind=kind), ctx)
-        return fitted if fitted.extra is None else _carry_detail(fitted, fitted.extra, ctx.profile.protocol)
+        return _with_type(media if media.kind in accepted else replace(media, kind=kind), ctx)
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {ctx.rule(key)}"
     ctx.report("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
+    if media.detail is not None:
+        ctx.report(
+            "dropped", "detail has no place on a line of text", path="$.detail", turn_key=turn.key, gravity="loss"
+        )
     ctx.report_fields(media.extra, media.form, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
@@ -128,22 +129,6 @@ def _takes_url(url: str, ctx: RenderContext) -> bool:
     sources = ctx.profile.turns.media_sources
     in_store = url.partition(":")[0].lower() in _STORES.get(ctx.profile.protocol, ())
     return "url" in sources or (in_store and "store" in sources)
-
-
-def _carry_detail(media: Media, extra: Extra, protocol: str) -> Media:
-    """An image with how closely to look at it, in the place that the target has for that."""
-    detail_field = _DETAILS.get(protocol)
-    if detail_field is None or protocol in extra or media.kind != "image":
-        return media
-    for source, fields in extra.items():
-        held = fields.get(_DETAILS[source]) if _DETAILS.get(source) else fields if source in _DETAILS else None
-        detail = held.get("detail") if isinstance(held, dict) else None
-        if held and detail in ("low", "high"):
-            rest = {field: value for field, value in held.items() if field != "detail"}
-            left = {**fields, _DETAILS[source]: rest} if _DETAILS[source] else rest
-            own = {detail_field: {"detail": detail}} if detail_field else {"detail": detail}
-            return replace(media, extra={**extra, source: left, protocol: own})
-    return media
 
 
 def _fault_for_target(media: Media, ctx: RenderContext) -> str:
