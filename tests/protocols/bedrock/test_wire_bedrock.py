@@ -304,8 +304,7 @@ def test_the_models_own_fields_say_what_they_mean_and_come_back_as_they_were() -
     assert request.encode(found) == body
     assert found.options.reasoning == Reasoning("on", "max", 2000)
     assert found.options.sampling.top_k == 7
-    described = {"bedrock": {"description": "d"}}
-    assert found.options.output == OutputFormat("json_schema", schema={"type": "object"}, extra=described)
+    assert found.options.output == OutputFormat("json_schema", schema={"type": "object"}, description="d")
     assert found.extra is not None
     assert found.extra["bedrock"]["additionalModelRequestFields"] == {
         "output_config": {"later": 1},
