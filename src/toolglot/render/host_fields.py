@@ -40,11 +40,7 @@ _Lost = dict[tuple[str, Gravity], int]
 
 _CHOICE: Final = "~choice"
 """The note of a tool choice of a kind that nobody knows."""
-_LIMIT: Final = "~limit"
-"""The note by which field a request limits its answer."""
 _OLD_LIMIT: Final = "max_tokens"
-_OWN_FORMS: Final = frozenset({"~document_url", "~file_url", "~no_name"})
-"""The notes of forms that only some hosts have: parts for documents and files, and an output schema without a name."""
 _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
 """Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
 _GENERIC: Final = "openai_compatible"
@@ -195,38 +191,27 @@ def _without_own(setting: Setting | None) -> Setting | None:
 
 
 def _use_common_forms(conversation: Conversation, ctx: RenderContext) -> Conversation:
-    """The conversation without the notes of forms that only its own host is known to read."""
+    """The conversation without forms that only its own host is known to read."""
     turns = unless_same(tuple([_turn_in_common_form(turn, ctx) for turn in conversation.turns]), conversation.turns)
     output = conversation.options.output
-    extra = _drop_host_forms(output.extra, ctx) if output is not None else None
     form = _common_form(output.form, ctx) if output is not None else None
-    if output is not None and (extra is not output.extra or form is not output.form):
-        options = replace(conversation.options, output=replace(output, extra=extra, form=form))
+    if output is not None and form is not output.form:
+        options = replace(conversation.options, output=replace(output, form=form))
         return replace(conversation, turns=turns, options=options)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
 def _turn_in_common_form(turn: Turn, ctx: RenderContext) -> Turn:
-    if not any(type(block) is Media and (block.extra or block.form) for block in turn.blocks):
+    if not any(type(block) is Media and block.form is not None for block in turn.blocks):
         return turn  # as nearly all
     plain = [
-        replace(block, extra=_drop_host_forms(block.extra, ctx), form=_common_form(block.form, ctx))
-        if type(block) is Media
-        else block
-        for block in turn.blocks
+        replace(block, form=_common_form(block.form, ctx)) if type(block) is Media else block for block in turn.blocks
     ]
     return replace(turn, blocks=tuple(plain))
 
 
 def _common_form(form: Form | None, ctx: RenderContext) -> Form | None:
     return form.as_common() if form is not None and form.protocol == ctx.profile.protocol else form
-
-
-def _drop_host_forms(extra: Extra | None, ctx: RenderContext) -> Extra | None:
-    own = (extra or {}).get(ctx.profile.protocol)
-    if extra is None or not own or own.keys().isdisjoint(_OWN_FORMS):
-        return extra
-    return {**extra, ctx.profile.protocol: {key: value for key, value in own.items() if key not in _OWN_FORMS}}
 
 
 def _drop_fields_of_other_issuers(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
@@ -277,21 +262,17 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
 
     The old one is understood beside the new one, save by models that think and show nothing of it.
     """
-    own, form = (conversation.extra or {}).get(ctx.profile.protocol, {}), conversation.form
-    used, known, rules = own.get(_LIMIT), ctx.profile.request.max_tokens_field, ctx.profile.reasoning
-    if form is not None and form.protocol == ctx.profile.protocol:
-        used = used or form.limit_field
-    is_hidden = rules.carrier == "none" and rules.default != "off"
+    form, known, rules = conversation.form, ctx.profile.request.max_tokens_field, ctx.profile.reasoning
+    if form is None or form.protocol != ctx.profile.protocol:
+        return conversation
+    used, is_hidden = form.limit_field, rules.carrier == "none" and rules.default != "off"
     if used is None or used == known or (used == _OLD_LIMIT and not is_hidden):
         return conversation
     if ctx.profile.request.unknown_fields != "refused":
         return conversation
     reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; it is {known} here"
     ctx.report("renamed", reason, path="$", gravity="housekeeping")
-    if _LIMIT in own:
-        kept = {field: value for field, value in own.items() if field != _LIMIT}
-        return replace(conversation, extra={**(conversation.extra or {}), ctx.profile.protocol: kept})
-    return replace(conversation, form=form.without_limit_field() if form is not None else None)
+    return replace(conversation, form=form.without_limit_field())
 
 
 def _is_between_hosts(ctx: RenderContext) -> bool:

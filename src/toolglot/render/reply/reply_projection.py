@@ -49,8 +49,6 @@ CUT_SAYS: Final = frozenset({"length", "error"})
 """The reasons that say that a reply was cut."""
 SHOWN: Final = 2_000
 _STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
-_ONLY_CALL: Final = "~function_call"
-"""The note of a call in a form that has no ids, since there is only one call: the old one of Chat Completions."""
 
 
 def project_reply(
@@ -199,9 +197,7 @@ class ReplyProjection:
         """Whether a call needs no id: the client knows this provider's calls as they are."""
         if self.is_foreign:
             return False
-        if not self._target.ids.required or any(_ONLY_CALL in own for own in (call.extra or {}).values()):
-            return True
-        return call.form is not None and call.form.is_only_call
+        return not self._target.ids.required or (call.form is not None and call.form.is_only_call)
 
     def may_be_cut(self, call: ToolCall, *, came_blank: bool = False) -> bool:
         """Whether the last call of an answer that was cut may not be run.
