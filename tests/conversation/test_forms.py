@@ -80,6 +80,31 @@ BODIES: dict[str, list[Body]] = {
         },
         {**PLAIN, "response_format": {"type": "later"}},
     ],
+    "gemini": [
+        {
+            "system_instruction": {"parts": {"text": "a"}},
+            "contents": [
+                {"parts": [{"text": "a", "thought_signature": "s"}, {"text": "", "thought": True}]},
+                {"role": "model", "parts": [{"function_call": {"name": "f", "later": 1}}]},
+                {"role": "function", "parts": [{"functionResponse": {"later": 1}}]},
+                {"role": "user", "parts": [{"inline_data": {"mime_type": "image/png", "data": "-_8", "later": 1}}]},
+                {"role": "user"},
+            ],
+            "tools": [
+                {"function_declarations": {"name": "f", "parametersJsonSchema": {}}},
+                {},
+                {"function_declarations": [{"name": "g", "parameters": {}}], "google_search": {}},
+            ],
+            "toolConfig": {"function_calling_config": {"mode": "any", "allowed_function_names": ["f"]}, "later": 1},
+            "generationConfig": {
+                "top_k": 40.0,
+                "thinkingConfig": {"thinking_level": "high", "later": 1},
+                "response_schema": {},
+                "later": 1,
+            },
+        },
+        {"contents": {"parts": []}, "tools": [], "generationConfig": {"thinkingConfig": {}}, "toolConfig": {}},
+    ],
 }
 """Requests whose spelling no canonical value says, by protocol."""
 
@@ -241,6 +266,54 @@ def test_notes_of_version_1_that_cohere_had_are_read_as_forms() -> None:
         "thinking": {"type": "later"},
         "response_format": {"type": "json_object", "schema": {}},
     }
+
+
+def test_notes_of_version_1_that_gemini_had_are_read_as_forms() -> None:
+    def noted(**notes: Any) -> Body:
+        return {"gemini": {f"~{name}": value for name, value in notes.items()}}
+
+    call = {
+        "block": "tool_call",
+        "id": "",
+        "name": "f",
+        "arguments": {},
+        "extra": noted(inner={"x": 1, "~no_args": True}),
+    }
+    inner = {"x": 1, "~snake": {"mime_type": "mimeType"}, "~base64": {"url_safe": True, "padding": "="}}
+    media = {"block": "media", "kind": "image", "media_type": "image/png", "data": "+/8=", "extra": noted(inner=inner)}
+    found = _from_version_1(
+        turns=[
+            {"role": "system", "extra": noted(system="top", parts="absent")},
+            {"role": "user", "blocks": [media], "extra": noted(no_role=True, parts="object")},
+            {"role": "assistant", "blocks": [{"block": "thinking", "extra": noted(thought=True)}, call]},
+        ],
+        tools=[{"name": "f", "parameters": {}, "extra": noted(schema="parameters", group=1)}],
+        options={
+            "sampling": {"top_k": 40},
+            "tool_choice": {"extra": noted(mode="auto")},
+            "reasoning": {"extra": noted(empty=True)},
+        },
+        extra=noted(
+            tools=[{"~bare": True}, {"~one": True, "~snake": {"function_declarations": "functionDeclarations"}}],
+            tool_config={"x": 1},
+            config={"x": 1, "~floats": {"topK": 40.0}, "~snake": {"top_k": "topK"}},
+        ),
+    )
+    body = base.codec("gemini").request.encode(found)
+    assert body == {
+        "systemInstruction": {},
+        "contents": [
+            {"parts": {"inlineData": {"mime_type": "image/png", "data": "-_8", "x": 1}}},
+            {
+                "role": "model",
+                "parts": [{"text": "", "thought": True}, {"functionCall": {"name": "f", "x": 1}}],
+            },
+        ],
+        "tools": [{}, {"function_declarations": {"name": "f", "parameters": {}}}],
+        "toolConfig": {"functionCallingConfig": {"mode": "auto"}, "x": 1},
+        "generationConfig": {"top_k": 40.0, "thinkingConfig": {}, "x": 1},
+    }
+    assert type(body["generationConfig"]["top_k"]) is float
 
 
 @pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])

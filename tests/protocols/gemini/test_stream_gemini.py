@@ -51,6 +51,7 @@ from toolglot.protocols.base import StreamWish
 from toolglot.protocols.framing.sequence import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import reply as one_shot
+from toolglot.protocols.gemini.form import THOUGHT
 from toolglot.protocols.gemini.framing import ArrayFramer
 from toolglot.protocols.gemini.stream import Decoder, Encoder, framer
 from toolglot.protocols.gemini.stream_candidates import plain_text
@@ -58,7 +59,6 @@ from toolglot.translate.streams import StreamTranslator
 from wire_gemini_strategies import gemini_parts, gemini_replies
 
 Fields = dict[str, Any]
-OWN_THOUGHT = {"gemini": {"~thought": True}}
 HEAD = {"modelVersion": "gemini-3", "responseId": "r1"}
 
 
@@ -153,7 +153,7 @@ def test_events_come_with_the_chunks() -> None:
     seen = [decoder.read(Frame(json.dumps(value).encode())) for value in TALK]
     assert [type(event) for event in seen[0]] == [Started, Used, BlockStarted, ThinkingDelta]
     assert seen[1] == [ThinkingDelta("m.")]
-    assert seen[2][0] == BlockEnded(Thinking("Hmm.", extra=OWN_THOUGHT))
+    assert seen[2][0] == BlockEnded(Thinking("Hmm.", form=THOUGHT))
     assert seen[3] == [TextDelta("ln")]
     assert [type(event) for event in seen[5]] == [BlockStarted, InputDelta, BlockEnded]
     assert seen[6] == []
@@ -184,7 +184,7 @@ def test_a_signed_text_is_a_block_of_its_own() -> None:
         Text("a"),
         Text("b", "s1"),
         Text("c"),
-        Thinking("t", "s2", extra=OWN_THOUGHT),
+        Thinking("t", "s2", form=THOUGHT),
         Text("", "s3"),
     )
 

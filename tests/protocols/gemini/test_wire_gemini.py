@@ -41,8 +41,9 @@ def comes_back_or_is_refused(codec: Callable[[Fields], object], body: Any) -> bo
 
 
 def bare(value: Any) -> Any:
-    """A block or another value without the codec's notes."""
-    return type(value)(**{name: getattr(value, name) for name in value.__struct_fields__ if name != "extra"})
+    """A block or another value without unknown fields and the codec's form."""
+    dropped = ("extra", "form")
+    return type(value)(**{name: getattr(value, name) for name in value.__struct_fields__ if name not in dropped})
 
 
 def blocks_of(*parts: Fields) -> list[Any]:
@@ -88,10 +89,11 @@ def test_a_request_says_what_it_means() -> None:
         ("user", "bye"),
     ]
     assert found.turns[2].calls == (ToolCall("c1", "f", {"a": 1}),)
+    search = Opaque("gemini", {"googleSearch": {}}, "googleSearch")
     assert [bare(tool) for tool in found.tools] == [
         ToolSpec("f", "d", {"type": "OBJECT"}),
         ToolSpec("g", None, {"type": "object"}),
-        ToolSpec("googleSearch", type="googleSearch", issuer=Issuer("gemini")),
+        ToolSpec("googleSearch", type="googleSearch", issuer=Issuer("gemini"), opaque=search),
     ]
     assert found.options.sampling == Sampling(9, 1, 0.5, 40, ("END",), 7, 0.1, 0.2)
     assert found.model == ""
@@ -453,14 +455,15 @@ def test_what_was_changed_after_reading_is_written_as_it_is_now() -> None:
     assert reasoning is not None
     (turn,) = found.turns
     changed = Conversation(
-        (Turn("user", (*turn.blocks, Text("b")), extra=turn.extra), Turn("user", (Text("c"),))),
+        (Turn("user", (*turn.blocks, Text("b")), extra=turn.extra, form=turn.form), Turn("user", (Text("c"),))),
         found.tools[1:],
         Options(
             Sampling(top_k=5),
-            Reasoning(effort="high", extra=reasoning.extra),
-            ToolChoice("none", extra=choice.extra),
+            Reasoning(effort="high", extra=reasoning.extra, form=reasoning.form),
+            ToolChoice("none", extra=choice.extra, form=choice.form),
         ),
         extra=found.extra,
+        form=found.form,
     )
     assert request.encode(changed) == {
         "contents": [
@@ -480,12 +483,17 @@ def test_what_was_taken_out_after_reading_stays_out() -> None:
     }
     found = request.decode(body)
     text = found.turns[0].blocks[0]
-    changed = Conversation((Turn("user", (Text("a", extra=text.extra),)),), found.tools[1:], extra=found.extra)
+    changed = Conversation(
+        (Turn("user", (Text("a", extra=text.extra, form=text.form),)),),
+        found.tools[1:],
+        extra=found.extra,
+        form=found.form,
+    )
     assert request.encode(changed) == {
         "contents": [{"role": "user", "parts": [{"text": "a"}]}],
         "tools": [{"google_search": {}}],
     }
-    assert "tools" not in request.encode(Conversation(found.turns, extra=found.extra))
+    assert "tools" not in request.encode(Conversation(found.turns, extra=found.extra, form=found.form))
 
 
 def content(*parts: Any) -> Fields:

@@ -1,9 +1,5 @@
 """Parts of the Gemini generateContent protocol, both ways. Requests and replies share them.
 
-Clients write known fields in camelCase or in snake_case. An object is read in camelCase; the note `snake`
-says which of its fields were not, so that they come back in the spelling they came in. What an object
-inside a part has left over is the note `inner` of its block.
-
 The response of a function is an object, which is text for everyone else: the text that it holds where it is
 nothing but `output`, `result` or `error`, otherwise its JSON. Data is read in either alphabet of base64.
 """
@@ -12,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.conversation.completion import CANCELLED
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import object_of
@@ -24,15 +20,29 @@ from toolglot.protocols.fields.reading import (
     each,
     held,
     leftover,
-    note,
     optional,
     own_value,
     refilled,
     required,
-    with_notes,
+    rest_of,
+    restored,
 )
-
-PROTOCOL: Final = "gemini"
+from toolglot.protocols.gemini.form import (
+    PLAIN_CALL,
+    PLAIN_CONTENT,
+    PLAIN_MEDIA,
+    PLAIN_RESULT,
+    PROTOCOL,
+    THOUGHT,
+    GeminiCall,
+    GeminiContent,
+    GeminiForm,
+    GeminiMedia,
+    GeminiResult,
+    GeminiText,
+    GeminiThought,
+    Snake,
+)
 
 _FIELDS: Final = (
     *("systemInstruction", "toolConfig", "generationConfig", "functionCallingConfig", "allowedFunctionNames"),
@@ -62,8 +72,8 @@ _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
-def in_camel(fields: Fields) -> tuple[Fields, Fields | None]:
-    """The object with its known fields in camelCase, and which ones were not: snake_case → camelCase."""
+def in_camel(fields: Fields) -> tuple[Fields, Snake | None]:
+    """The object with its known fields in camelCase, and those that were not: snake_case → camelCase."""
     if _CAMEL.keys().isdisjoint(fields):
         return fields, None
     snake = {key: _CAMEL[key] for key in fields if key in _CAMEL and _CAMEL[key] not in fields}
@@ -72,38 +82,33 @@ def in_camel(fields: Fields) -> tuple[Fields, Fields | None]:
     return {snake.get(key, key): value for key, value in fields.items()}, snake
 
 
-def kept(fields: Fields, known: frozenset[str], **notes: Any) -> Extra | None:
-    """What an object has left over, with notes."""
-    return with_notes(leftover(fields, known, PROTOCOL), PROTOCOL, notes)
+def unknown_fields(fields: Fields, known: frozenset[str]) -> Extra | None:
+    """The fields of an object that nobody knows, for the canonical value that it is."""
+    return leftover(fields, known, PROTOCOL)
 
 
-def kept_rest(fields: Fields, known: frozenset[str], **notes: Any) -> Fields | None:
-    """The same for an object that has no canonical value of its own: a note of the one that holds it."""
-    extra = kept(fields, known, **notes)
-    return extra[PROTOCOL] if extra else None
+def with_unknown_fields(fields: Fields, extra: Extra | None, form: object) -> Fields:
+    """An object with the fields that nobody knows, in the spelling it came in."""
+    rest = extra.get(PROTOCOL) if extra else None
+    return refill(fields, rest, form.snake if isinstance(form, GeminiForm) else None)
 
 
-def given_back(fields: Fields, extra: Extra | None) -> Fields:
-    """An object with what it had left over, in the spelling it came in."""
-    return filled(fields, extra.get(PROTOCOL)) if extra else fields
-
-
-def filled(fields: Fields, rest: Fields | None) -> Fields:
+def refill(fields: Fields, rest: Fields | None, snake: Snake | None) -> Fields:
     """The same for an object that has no canonical value of its own."""
-    if not rest:
-        return fields
-    refilled(fields, rest)
-    for snake, camel in rest.get("~snake", {}).items():
-        if camel in fields:
-            fields[snake] = fields.pop(camel)
+    if rest:
+        refilled(fields, rest)
+    if snake:
+        for written, camel in snake.items():
+            if camel in fields:
+                fields[written] = fields.pop(camel)
     return fields
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read_parts(content: Fields) -> tuple[tuple[Block, ...], str | None]:
-    """The parts of a content, and how they were written where not as a list: absent, or one as an object."""
+def read_parts(content: Fields) -> tuple[tuple[Block, ...], Literal["absent", "object"] | None]:
+    """The parts of a content, and how they were written if not as a list: absent, or one as an object."""
     if type(content.get("parts")) is dict:
         return tuple(each([content["parts"]], read_part, ".parts")), "object"
     parts = optional(content, "parts", list)
@@ -112,50 +117,49 @@ def read_parts(content: Fields) -> tuple[tuple[Block, ...], str | None]:
     return tuple(each(parts, read_part, ".parts")), None
 
 
-def read_part(given: Fields) -> Block:
-    fields, snake = in_camel(given)
+def read_part(part: Fields) -> Block:
+    fields, snake = in_camel(part)
     kinds = [key for key, value in fields.items() if value is not None and key in _KINDS]
     if len(kinds) != 1:
-        return Opaque(PROTOCOL, given, next(iter(given), ""))
+        return Opaque(PROTOCOL, part, next(iter(part), ""))
     if kinds[0] in _SERVER_TOOLS:
-        return _server_tool(given, kinds[0], fields[kinds[0]])
+        return _server_tool(part, kinds[0], fields[kinds[0]])
     return _READERS[kinds[0]](fields, snake)
 
 
-def _text(fields: Fields, snake: Fields | None) -> Block:
+def _text(fields: Fields, snake: Snake | None) -> Block:
     text, signature = required(fields, "text", str), optional(fields, "thoughtSignature", str)
     if optional(fields, "thought", bool):
-        return Thinking(text, signature, extra=kept(fields, _THOUGHT, snake=snake, thought=True))
-    return Text(text, signature, kept(fields, _TEXT, snake=snake))
+        form = GeminiThought(snake) if snake else THOUGHT
+        return Thinking(text, signature, extra=unknown_fields(fields, _THOUGHT), form=form)
+    return Text(text, signature, unknown_fields(fields, _TEXT), GeminiText(snake) if snake else None)
 
 
-def _call(fields: Fields, snake: Fields | None) -> Block:
+def _call(fields: Fields, snake: Snake | None) -> Block:
     signature = optional(fields, "thoughtSignature", str)
 
     def read(call: Fields) -> ToolCall:
         id, name, args = optional(call, "id", str), required(call, "name", str), optional(call, "args", dict)
-        inner = kept_rest(call, _CALL if id else _CALL - {"id"}, no_args=True if args is None else None)
-        extra = kept(fields, _CALL_PART, snake=snake, inner=inner)
-        return ToolCall(id or "", name, {} if args is None else args, signature=signature, extra=extra)
+        rest = rest_of(call, _CALL if id else _CALL - {"id"})
+        form = GeminiCall(snake, rest, args is None) if snake or rest or args is None else None
+        arguments, extra = {} if args is None else args, unknown_fields(fields, _CALL_PART)
+        return ToolCall(id or "", name, arguments, signature=signature, extra=extra, form=form)
 
     return held(fields, "functionCall", read)
 
 
-def _result(fields: Fields, snake: Fields | None) -> Block:
+def _result(fields: Fields, snake: Snake | None) -> Block:
     return held(fields, "functionResponse", lambda result: _read_result(fields, snake, result))
 
 
-def _read_result(fields: Fields, snake: Fields | None, result: Fields) -> ToolResult:
+def _read_result(fields: Fields, snake: Snake | None, result: Fields) -> ToolResult:
     id, name = optional(result, "id", str), optional(result, "name", str)
     response = optional(result, "response", dict)
     media = each(optional(result, "parts", list) or (), _read_result_part, ".parts")
     text, is_error = meaning_of(response)
-    inner = kept_rest(
-        result,
-        _RESULT - {key for key, value in (("id", id), ("name", name), ("parts", media)) if not value},
-        no_name=None if name else True,
-        no_response=True if response is None else None,
-    )
+    absent = {key for key, value in (("id", id), ("name", name), ("parts", media)) if not value}
+    rest = rest_of(result, _RESULT - absent)
+    form = GeminiResult(snake, rest, not name, response is None)
     return ToolResult(
         id or "",
         (*([Text(text)] if text is not None else []), *media) if media else text,
@@ -163,7 +167,8 @@ def _read_result(fields: Fields, snake: Fields | None, result: Fields) -> ToolRe
         name=name or "",
         is_complete=True,
         result=response,
-        extra=kept(fields, _RESULT_PART, snake=snake, inner=inner),
+        extra=unknown_fields(fields, _RESULT_PART),
+        form=None if form == PLAIN_RESULT else form,
     )
 
 
@@ -182,43 +187,40 @@ def _read_result_part(fields: Fields) -> Media | Opaque:
     return part if isinstance(part, Media) else Opaque(PROTOCOL, fields, next(iter(fields), ""))
 
 
-def _media(key: str) -> Callable[[Fields, Fields | None], Block]:
+def _media(key: str) -> Callable[[Fields, Snake | None], Block]:
     address, known = ("data", _INLINE) if key == "inlineData" else ("fileUri", _FILE)
 
-    def read(fields: Fields, snake: Fields | None, given: Fields) -> Media:
-        source, inner_snake = in_camel(given)
-        media_type, place = optional(source, "mimeType", str), required(source, address, str)
-        data, base64 = _standard(place) if key == "inlineData" else (None, None)
-        inner = kept_rest(source, known if media_type else known - {"mimeType"}, snake=inner_snake, base64=base64)
+    def read(fields: Fields, snake: Snake | None, original: Fields) -> Media:
+        source, source_snake = in_camel(original)
+        media_type, location = optional(source, "mimeType", str), required(source, address, str)
+        data, is_url_safe, padding = _standard(location) if key == "inlineData" else (None, False, "")
+        rest = rest_of(source, known if media_type else known - {"mimeType"})
+        form = GeminiMedia(snake, rest, source_snake, is_url_safe, padding)
         return Media(
             _media_kind(media_type or ""),
             media_type or "",
             data=data,
-            url=place if key == "fileData" else None,
+            url=location if key == "fileData" else None,
             name=optional(source, "displayName", str),
-            extra=kept(fields, frozenset({key}), snake=snake, inner=inner),
+            extra=unknown_fields(fields, frozenset({key})),
+            form=None if form == PLAIN_MEDIA else form,
         )
 
-    return lambda fields, snake: held(fields, key, lambda given: read(fields, snake, given))
+    return lambda fields, snake: held(fields, key, lambda source: read(fields, snake, source))
 
 
-def _standard(data: str) -> tuple[str, Fields | None]:
-    """Data in the alphabet that every other protocol wants, padded; and how it was written, where otherwise."""
+def _standard(data: str) -> tuple[str, bool, str]:
+    """Data in the alphabet that every other protocol wants, padded; whether it was in the other, and the padding."""
     is_url_safe = ("-" in data or "_" in data) and "+" not in data and "/" not in data
     missing = -len(data) % 4
     padding = "=" * missing if missing in (1, 2) and not data.endswith("=") else ""
-    if not is_url_safe and not padding:
-        return data, None
-    form: Fields = {"url_safe": is_url_safe, "padding": padding}
-    return (data.translate(_TO_STANDARD) if is_url_safe else data) + padding, form
+    return (data.translate(_TO_STANDARD) if is_url_safe else data) + padding, is_url_safe, padding
 
 
-def _as_written(data: str, form: Fields | None) -> str:
-    """Data as it was written before it was read so."""
-    if form is None:
-        return data
-    shorter = data.removesuffix(form["padding"])
-    return shorter.translate(_TO_URL_SAFE) if form["url_safe"] else shorter
+def _original_data(data: str, form: GeminiMedia) -> str:
+    """Data as it was before `_standard`."""
+    shorter = data.removesuffix(form.padding)
+    return shorter.translate(_TO_URL_SAFE) if form.is_url_safe else shorter
 
 
 def _media_kind(media_type: str) -> Any:
@@ -236,19 +238,19 @@ _SERVER_TOOLS: Final[dict[str, Any]] = {
 }
 
 
-def _server_tool(given: Fields, kind: str, value: Any) -> ServerTool:
+def _server_tool(part: Fields, kind: str, value: Any) -> ServerTool:
     fields = in_camel(value)[0] if type(value) is dict else {}
     name, id = fields.get("toolType", "code_execution"), fields.get("id", "")
     return ServerTool(
         PROTOCOL,
         _SERVER_TOOLS[kind],
-        given,
+        part,
         name if type(name) is str else "",
         id if type(id) is str else "",
     )
 
 
-_READERS: Final[dict[str, Callable[[Fields, Fields | None], Block]]] = {
+_READERS: Final[dict[str, Callable[[Fields, Snake | None], Block]]] = {
     "text": _text,
     "functionCall": _call,
     "functionResponse": _result,
@@ -261,14 +263,18 @@ _KINDS: Final = _READERS.keys() | _SERVER_TOOLS.keys()
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def write_parts(fields: Fields, parts: list[Fields], extra: Extra | None) -> Fields:
-    """A content with its parts, written as they were."""
-    form = note(extra, PROTOCOL, "parts")
-    if form == "object" and len(parts) == 1:
+def content_form(turn: Turn) -> GeminiContent:
+    return turn.form if type(turn.form) is GeminiContent else PLAIN_CONTENT
+
+
+def write_parts(fields: Fields, parts: list[Fields], turn: Turn) -> Fields:
+    """The content of a turn with its parts, written as they were."""
+    original = content_form(turn).parts
+    if original == "object" and len(parts) == 1:
         fields["parts"] = parts[0]
-    elif parts or form != "absent":
+    elif parts or original != "absent":
         fields["parts"] = parts
-    return given_back(fields, extra)
+    return restored(fields, turn.extra, PROTOCOL)
 
 
 def write_part(block: Block, *, for_client: bool = False) -> Fields | None:
@@ -278,17 +284,17 @@ def write_part(block: Block, *, for_client: bool = False) -> Fields | None:
     none that the renderer did not want there.
     """
     if isinstance(block, Text):
-        return given_back(_signed({"text": block.text}, block.signature), block.extra)
+        return with_unknown_fields(_signed({"text": block.text}, block.signature), block.extra, block.form)
     if isinstance(block, ToolCall):
         return _write_call(block)
     if isinstance(block, ToolResult):
         return _write_result(block)
     if isinstance(block, Thinking):
-        own = note(block.extra, PROTOCOL, "thought") is not None
-        if not own and not block.text:
+        is_own = type(block.form) is GeminiThought
+        if not is_own and not block.text:
             return None
-        signature = block.signature if own or not for_client else None
-        return given_back(_signed({"text": block.text, "thought": True}, signature), block.extra)
+        signature = block.signature if is_own or not for_client else None
+        return with_unknown_fields(_signed({"text": block.text, "thought": True}, signature), block.extra, block.form)
     if isinstance(block, Media):
         return _write_media(block)
     return own_value(block, PROTOCOL)
@@ -301,14 +307,14 @@ def _signed(fields: Fields, signature: str | None) -> Fields:
 
 
 def _write_call(call: ToolCall) -> Fields:
-    inner = note(call.extra, PROTOCOL, "inner") or {}
+    form = call.form if type(call.form) is GeminiCall else PLAIN_CALL
     fields = _id_field(call, call.id)
     fields["name"] = call.name
     arguments = object_of(call)
-    if arguments or "~no_args" not in inner:
+    if arguments or not form.has_no_args:
         fields["args"] = arguments
-    call_fields = _without_refused(filled(fields, inner), call)
-    return given_back(_signed({"functionCall": call_fields}, call.signature), call.extra)
+    call_fields = _without_refused(refilled(fields, form.call_rest), call)
+    return with_unknown_fields(_signed({"functionCall": call_fields}, call.signature), call.extra, form)
 
 
 def _id_field(value: ToolCall | ToolResult, id: str) -> Fields:
@@ -324,16 +330,17 @@ def _without_refused(fields: Fields, value: ToolCall | ToolResult) -> Fields:
 
 
 def _write_result(result: ToolResult) -> Fields:
-    inner = note(result.extra, PROTOCOL, "inner") or {}
+    form = result.form if type(result.form) is GeminiResult else PLAIN_RESULT
     fields = _id_field(result, result.written_id or result.call_id)
-    if result.name or "~no_name" not in inner:
+    if result.name or not form.has_no_name:
         fields["name"] = result.name
-    said, media = _content_of(result)
-    if said is not None or result.result is not None or "~no_response" not in inner:
-        fields["response"] = _write_response(result, said)
+    text, media = _content_of(result)
+    if text is not None or result.result is not None or not form.has_no_response:
+        fields["response"] = _write_response(result, text)
     if media:
         fields["parts"] = media
-    return given_back({"functionResponse": _without_refused(filled(fields, inner), result)}, result.extra)
+    response_fields = _without_refused(refilled(fields, form.response_rest), result)
+    return with_unknown_fields({"functionResponse": response_fields}, result.extra, form)
 
 
 def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:
@@ -341,18 +348,18 @@ def _content_of(result: ToolResult) -> tuple[str | None, list[Fields]]:
     if not isinstance(result.content, tuple):
         return result.content, []
     parts = [write_part(part) for part in result.content if not isinstance(part, Text)]
-    said = text_of(result.content) if any(isinstance(part, Text) for part in result.content) else None
-    return said, [part for part in parts if part is not None]
+    text = text_of(result.content) if any(isinstance(part, Text) for part in result.content) else None
+    return text, [part for part in parts if part is not None]
 
 
-def _write_response(result: ToolResult, said: str | None) -> Fields:
-    """The response as the tool gave it, or made of the content where that says something else."""
+def _write_response(result: ToolResult, content: str | None) -> Fields:
+    """The response as the tool gave it, or made of the content if that differs."""
     response: Any = result.result
     if type(response) is dict:
         text, is_error = meaning_of(response)
-        if is_error == has_failed(result) and said in (None, text):
+        if is_error == has_failed(result) and content in (None, text):
             return response
-    value = said if said is not None else result.result if result.result is not None else result.error or ""
+    value = content if content is not None else result.result if result.result is not None else result.error or ""
     if result.status == "cancelled" and not value:
         value = CANCELLED
     return {"error" if has_failed(result) else "output": value}
@@ -360,9 +367,11 @@ def _write_response(result: ToolResult, said: str | None) -> Fields:
 
 def _write_media(block: Media) -> Fields:
     fields: Fields = {"mimeType": block.media_type} if block.media_type else {}
-    inner = note(block.extra, PROTOCOL, "inner")
+    form = block.form if type(block.form) is GeminiMedia else PLAIN_MEDIA
+    key = "fileData" if block.data is None else "inlineData"
     if block.data is not None:
-        fields["data"] = _as_written(block.data, inner.get("~base64") if inner else None)
-        return given_back({"inlineData": filled(fields, inner)}, block.extra)
-    fields["fileUri"] = block.url if block.url is not None else block.file_id or ""
-    return given_back({"fileData": filled(fields, inner)}, block.extra)
+        fields["data"] = _original_data(block.data, form)
+    else:
+        fields["fileUri"] = block.url if block.url is not None else block.file_id or ""
+    source = refill(fields, form.source_rest, form.source_snake)
+    return with_unknown_fields({key: source}, block.extra, form)

@@ -12,7 +12,7 @@ from toolglot.conversation import Failure
 from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.gemini.blocks import PROTOCOL
+from toolglot.protocols.gemini.form import PROTOCOL
 
 _TYPES: Final = "type.googleapis.com/google.rpc."
 _UNUSABLE: Final = frozenset(

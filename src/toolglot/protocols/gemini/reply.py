@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.protocols.fields.reading import Fields, each, from_root, held_or_none, note, optional, present
+from toolglot.protocols.fields.reading import Fields, each, from_root, held_or_none, optional, present, rest_of
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.gemini.blocks import (
-    PROTOCOL,
-    filled,
-    given_back,
+    content_form,
     in_camel,
-    kept,
-    kept_rest,
     read_parts,
+    refill,
+    unknown_fields,
+    with_unknown_fields,
     write_part,
     write_parts,
+)
+from toolglot.protocols.gemini.form import (
+    NO_ROLE,
+    PLAIN_REPLY,
+    PLAIN_USAGE,
+    PROTOCOL,
+    GeminiContent,
+    GeminiReply,
+    GeminiUsage,
 )
 
 _BODY = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 _CANDIDATE = frozenset({"content", "finishReason"})
 _CONTENT = frozenset({"role", "parts"})
+_PARTS = frozenset({"parts"})
 _TOOL_USE: Final = "toolUsePromptTokenCount"
 _USAGE = frozenset(
     {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount", _TOOL_USE}
@@ -61,22 +72,18 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A reply's body. Why it ended is derived from the calls that are in it; the provider's word is kept."""
     fields, snake = in_camel(body)
     candidates = optional(fields, "candidates", list) or []
     id, model = optional(fields, "responseId", str), optional(fields, "modelVersion", str)
     first = each(candidates[:1], _read_candidate, ".candidates")
-    turn, stop, candidate = first[0] if first else (Turn("assistant"), _blocked(fields), None)
-    said = (("candidates", candidates), ("responseId", id), ("modelVersion", model))
-    extra = kept(
-        fields,
-        _BODY - {key for key, value in said if not value},
-        snake=snake,
-        candidate=candidate,
-        no_candidate=None if candidates else True,
-        others=candidates[1:] or None,
-    )
-    return Reply(turn, stop, held_or_none(fields, "usageMetadata", _read_usage), id or "", model or "", extra)
+    turn, stop, form = first[0] if first else (Turn("assistant"), _blocked(fields), PLAIN_REPLY)
+    if snake or not candidates or len(candidates) > 1:
+        form = replace(form, snake=snake, has_no_candidate=not candidates, others=candidates[1:] or None)
+    known = (("candidates", candidates), ("responseId", id), ("modelVersion", model))
+    extra = unknown_fields(fields, _BODY - {key for key, value in known if not value})
+    usage = held_or_none(fields, "usageMetadata", _read_usage)
+    return Reply(turn, stop, usage, id or "", model or "", extra, None if form == PLAIN_REPLY else form)
 
 
 def _blocked(body: Fields) -> StopReason | None:
@@ -85,15 +92,20 @@ def _blocked(body: Fields) -> StopReason | None:
     return "filter" if in_camel(feedback)[0].get("blockReason") is not None else None
 
 
-def _read_candidate(given: Fields) -> tuple[Turn, StopReason | None, Fields | None]:
-    """The turn, why it ended, and what else the candidate says."""
-    fields, snake = in_camel(given)
-    said, number = reason_of(fields)
+def _read_candidate(candidate: Fields) -> tuple[Turn, StopReason | None, GeminiReply]:
+    """The turn, why it ended, and how the candidate was written."""
+    fields, snake = in_camel(candidate)
+    word, number = reason_of(fields)
     content = held_or_none(fields, "content", _read_content)
     turn = Turn("assistant") if content is None else content
-    no_content = True if content is None else None
-    rest = kept_rest(fields, _CANDIDATE, snake=snake, finish_reason=said, finish_number=number, no_content=no_content)
-    return turn, stop_of(said, has_calls=bool(turn.calls)), rest
+    form = GeminiReply(
+        candidate_rest=rest_of(fields, _CANDIDATE),
+        candidate_snake=snake,
+        finish_reason=word,
+        finish_number=number,
+        has_no_content=content is None,
+    )
+    return turn, stop_of(word, has_calls=bool(turn.calls)), form
 
 
 def reason_of(fields: Fields) -> tuple[str | None, int | None]:
@@ -105,38 +117,34 @@ def reason_of(fields: Fields) -> tuple[str | None, int | None]:
 
 
 def _read_content(content: Fields) -> Turn:
-    blocks, form = read_parts(content)
+    blocks, parts = read_parts(content)
     is_model = content.get("role") == "model"
-    known = _CONTENT if is_model else _CONTENT - {"role"}
-    return Turn("assistant", blocks, extra=kept(content, known, no_role=None if is_model else True, parts=form))
+    form = None if is_model else NO_ROLE
+    if parts is not None:
+        form = GeminiContent(parts, has_no_role=not is_model)
+    return Turn("assistant", blocks, extra=unknown_fields(content, _CONTENT if is_model else _PARTS), form=form)
 
 
-def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    if said is None:
+def stop_of(word: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended: by its content first, then by the provider's word."""
+    if word is None:
         return None
-    family: StopReason = next((stop for start, stop in _STOP_FAMILIES.items() if said.startswith(start)), "stop")
-    return meant_by(said, _STOPS, has_calls=has_calls, otherwise=family)
+    family: StopReason = next((stop for start, stop in _STOP_FAMILIES.items() if word.startswith(start)), "stop")
+    return meant_by(word, _STOPS, has_calls=has_calls, otherwise=family)
 
 
-def _read_usage(given: Fields) -> Usage:
-    fields, snake = in_camel(given)
+def _read_usage(counts: Fields) -> Usage:
+    fields, snake = in_camel(counts)
     answer, thoughts = optional(fields, "candidatesTokenCount", int), optional(fields, "thoughtsTokenCount", int)
     prompt, tools = optional(fields, "promptTokenCount", int), optional(fields, _TOOL_USE, int)
+    form = GeminiUsage(snake, answer is None, prompt is None, "totalTokenCount" not in fields, tools)
     return Usage(
         prompt if tools is None else (prompt or 0) + tools,
         None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
         optional(fields, "cachedContentTokenCount", int),
         reasoning_tokens=thoughts,
-        extra=kept(
-            fields,
-            _USAGE,
-            snake=snake,
-            no_answer=True if answer is None else None,
-            no_prompt=True if prompt is None else None,
-            tool_use=tools,
-            no_total=None if "totalTokenCount" in fields else True,
-        ),
+        extra=unknown_fields(fields, _USAGE),
+        form=None if form == PLAIN_USAGE else form,
     )
 
 
@@ -145,62 +153,62 @@ def _read_usage(given: Fields) -> Usage:
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Gemini client reads."""
+    form = reply.form if type(reply.form) is GeminiReply else PLAIN_REPLY
     body: Fields = {}
-    if reply.turn.blocks or not note(reply.extra, PROTOCOL, "no_candidate"):
-        body["candidates"] = [_write_candidate(reply), *(note(reply.extra, PROTOCOL, "others") or ())]
+    if reply.turn.blocks or not form.has_no_candidate:
+        body["candidates"] = [_write_candidate(reply, form), *(form.others or ())]
     if reply.usage is not None:
         body["usageMetadata"] = _write_usage(reply.usage)
     if reply.model:
         body["modelVersion"] = reply.model
     if reply.id:
         body["responseId"] = reply.id
-    return given_back(body, reply.extra)
+    return with_unknown_fields(body, reply.extra, form)
 
 
-def _write_candidate(reply: Reply) -> Fields:
-    rest = note(reply.extra, PROTOCOL, "candidate") or {}
+def _write_candidate(reply: Reply, form: GeminiReply) -> Fields:
     fields: Fields = {}
-    if reply.turn.blocks or "~no_content" not in rest:
-        extra = reply.turn.extra
-        content: Fields = {} if note(extra, PROTOCOL, "no_role") else {"role": "model"}
+    if reply.turn.blocks or not form.has_no_content:
+        content: Fields = {} if content_form(reply.turn).has_no_role else {"role": "model"}
         parts = [write_part(block, for_client=True) for block in reply.turn.blocks]
-        fields["content"] = write_parts(content, [part for part in parts if part is not None], extra)
-    said = rest.get("~finish_reason")
-    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+        fields["content"] = write_parts(content, [part for part in parts if part is not None], reply.turn)
+    original = form.finish_reason
+    word = word_for(reply.stop, original, stop_of(original, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
-        number = rest.get("~finish_number")
-        fields["finishReason"] = number if number is not None and word == said else word
+        number = form.finish_number
+        fields["finishReason"] = number if number is not None and word == original else word
     malformed = reply.malformed
     if malformed is not None and reply.stop == "error":
         fields["finishReason"], fields["finishMessage"] = malformed.reason, malformed.message
-    return filled(fields, rest)
+    return refill(fields, form.candidate_rest, form.candidate_snake)
 
 
 def _write_usage(usage: Usage) -> Fields:
-    tools: int | None = note(usage.extra, PROTOCOL, "tool_use")
+    form = usage.form if type(usage.form) is GeminiUsage else PLAIN_USAGE
+    tools = form.tool_use
     counts = {
-        "promptTokenCount": _prompt_of(usage, tools),
+        "promptTokenCount": _prompt_of(usage, form),
         _TOOL_USE: tools,
-        "candidatesTokenCount": None if usage.output_tokens is None else _answer_of(usage, usage.output_tokens),
+        "candidatesTokenCount": None if usage.output_tokens is None else _answer_of(usage, usage.output_tokens, form),
         "thoughtsTokenCount": usage.reasoning_tokens,
         "cachedContentTokenCount": usage.cache_read_tokens,
     }
     fields = present(counts)
-    is_own = usage.extra is not None and PROTOCOL in usage.extra
+    is_own = type(usage.form) is GeminiUsage or (usage.extra is not None and PROTOCOL in usage.extra)
     if not is_own and usage.input_tokens is not None and usage.output_tokens is not None:
         fields["totalTokenCount"] = usage.input_tokens + usage.output_tokens
-    return given_back(fields, usage.extra)
+    return with_unknown_fields(fields, usage.extra, form)
 
 
-def _prompt_of(usage: Usage, tools: int | None) -> int | None:
-    """The tokens of the prompt without what the tools of the provider added; None where the reply did not say them."""
-    if usage.input_tokens is None or tools is None:
+def _prompt_of(usage: Usage, form: GeminiUsage) -> int | None:
+    """The tokens of the prompt without what the tools of the provider added; None if the reply did not have them."""
+    if usage.input_tokens is None or form.tool_use is None:
         return usage.input_tokens
-    prompt = usage.input_tokens - tools
-    return prompt if prompt or not note(usage.extra, PROTOCOL, "no_prompt") else None
+    prompt = usage.input_tokens - form.tool_use
+    return prompt if prompt or not form.has_no_prompt else None
 
 
-def _answer_of(usage: Usage, output: int) -> int | None:
-    """The tokens of the answer without its thoughts; None where the reply did not say them."""
+def _answer_of(usage: Usage, output: int, form: GeminiUsage) -> int | None:
+    """The tokens of the answer without its thoughts; None if the reply did not have them."""
     answer = output - (usage.reasoning_tokens or 0)
-    return answer if answer or not note(usage.extra, PROTOCOL, "no_answer") else None
+    return answer if answer or not form.has_no_answer else None

@@ -25,25 +25,40 @@ from toolglot.protocols.fields.reading import (
     expected,
     from_root,
     held_or_none,
-    note,
-    noted,
     one_of,
     optional,
     optional_number,
     optional_texts,
     required,
+    rest_of,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.gemini.blocks import (
-    PROTOCOL,
-    filled,
-    given_back,
+    content_form,
     in_camel,
-    kept,
-    kept_rest,
     read_parts,
+    refill,
+    unknown_fields,
+    with_unknown_fields,
     write_part,
     write_parts,
+)
+from toolglot.protocols.gemini.form import (
+    FUNCTION_ROLE,
+    NO_ROLE,
+    PLAIN_OUTPUT,
+    PLAIN_REASONING,
+    PLAIN_REQUEST,
+    PLAIN_TOOL,
+    PROTOCOL,
+    SYSTEM_INSTRUCTION,
+    GeminiContent,
+    GeminiOutput,
+    GeminiReasoning,
+    GeminiRequest,
+    GeminiTool,
+    GeminiToolChoice,
+    Snake,
 )
 
 _BODY = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
@@ -84,23 +99,17 @@ def decode(body: Fields) -> Conversation:
     fields, snake = in_camel(body)
     system = held_or_none(fields, "systemInstruction", _read_system)
     turns = each(_read_list(fields, "contents"), _read_content, ".contents")
-    tools, shells = _read_tools(fields)
-    choice, tool_config = held_or_none(fields, "toolConfig", _read_tool_config) or (None, None)
-    options, config = held_or_none(fields, "generationConfig", _read_config) or (Options(), None)
+    tools, entries = _read_tools(fields)
+    choice, *tool_config = held_or_none(fields, "toolConfig", _read_tool_config) or (None, None, None)
+    options, *config = held_or_none(fields, "generationConfig", _read_config) or (Options(), None, None, None)
     single = [key for key in ("contents", "tools") if type(fields.get(key)) is dict]
+    form = GeminiRequest(snake, single or None, entries, *tool_config, *config)
     return Conversation(
         tuple(turns) if system is None else (system, *turns),
         tuple(tools),
         Options(options.sampling, options.reasoning, choice, options.output),
-        extra=kept(
-            fields,
-            _BODY,
-            snake=snake,
-            single=single or None,
-            tools=shells,
-            tool_config=tool_config,
-            config=config,
-        ),
+        extra=unknown_fields(fields, _BODY),
+        form=None if form == PLAIN_REQUEST else form,
     )
 
 
@@ -110,40 +119,46 @@ def _read_list(fields: Fields, key: str) -> list[Any]:
 
 
 def _read_system(content: Fields) -> Turn:
-    blocks, form = read_parts(content)
-    return Turn("system", blocks, extra=kept(content, _SYSTEM, system="top", parts=form))
+    blocks, parts = read_parts(content)
+    form = SYSTEM_INSTRUCTION if parts is None else GeminiContent(parts, is_system_instruction=True)
+    return Turn("system", blocks, extra=unknown_fields(content, _SYSTEM), form=form)
 
 
 def _read_content(fields: Fields) -> Turn:
     if not optional(fields, "role", str):
-        blocks, form = read_parts(fields)
-        return Turn("user", blocks, extra=kept(fields, _CONTENT - {"role"}, no_role=True, parts=form))
+        blocks, parts = read_parts(fields)
+        form = NO_ROLE if parts is None else GeminiContent(parts, has_no_role=True)
+        return Turn("user", blocks, extra=unknown_fields(fields, _CONTENT - {"role"}), form=form)
     role = one_of(fields, "role", _ROLES)
-    blocks, form = read_parts(fields)
-    written = "function" if role == "tool" else None
-    return Turn(role, blocks, extra=kept(fields, _CONTENT, role=written, parts=form))
+    blocks, parts = read_parts(fields)
+    known = FUNCTION_ROLE if role == "tool" else None
+    if parts is not None:
+        known = GeminiContent(parts, None if known is None else known.role)
+    return Turn(role, blocks, extra=unknown_fields(fields, _CONTENT), form=known)
 
 
 # --- reading tools ----------------------------------------------------------------------------------
 
 
 def _read_tools(body: Fields) -> tuple[list[ToolSpec], list[Fields] | None]:
-    """All tools in one list, and what is left of the entries they came in (None if there is nothing to say)."""
+    """All tools in one list, and what else is known of the entries they came in (None if nothing is)."""
     if body.get("tools") is None:
         return [], None
     found = each(_read_list(body, "tools"), _read_entry, ".tools")
-    tools = [
-        replace(tool, extra=noted(tool.extra, PROTOCOL, group=group or None))
-        for group, (members, _) in enumerate(found)
-        for tool in members
-    ]
-    shells = [shell for _, shell in found]
-    return tools, shells if any(shells) or not shells else None
+    tools = [_in_entry(tool, index) for index, (members, _) in enumerate(found) for tool in members]
+    entries = [entry for _, entry in found]
+    return tools, entries if any(entries) or not entries else None
 
 
-def _read_entry(given: Fields) -> tuple[list[ToolSpec], Fields]:
-    """The tools of an entry: functions, and those that Gemini runs itself."""
-    fields, snake = in_camel(given)
+def _in_entry(tool: ToolSpec, index: int) -> ToolSpec:
+    if not index:
+        return tool
+    return replace(tool, form=replace(tool.form if type(tool.form) is GeminiTool else PLAIN_TOOL, entry=index))
+
+
+def _read_entry(entry: Fields) -> tuple[list[ToolSpec], Fields]:
+    """The tools of an entry: functions, and those that Gemini runs itself. And what else is known of it."""
+    fields, snake = in_camel(entry)
     is_one = type(fields.get("functionDeclarations")) is dict
     declared = [fields["functionDeclarations"]] if is_one else optional(fields, "functionDeclarations", list) or []
     tools = each(declared, _read_declaration, ".functionDeclarations")
@@ -151,54 +166,47 @@ def _read_entry(given: Fields) -> tuple[list[ToolSpec], Fields]:
         if value is not None and key != "functionDeclarations":
             tools.append(provider_tool({key: value}, PROTOCOL, key, key))
     known = frozenset(fields if declared else fields.keys() - {"functionDeclarations"})
-    return tools, kept_rest(
-        fields, known, snake=snake, one=True if is_one else None, bare=None if tools else True
-    ) or {}
+    facts = {"rest": rest_of(fields, known), "snake": snake, "is_single": is_one, "is_empty": not tools}
+    return tools, {name: value for name, value in facts.items() if value}
 
 
-def _read_declaration(given: Fields) -> ToolSpec:
-    fields, snake = in_camel(given)
-    schema, form = optional(fields, "parameters", dict), "parameters"
+def _read_declaration(declaration: Fields) -> ToolSpec:
+    fields, snake = in_camel(declaration)
+    schema, schema_field = optional(fields, "parameters", dict), "parameters"
     if schema is None and type(fields.get("parametersJsonSchema")) is dict:
-        schema, form = fields["parametersJsonSchema"], "parametersJsonSchema"
+        schema, schema_field = fields["parametersJsonSchema"], "parametersJsonSchema"
     return ToolSpec(
         required(fields, "name", str),
         optional(fields, "description", str),
         schema,
-        extra=kept(
-            fields,
-            _DECLARATION if schema is None else _DECLARATION | {form},
-            snake=snake,
-            schema=None if schema is None else form,
-        ),
+        extra=unknown_fields(fields, _DECLARATION if schema is None else _DECLARATION | {schema_field}),
+        form=GeminiTool(snake, None if schema is None else schema_field) if snake or schema is not None else None,
     )
 
 
-def _read_tool_config(given: Fields) -> tuple[ToolChoice | None, Fields]:
-    fields, snake = in_camel(given)
+def _read_tool_config(config: Fields) -> tuple[ToolChoice | None, Fields, Snake | None]:
+    fields, snake = in_camel(config)
     choice = held_or_none(fields, "functionCallingConfig", _read_choice)
-    return choice, kept_rest(fields, _TOOL_CONFIG, snake=snake) or {}
+    return choice, rest_of(fields, _TOOL_CONFIG) or {}, snake
 
 
-def _read_choice(given: Fields) -> ToolChoice:
-    fields, snake = in_camel(given)
+def _read_choice(config: Fields) -> ToolChoice:
+    fields, snake = in_camel(config)
     written: Any = fields.get("mode")
-    said = written if type(written) is int else optional(fields, "mode", str) or ""
+    word = written if type(written) is int else optional(fields, "mode", str) or ""
     names = optional_texts(fields, "allowedFunctionNames")
-    mode = _mode_of(said, names)
+    mode = _mode_of(word, names)
     if mode in ("auto", "none"):
         names = ()
-    known = frozenset([*(["mode"] if said != "" else []), *(["allowedFunctionNames"] if names else [])])
-    return ToolChoice(
-        mode,
-        names,
-        extra=kept(fields, known, snake=snake, mode=None if said == _MODES_BACK[mode] else said),
-    )
+    known = frozenset([*(["mode"] if word != "" else []), *(["allowedFunctionNames"] if names else [])])
+    original = None if word == _MODES_BACK[mode] else word
+    form = GeminiToolChoice(snake, original) if snake or original is not None else None
+    return ToolChoice(mode, names, extra=unknown_fields(fields, known), form=form)
 
 
-def _mode_of(said: str | int, names: tuple[str, ...]) -> ChoiceMode:
+def _mode_of(word: str | int, names: tuple[str, ...]) -> ChoiceMode:
     """What a mode means. Only ANY and VALIDATED heed names; with the latter the model may answer in words too."""
-    name = said.upper() if isinstance(said, str) else dict(enumerate(_NUMBERED_MODES)).get(said, "")
+    name = word.upper() if isinstance(word, str) else dict(enumerate(_NUMBERED_MODES)).get(word, "")
     mode = _MODES.get(name, "auto")
     if mode == "required" and names:
         return "named" if len(names) == 1 else "required"
@@ -208,8 +216,9 @@ def _mode_of(said: str | int, names: tuple[str, ...]) -> ChoiceMode:
 # --- reading the configuration ----------------------------------------------------------------------
 
 
-def _read_config(given: Fields) -> tuple[Options, Fields]:
-    fields, snake = in_camel(given)
+def _read_config(config: Fields) -> tuple[Options, Fields, Snake | None, Fields | None]:
+    """The options, then unknown fields, those in snake_case, and whole numbers that were written as 40.0."""
+    fields, snake = in_camel(config)
     floats: Fields = {}
     whole = {key: _whole(fields, key, floats) for key in _WHOLE}
     sampling = read_sampling({**fields, **whole}, _SAMPLING)
@@ -217,8 +226,8 @@ def _read_config(given: Fields) -> tuple[Options, Fields]:
     output, unread = _read_output(fields)
     if not sampling.stop:
         unread.add("stopSequences")
-    rest = kept_rest(fields, _CONFIG - unread, snake=snake, floats=floats or None)
-    return Options(sampling, reasoning, output=output), rest or {}
+    rest = rest_of(fields, _CONFIG - unread) or {}
+    return Options(sampling, reasoning, output=output), rest, snake, floats or None
 
 
 def _whole(fields: Fields, key: str, floats: Fields) -> int | None:
@@ -232,9 +241,9 @@ def _whole(fields: Fields, key: str, floats: Fields) -> int | None:
     return int(value)
 
 
-def _read_reasoning(given: Fields) -> Reasoning:
+def _read_reasoning(config: Fields) -> Reasoning:
     """How much to think: by a budget, or by a level where there is none (a body may not have both)."""
-    fields, snake = in_camel(given)
+    fields, snake = in_camel(config)
     floats: Fields = {}
     budget = _whole(fields, "thinkingBudget", floats)
     level = optional(fields, "thinkingLevel", str) if budget is None else None
@@ -244,42 +253,37 @@ def _read_reasoning(given: Fields) -> Reasoning:
         "thinkingLevel": level is not None,
         "includeThoughts": shown is True,
     }
+    form = GeminiReasoning(
+        snake,
+        floats or None,
+        level if level is not None and level.lower().upper() != level else None,
+        budget is not None and budget < 0,
+        not config,
+    )
     return Reasoning(
         None if budget is None else "on" if budget > 0 else "adaptive" if budget else "off",
         level.lower() if level is not None else None,
         budget if budget is not None and budget > 0 else None,
         "auto" if shown else None,
-        kept(
-            fields,
-            frozenset(key for key, value in is_read.items() if value),
-            snake=snake,
-            floats=floats or None,
-            level=level if level is not None and level.lower().upper() != level else None,
-            negative=True if budget is not None and budget < 0 else None,
-            empty=None if given else True,
-        ),
+        unknown_fields(fields, frozenset(key for key, value in is_read.items() if value)),
+        form=None if form == PLAIN_REASONING else form,
     )
 
 
 def _read_output(config: Fields) -> tuple[OutputFormat | None, set[str]]:
-    """The format of the answer, and the fields that it does not say."""
+    """The format of the answer, and the fields that it does not express."""
     mime = optional(config, "responseMimeType", str)
-    schema, form = optional(config, "responseSchema", dict), "responseSchema"
+    schema, schema_field = optional(config, "responseSchema", dict), "responseSchema"
     if schema is None and type(config.get("responseJsonSchema")) is dict:
-        schema, form = config["responseJsonSchema"], "responseJsonSchema"
-    unread = {"responseSchema", "responseJsonSchema"} - ({form} if schema is not None else set())
+        schema, schema_field = config["responseJsonSchema"], "responseJsonSchema"
+    unread = {"responseSchema", "responseJsonSchema"} - ({schema_field} if schema is not None else set())
     if not mime:
         unread.add("responseMimeType")
     if mime is None and schema is None:
         return None, unread
-    extra = noted(
-        None,
-        PROTOCOL,
-        mime=None if mime == _JSON else mime or "",
-        schema=None if schema is None else form,
-    )
+    form = GeminiOutput(None if mime == _JSON else mime or "", None if schema is None else schema_field)
     kind: Any = "json_schema" if schema is not None else "json" if mime == _JSON else "text"
-    return OutputFormat(kind, schema=schema, extra=extra), unread
+    return OutputFormat(kind, schema=schema, form=None if form == PLAIN_OUTPUT else form), unread
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -291,28 +295,27 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     The profile says in which of two fields schemas from elsewhere stand; the one takes JSON Schema, the other not.
     """
     as_json_schema = profile is None or profile.schema.field == "parametersJsonSchema"
-    extra, options = conversation.extra, conversation.options
+    options = conversation.options
+    form = conversation.form if type(conversation.form) is GeminiRequest else PLAIN_REQUEST
     body: Fields = {}
     top, turns = _split_system(conversation.turns)
     if top:
         parts = [part for turn in top for part in _write_blocks(turn)]
-        body["systemInstruction"] = write_parts({}, parts, top[0].extra)
+        body["systemInstruction"] = write_parts({}, parts, top[0])
     body["contents"] = [_write_content(turn) for turn in turns]
-    shells = note(extra, PROTOCOL, "tools")
-    tools = _write_tools(conversation.tools, shells or [], as_json_schema)
-    if tools or shells == []:
+    tools = _write_tools(conversation.tools, form.tool_entries or [], as_json_schema)
+    if tools or form.tool_entries == []:
         body["tools"] = tools
-    rest = note(extra, PROTOCOL, "tool_config")
-    if options.tool_choice is not None or rest is not None:
-        body["toolConfig"] = filled(_write_choice(options.tool_choice), rest)
-    rest = note(extra, PROTOCOL, "config")
-    config = _write_config(options, rest or {}, as_json_schema)
-    if config or rest is not None:
+    if options.tool_choice is not None or form.tool_config_rest is not None:
+        choice = _write_choice(options.tool_choice)
+        body["toolConfig"] = refill(choice, form.tool_config_rest, form.tool_config_snake)
+    config = _write_config(options, form, as_json_schema)
+    if config or form.config_rest is not None:
         body["generationConfig"] = config
-    for key in note(extra, PROTOCOL, "single") or ():
+    for key in form.single or ():
         if len(body.get(key, ())) == 1:
             (body[key],) = body[key]
-    return given_back(body, extra)
+    return with_unknown_fields(body, conversation.extra, form)
 
 
 def _split_system(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
@@ -329,69 +332,71 @@ def _write_blocks(turn: Turn) -> list[Fields]:
 
 def _write_content(turn: Turn) -> Fields:
     role = "model" if turn.role == "assistant" else "user"
+    form = content_form(turn)
     if turn.role == "tool":
-        role = note(turn.extra, PROTOCOL, "role") or role
-    unsaid = turn.role == "user" and note(turn.extra, PROTOCOL, "no_role")
-    return write_parts({} if unsaid else {"role": role}, _write_blocks(turn), turn.extra)
+        role = form.role or role
+    is_omitted = turn.role == "user" and form.has_no_role
+    return write_parts({} if is_omitted else {"role": role}, _write_blocks(turn), turn)
 
 
-def _write_tools(tools: tuple[ToolSpec, ...], shells: list[Fields], as_json_schema: bool) -> list[Fields]:
+def _write_tools(tools: tuple[ToolSpec, ...], known: list[Fields], as_json_schema: bool) -> list[Fields]:
     """The tools in the entries that they came in; those from elsewhere in the first."""
-    groups: list[Fields] = [{} for _ in shells]
+    entries: list[Fields] = [{} for _ in known]
     for tool in tools:
-        group = note(tool.extra, PROTOCOL, "group") or 0
-        groups += [{} for _ in range(len(groups), group + 1)]
+        index = tool.form.entry if type(tool.form) is GeminiTool else 0
+        entries += [{} for _ in range(len(entries), index + 1)]
         verbatim = as_it_came(tool, PROTOCOL)
         if verbatim is not None:
-            groups[group].update(verbatim)
+            entries[index].update(verbatim)
         elif not is_foreign(tool):
-            groups[group].setdefault("functionDeclarations", []).append(_write_declaration(tool, as_json_schema))
+            entries[index].setdefault("functionDeclarations", []).append(_write_declaration(tool, as_json_schema))
     written = []
-    for index, entry in enumerate(groups):
-        shell = shells[index] if index < len(shells) else {}
-        if "~one" in shell and len(entry.get("functionDeclarations", ())) == 1:
+    for index, entry in enumerate(entries):
+        facts = known[index] if index < len(known) else {}
+        if facts.get("is_single") and len(entry.get("functionDeclarations", ())) == 1:
             (entry["functionDeclarations"],) = entry["functionDeclarations"]
-        if entry or "~bare" in shell:
-            written.append(filled(entry, shell))
+        if entry or facts.get("is_empty"):
+            written.append(refill(entry, facts.get("rest"), facts.get("snake")))
     return written
 
 
 def _write_declaration(tool: ToolSpec, as_json_schema: bool) -> Fields:
+    own = tool.form if type(tool.form) is GeminiTool else PLAIN_TOOL
     fields: Fields = {"name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
     if tool.parameters is not None:
-        form = "parametersJsonSchema" if as_json_schema else "parameters"
-        fields[note(tool.extra, PROTOCOL, "schema") or form] = tool.parameters
-    return given_back(fields, tool.extra)
+        usual = "parametersJsonSchema" if as_json_schema else "parameters"
+        fields[own.schema_field or usual] = tool.parameters
+    return with_unknown_fields(fields, tool.extra, own)
 
 
 def _write_choice(choice: ToolChoice | None) -> Fields:
     if choice is None:
         return {}
     fields: Fields = {}
-    said = note(choice.extra, PROTOCOL, "mode")
-    if said is None or _mode_of(said, choice.names) != choice.mode:
-        said = _MODES_BACK[choice.mode]
-    if said != "":
-        fields["mode"] = said
+    word = choice.form.mode if type(choice.form) is GeminiToolChoice else None
+    if word is None or _mode_of(word, choice.names) != choice.mode:
+        word = _MODES_BACK[choice.mode]
+    if word != "":
+        fields["mode"] = word
     if choice.names:
         fields["allowedFunctionNames"] = list(choice.names)
-    return {"functionCallingConfig": given_back(fields, choice.extra)}
+    return {"functionCallingConfig": with_unknown_fields(fields, choice.extra, choice.form)}
 
 
-def _write_config(options: Options, rest: Fields, as_json_schema: bool) -> Fields:
+def _write_config(options: Options, form: GeminiRequest, as_json_schema: bool) -> Fields:
     config = write_sampling(options.sampling, _SAMPLING)
-    _as_floats(config, rest.get("~floats"))
+    _as_floats(config, form.config_floats)
     thinking = _write_reasoning(options.reasoning) if options.reasoning is not None else None
     if thinking is not None:
         config["thinkingConfig"] = thinking
     if options.output is not None:
         config.update(_write_output(options.output, as_json_schema))
-    return filled(config, rest)
+    return refill(config, form.config_rest, form.config_snake)
 
 
-def _as_floats(fields: Fields, floats: Fields | None) -> None:
+def _as_floats(fields: Fields, floats: dict[str, float] | None) -> None:
     """Whole numbers that were written as 40.0 are written so again."""
     for key, value in (floats or {}).items():
         if fields.get(key) == value:
@@ -399,30 +404,31 @@ def _as_floats(fields: Fields, floats: Fields | None) -> None:
 
 
 def _write_reasoning(reasoning: Reasoning) -> Fields | None:
+    form = reasoning.form if type(reasoning.form) is GeminiReasoning else PLAIN_REASONING
     fields: Fields = {}
     if reasoning.mode == "off":
         fields["thinkingBudget"] = 0
     elif reasoning.budget_tokens is not None:
         fields["thinkingBudget"] = reasoning.budget_tokens
     elif reasoning.effort is not None:
-        level = note(reasoning.extra, PROTOCOL, "level")
-        same = level is not None and level.lower() == reasoning.effort
-        fields["thinkingLevel"] = level if same else reasoning.effort.upper()
-    elif reasoning.mode == "adaptive" and not note(reasoning.extra, PROTOCOL, "negative"):
+        is_same = form.level is not None and form.level.lower() == reasoning.effort
+        fields["thinkingLevel"] = form.level if is_same else reasoning.effort.upper()
+    elif reasoning.mode == "adaptive" and not form.is_budget_unknown:
         fields["thinkingBudget"] = -1
-    _as_floats(fields, note(reasoning.extra, PROTOCOL, "floats"))
+    _as_floats(fields, form.floats)
     if reasoning.summary is not None:
         fields["includeThoughts"] = True
-    given_back(fields, reasoning.extra)
-    return fields if fields or note(reasoning.extra, PROTOCOL, "empty") else None
+    with_unknown_fields(fields, reasoning.extra, form)
+    return fields if fields or form.is_empty else None
 
 
 def _write_output(output: OutputFormat, as_json_schema: bool) -> Fields:
-    mime = note(output.extra, PROTOCOL, "mime")
+    form = output.form if type(output.form) is GeminiOutput else PLAIN_OUTPUT
+    mime = form.mime
     if mime is None and output.kind != "text":
         mime = _JSON
     fields: Fields = {"responseMimeType": mime} if mime else {}
     if output.schema is not None:
-        form = "responseJsonSchema" if as_json_schema else "responseSchema"
-        fields[note(output.extra, PROTOCOL, "schema") or form] = output.schema
+        usual = "responseJsonSchema" if as_json_schema else "responseSchema"
+        fields[form.schema_field or usual] = output.schema
     return fields

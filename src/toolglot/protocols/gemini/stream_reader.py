@@ -28,7 +28,8 @@ from toolglot.protocols.framing.sequence import SAYING, THINKING, Sequence
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.framing.whole_blocks import call_as_known, say_block
 from toolglot.protocols.gemini import errors, reply
-from toolglot.protocols.gemini.blocks import PROTOCOL, in_camel, read_part
+from toolglot.protocols.gemini.blocks import in_camel, read_part
+from toolglot.protocols.gemini.form import PROTOCOL, THOUGHT
 from toolglot.protocols.gemini.stream_arguments import ArgumentsInParts, is_in_parts
 from toolglot.protocols.gemini.stream_candidates import Merged, OtherCandidate, plain_text
 
@@ -206,7 +207,7 @@ class Decoder:
     def _think(self, text: str) -> None:
         if text:
             if not self.sequence.is_open(THINKING):
-                self.sequence.open(THINKING, Thinking(extra={PROTOCOL: {"~thought": True}}))
+                self.sequence.open(THINKING, Thinking(form=THOUGHT))
             self.sequence.add(THINKING, text)
 
     def _read_part(self, part: Fields, *, is_usable: bool) -> None:
@@ -279,9 +280,9 @@ class Decoder:
         self._tell_usage(said)
         is_blocked = self._index is None and said.stop is not None
         if self._reason is not None or is_blocked:
-            self.sequence.finish(said.stop, said.extra)
+            self.sequence.finish(said.stop, said.extra, said.form)
         else:
-            self.sequence.finish_unsaid(is_ended=False, extra=said.extra)
+            self.sequence.finish_unsaid(is_ended=False, extra=said.extra, form=said.form)
 
     def _tell_usage(self, said: Reply) -> None:
         if said.usage is not None:
