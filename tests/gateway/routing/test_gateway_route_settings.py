@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway_client import PROTOCOLS, ask, request_of
@@ -252,6 +252,13 @@ def test_what_is_forced_holds_whatever_the_client_says() -> None:
     ]
 
 
+@pytest.mark.parametrize("table", ["default", "force"])
+def test_a_choice_that_is_reported_is_part_of_the_request_even_if_it_is_what_most_providers_assume(table: str) -> None:
+    after, entries = told(ASKED, **{table: RequestSettings(tool_choice="auto")})
+    assert after.options.tool_choice == ToolChoice("auto")
+    assert entries == [f"added $.tool_choice: {table}.tool_choice = 'auto', which the client does not set"]
+
+
 def test_a_default_thinks_only_for_clients_that_say_nothing_of_thinking() -> None:
     asked = with_options(reasoning=Reasoning(mode="off"))
     after, said = told(asked, default=RequestSettings(reasoning_effort="high"))
@@ -302,6 +309,8 @@ SETTINGS = st.builds(
 
 @pytest.mark.law
 @given(SETTINGS, SETTINGS, st.sampled_from(["", "Ours."]), st.booleans())
+@example(RequestSettings(), RequestSettings(tool_choice="auto"), "", True)
+@example(RequestSettings(tool_choice="auto"), RequestSettings(), "", True)
 def test_what_is_forced_holds_every_change_is_told_and_none_gives_back_what_came(
     default: RequestSettings, force: RequestSettings, system: str, has_tools: bool
 ) -> None:

@@ -113,7 +113,8 @@ def _values(reasoning: Reasoning | None) -> dict[str, Any]:
 
 def _with_choice(options: Options, wanted: RequestSettings, changes: _Changes) -> Options:
     before = options.tool_choice
-    after = before if before is not None else ToolChoice()
+    original = before if before is not None else ToolChoice()
+    after = original
     mode = wanted.tool_choice
     was = before.mode if before is not None and not _is_unset(before) else None
     if mode is not None and changes.applies(mode, was):
@@ -123,11 +124,7 @@ def _with_choice(options: Options, wanted: RequestSettings, changes: _Changes) -
     if parallel is not None and changes.applies(parallel, after.parallel):
         changes.report("parallel_tool_calls", parallel, after.parallel)
         after = ToolChoice(after.mode, after.names, parallel)
-    return (
-        options
-        if after is before or (before is None and after == ToolChoice())
-        else replace(options, tool_choice=after)
-    )
+    return options if after is original else replace(options, tool_choice=after)
 
 
 def _is_unset(choice: ToolChoice) -> bool:
