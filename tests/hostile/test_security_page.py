@@ -11,7 +11,13 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "SECURITY.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)))
 ATTACKERS = (
-    *("A client", "Another key holder", "An upstream, or who stands between", "Model text", "A tool, or an MCP server"),
+    *(
+        "A client",
+        "Another key holder",
+        "An upstream, or a man in the middle",
+        "Model text",
+        "A tool, or an MCP server",
+    ),
     *("A web page on the same machine", "A package"),
 )
 
