@@ -1,10 +1,15 @@
-"""The upstreams of a gateway's configuration, and the simulated ones in this process."""
+"""The upstreams of a gateway's configuration, and the simulated ones in this process.
+
+The HTTP client is an extra. It is imported here, so that a gateway without it says so when it starts, and not at the
+first request.
+"""
 
 from __future__ import annotations
 
 from toolglot.gateway.config.settings import Config
 from toolglot.simulator import Simulator
 from toolglot.simulator.upstreams import SimulatedUpstreams
+from toolglot.upstream import HttpTransport  # noqa: F401 - see above
 from toolglot.upstream.pool import UpstreamPool
 
 
