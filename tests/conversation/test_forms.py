@@ -9,14 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from toolglot import Conversation, InputError, Text, ToolCall, ToolResult, ToolSpec, Turn, dump, load
-from toolglot.conversation import OutputFormat, Value, forms
+from toolglot.conversation import OutputFormat, Reply, Usage, Value, forms
 from toolglot.conversation.canonical_json import checked
 from toolglot.conversation.forms import FormStruct
+from toolglot.conversation.version_1 import upgraded
 from toolglot.protocols import base
 
 Body = dict[str, Any]
 
 PLAIN: Body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": False}
+DOCUMENT: Body = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a"}, "later": 1}
 CALLED: Body = {"name": "f", "later": 1}
 BODIES: dict[str, list[Body]] = {
     "openai_chat": [
@@ -104,6 +106,31 @@ BODIES: dict[str, list[Body]] = {
             },
         },
         {"contents": {"parts": []}, "tools": [], "generationConfig": {"thinkingConfig": {}}, "toolConfig": {}},
+    ],
+    "anthropic": [
+        {
+            **PLAIN,
+            "system": "a",
+            "tools": [],
+            "stop_sequences": [],
+            "metadata": {"user_id": "u", "later": 1},
+            "output_config": {},
+            "thinking": {"type": "later"},
+            "tool_choice": {"type": "later"},
+        },
+        {
+            "model": "m",
+            "system": [{"type": "text", "text": "a"}],
+            "messages": [
+                {"role": "user", "content": [DOCUMENT, {"type": "text", "text": "b"}]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "is_error": False}]},
+            ],
+            "tools": [{"name": "f", "type": "custom"}, {"name": "g", "type": "later"}],
+            "output_config": {"format": {"type": "later"}, "later": 1},
+        },
+        {**PLAIN, "messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]},
+        {**PLAIN, "messages": [{"role": "system", "content": [{"type": "text", "text": "a"}]}]},
     ],
 }
 """Requests whose spelling no canonical value says, by protocol."""
@@ -314,6 +341,66 @@ def test_notes_of_version_1_that_gemini_had_are_read_as_forms() -> None:
         "generationConfig": {"top_k": 40.0, "thinkingConfig": {}, "x": 1},
     }
     assert type(body["generationConfig"]["top_k"]) is float
+
+
+def test_notes_of_version_1_that_anthropic_had_are_read_as_forms() -> None:
+    def extra(**notes: Any) -> Body:
+        return {"extra": {"anthropic": {f"~{name}": content for name, content in notes.items()}}}
+
+    text = {"block": "text", "text": "a"}
+    block = {key: DOCUMENT[key] for key in ("type", "source")}
+    result = {"block": "tool_result", "call_id": "1", "is_complete": True, **extra(not_error=True)}
+    found = _from_version_1(
+        turns=[
+            {"role": "system", "blocks": [text], **extra(content="text", system="top")},
+            {"role": "system", "blocks": [text], **extra(content="text", system="message")},
+            {"role": "user", "blocks": [{**text, **extra(block=block)}]},
+            {
+                "role": "assistant",
+                "blocks": [{"block": "tool_call", "id": "1", "name": "f", **extra(read=["trimmed"])}],
+            },
+            {"role": "user", "blocks": [result]},
+            {"role": "user", "blocks": [text], **extra(content="text")},
+        ],
+        tools=[
+            {"name": "f", **extra(type="custom", no_parameters=True)},
+            {"name": "", "type": "later", **extra(tool={"type": "later"})},
+        ],
+        options={
+            "tool_choice": extra(choice={"type": "later"}),
+            "reasoning": extra(thinking={"type": "later"}),
+            "output": extra(format={"type": "later"}),
+        },
+        **extra(stop_sequences=[], metadata={"later": 1}, output_config={}),
+    )
+    assert base.codec("anthropic").request.encode(found) == {
+        "system": "a",
+        "messages": [
+            {"role": "system", "content": "a"},
+            {"role": "user", "content": [block]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "is_error": False}]},
+            {"role": "user", "content": "a"},
+        ],
+        "tools": [{"name": "f", "type": "custom"}, {"type": "later"}],
+        "tool_choice": {"type": "later"},
+        "thinking": {"type": "later"},
+        "output_config": {"format": {"type": "later"}},
+        "stop_sequences": [],
+        "metadata": {"later": 1},
+    }
+    assert found.turns[3].calls[0].argument_fixes == ("trimmed",)
+    assert load(dump(found)) == found
+
+
+def test_notes_of_version_1_on_replies_of_anthropic_are_read_as_forms() -> None:
+    usage = Usage(1, 2, extra={"anthropic": {"~details": {"later": 1}}})
+    notes = {"anthropic": {"~read": True, "~stop_reason": "pause_turn"}}
+    found = upgraded(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
+    body = base.codec("anthropic").reply.encode(found)
+    assert found.extra is None
+    assert body["stop_reason"] == "pause_turn"
+    assert body["usage"] == {"input_tokens": 1, "output_tokens": 2, "output_tokens_details": {"later": 1}}
 
 
 @pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])

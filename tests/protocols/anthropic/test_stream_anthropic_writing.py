@@ -45,6 +45,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.anthropic import errors, reply
+from toolglot.protocols.anthropic.form import PLAIN_REPLY
 from toolglot.protocols.anthropic.stream import Decoder, Encoder, framer
 from toolglot.protocols.base import StreamWish, get
 from wire_strategies import anthropic_replies
@@ -305,7 +306,7 @@ def test_H7_events_of_the_sequence_come_as_blocks_one_after_the_other() -> None:
 
 
 def contents(*blocks: Block, home: bool = False) -> list[Fields]:
-    made = Reply(Turn("assistant", blocks), "stop", extra={"anthropic": {"~read": True}} if home else None)
+    made = Reply(Turn("assistant", blocks), "stop", form=PLAIN_REPLY if home else None)
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
     return list(reply.encode(Read(data).reply)["content"])

@@ -1,7 +1,7 @@
 """Content blocks of the Anthropic Messages protocol, both ways. Requests and replies share them.
 
-Documents and search results that are words are texts, which every other protocol can show. A note keeps the
-block that they were; as long as the text is what that block says, it returns as it came.
+Documents and search results that are text are `Text`, which every other protocol can show. Its form keeps the
+block that it was; as long as the text is what that block says, it returns as it came.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.protocols.anthropic.form import NOT_ERROR, PROTOCOL, AnthropicResult, AnthropicText
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import has_failed, said_content
 from toolglot.protocols.fields.reading import (
@@ -18,16 +19,12 @@ from toolglot.protocols.fields.reading import (
     expected,
     held,
     leftover,
-    noted,
     optional,
     own_value,
-    refilled,
     require_all,
     required,
     restored,
 )
-
-PROTOCOL: Final = "anthropic"
 
 _TEXT = frozenset({"type", "text"})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -86,14 +83,14 @@ def _redacted(fields: Fields) -> Thinking:
 
 def _tool_use(fields: Fields) -> ToolCall:
     try:
-        id, name, given = fields["id"], fields["name"], fields["input"]
+        id, name, arguments = fields["id"], fields["name"], fields["input"]
     except KeyError:
         raise require_all(fields, _TOOL_USE_KINDS) from None
-    if type(id) is not str or type(name) is not str or type(given) is not dict:
+    if type(id) is not str or type(name) is not str or type(arguments) is not dict:
         raise require_all(fields, _TOOL_USE_KINDS)
     if len(fields) == 4:
-        return ToolCall(id, name, given)
-    return ToolCall(id, name, given, extra=leftover(fields, _TOOL_USE, PROTOCOL))
+        return ToolCall(id, name, arguments)
+    return ToolCall(id, name, arguments, extra=leftover(fields, _TOOL_USE, PROTOCOL))
 
 
 def _tool_result(fields: Fields) -> ToolResult:
@@ -108,9 +105,7 @@ def _tool_result(fields: Fields) -> ToolResult:
         return ToolResult(id, content, False, "", True)
     flag = optional(fields, "is_error", bool)
     extra = leftover(fields, _TOOL_RESULT, PROTOCOL, 2 + (content is not None) + (flag is not None))
-    if flag is False:
-        extra = noted(extra, PROTOCOL, not_error=True)
-    return ToolResult(id, content, bool(flag), "", True, extra=extra)
+    return ToolResult(id, content, bool(flag), "", True, extra=extra, form=NOT_ERROR if flag is False else None)
 
 
 def _only_text(content: list[Any]) -> tuple[Text, ...] | None:
@@ -132,16 +127,16 @@ def _media(kind: Any) -> Callable[[Fields], Part]:
         name, extra = optional(fields, "title", str), leftover(fields, _MEDIA, PROTOCOL)
 
         def read_source(source: Fields) -> Part:
-            form = source.get("type")
-            known = _SOURCES.get(form) if type(form) is str else None
+            source_type = source.get("type")
+            known = _SOURCES.get(source_type) if type(source_type) is str else None
             if known is None or not source.keys() <= known or None in source.values():
                 return Opaque(PROTOCOL, fields, kind)
             return Media(
                 kind,
                 media_type=optional(source, "media_type", str) or "",
-                data=required(source, "data", str) if form == "base64" else None,
-                url=required(source, "url", str) if form == "url" else None,
-                file_id=required(source, "file_id", str) if form == "file" else None,
+                data=required(source, "data", str) if source_type == "base64" else None,
+                url=required(source, "url", str) if source_type == "url" else None,
+                file_id=required(source, "file_id", str) if source_type == "file" else None,
                 name=name,
                 extra=extra,
             )
@@ -155,45 +150,45 @@ _read_other_document: Final = _media("document")
 
 
 def _document(fields: Fields) -> Part:
-    return _in_words(fields, _MEDIA) or _read_other_document(fields)
+    return _as_text(fields, _MEDIA) or _read_other_document(fields)
 
 
 def _search_result(fields: Fields) -> Part:
-    return _in_words(fields, _SEARCH_RESULT) or Opaque(PROTOCOL, fields, "search_result")
+    return _as_text(fields, _SEARCH_RESULT) or Opaque(PROTOCOL, fields, "search_result")
 
 
-def _in_words(fields: Fields, known: frozenset[str]) -> Text | None:
-    """A block whose content is words, as the text that it is; None for any other."""
-    words = words_of(fields)
-    if words is None:
+def _as_text(fields: Fields, known: frozenset[str]) -> Text | None:
+    """A document or a search result whose content is text; None for any other."""
+    text = _text_of(fields)
+    if text is None:
         return None
-    kept = {key: fields[key] for key in fields if key in known and fields[key] is not None}
-    return Text(words, extra=noted(leftover(fields, known, PROTOCOL), PROTOCOL, block=kept))
+    block = {key: fields[key] for key in fields if key in known and fields[key] is not None}
+    return Text(text, extra=leftover(fields, known, PROTOCOL), form=AnthropicText(block))
 
 
-def words_of(fields: Fields) -> str | None:
-    """What a document or a search result says: its title, where it is from, and its text. None if there is none."""
+def _text_of(fields: Fields) -> str | None:
+    """The title, the origin and the text of a document or a search result. None if it has no text."""
     title, source = fields.get("title"), fields.get("source")
     if title is not None and type(title) is not str:
         return None
     if type(source) is dict:
-        said, origin = _said_by(source), None
+        text, origin = _source_text(source), None
     else:
-        said, origin = _joined(fields.get("content")), source
-    if not said or not (origin is None or type(origin) is str):
+        text, origin = _content_text(fields.get("content")), source
+    if not text or not (origin is None or type(origin) is str):
         return None
-    return "\n".join(part for part in (title, origin, said) if part)
+    return "\n".join(part for part in (title, origin, text) if part)
 
 
-def _said_by(source: Fields) -> str | None:
-    form = source.get("type")
-    if form == "text":
+def _source_text(source: Fields) -> str | None:
+    source_type = source.get("type")
+    if source_type == "text":
         data = source.get("data")
         return data if type(data) is str else None
-    return _joined(source.get("content")) if form == "content" else None
+    return _content_text(source.get("content")) if source_type == "content" else None
 
 
-def _joined(content: Any) -> str | None:
+def _content_text(content: Any) -> str | None:
     """The text of content that is text alone."""
     if type(content) is str:
         return content
@@ -223,7 +218,7 @@ READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 
 
 def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
-    """The blocks that this protocol has a form for; what is another protocol's own is left out."""
+    """The blocks that this protocol can express; opaque blocks of other protocols are left out."""
     return [fields for block in blocks if (fields := write_block(block)) is not None]
 
 
@@ -233,13 +228,10 @@ def write_block(block: Block) -> Fields | None:
 
 def _write_text(block: Text) -> Fields:
     fields: Fields = {"type": "text", "text": block.text}
-    own = block.extra.get(PROTOCOL) if block.extra else None
-    if not own:
-        return fields
-    kept = own.get("~block")
-    if kept is not None and words_of(kept) == block.text:
-        fields = dict(kept)
-    return refilled(fields, own)
+    form = block.form
+    if type(form) is AnthropicText and _text_of(form.block) == block.text:
+        fields = dict(form.block)
+    return restored(fields, block.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
@@ -256,16 +248,15 @@ def _write_result(result: ToolResult) -> Fields:
         fields["content"] = content
     elif result.error:
         fields["content"] = result.error
-    own = result.extra.get(PROTOCOL) if result.extra else None
     if has_failed(result):
         fields["is_error"] = True
-    elif own and own.get("~not_error"):
+    elif type(result.form) is AnthropicResult:
         fields["is_error"] = False
-    return refilled(fields, own)
+    return restored(fields, result.extra, PROTOCOL)
 
 
 def _write_thinking(block: Thinking) -> Fields:
-    """Thinking that can be read is shown; only one that cannot is its cipher."""
+    """Thinking with text is written as text; only thinking without is written as its encrypted data."""
     if block.redacted is not None and not block.text:
         return restored({"type": "redacted_thinking", "data": block.redacted}, block.extra, PROTOCOL)
     fields: Fields = {"type": "thinking", "thinking": block.text}

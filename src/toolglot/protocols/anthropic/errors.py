@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Failure
-from toolglot.protocols.anthropic.blocks import PROTOCOL
+from toolglot.protocols.anthropic.form import PROTOCOL
 from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Block, Media, Reply, StopReason, Thinking, Turn, Usage
-from toolglot.protocols.anthropic.blocks import PROTOCOL, read_content, write_block, write_blocks
+from toolglot.protocols.anthropic.blocks import read_content, write_block, write_blocks
+from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicUsage
 from toolglot.protocols.fields.reading import (
     Fields,
     from_root,
     held_or_none,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     required,
@@ -45,59 +44,60 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
     "pause": "pause_turn",
     "error": "max_tokens",
 }
-"""There is no word for a failure; of those that there are, this one at least says that the answer is not whole."""
+"""There is no stop reason for a failure. This one at least says that the answer is not complete."""
 
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A reply's body. Why it ended follows from the calls in it; the stop reason is kept."""
     one_of(body, "type", {"message": True})
     one_of(body, "role", {"assistant": True})
     turn = Turn("assistant", read_content(required(body, "content", list)))
-    said = optional(body, "stop_reason", str)
+    stop_reason = optional(body, "stop_reason", str)
     return Reply(
         turn,
-        stop_of(said, has_calls=bool(turn.calls)),
+        stop_of(stop_reason, has_calls=bool(turn.calls)),
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
         required(body, "model", str),
-        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, stop_reason=said),
+        leftover(body, _BODY, PROTOCOL),
+        AnthropicReply(stop_reason),
     )
 
 
-def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    return meant_by(said, _STOPS, has_calls=has_calls)
+def stop_of(stop_reason: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended: by its content first, then by its stop reason."""
+    return meant_by(stop_reason, _STOPS, has_calls=has_calls)
 
 
 def _read_usage(fields: Fields) -> Usage:
     (thought,), rest = read_details(fields, _DETAILS, _THOUGHT)
-    extra = noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, details=rest)
-    return read_split(fields, _COUNTS, extra, thought)
+    form = None if rest is None else AnthropicUsage(rest)
+    return read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), thought, form)
 
 
 # --- writing ----------------------------------------------------------------------------------------
 
 
 def encode(reply: Reply) -> Fields:
-    """A reply as a body that an Anthropic client reads. One from elsewhere gets what such a client demands."""
-    is_home = note(reply.extra, PROTOCOL, "read") is not None
+    """A reply as a body that an Anthropic client reads. A foreign one gets the fields that such a client requires."""
+    form = reply.form if type(reply.form) is AnthropicReply else None
     blocks = reply.turn.blocks
     body: Fields = {
         "id": reply.id,
         "type": "message",
         "role": "assistant",
         "model": reply.model,
-        "content": write_blocks(blocks) if is_home else _write_foreign(blocks),
+        "content": write_blocks(blocks) if form is not None else _write_foreign(blocks),
     }
-    said = note(reply.extra, PROTOCOL, "stop_reason")
-    if said is None:
+    original = None if form is None else form.stop_reason
+    if original is None:
         word = None if reply.stop is None else _STOPS_BACK[reply.stop]
     else:
-        word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+        word = word_for(reply.stop, original, stop_of(original, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
         body["stop_reason"] = word
-    if not is_home:
+    if form is None:
         body["usage"] = {_COUNTS.input: 0, _COUNTS.output: 0, **_write_usage(reply.usage or Usage())}
     elif reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
@@ -105,7 +105,7 @@ def encode(reply: Reply) -> Fields:
 
 
 def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
-    """What another provider's model said. Media has no place in a reply."""
+    """The blocks of another provider's reply. A reply of Anthropic's has no media."""
     found: list[Fields] = []
     for block in blocks:
         if type(block) is Media:
@@ -117,15 +117,13 @@ def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
 
 
 def _write_thought(block: Thinking) -> Fields | None:
-    """Its text alone: what only another issuer can read would be taken for Anthropic's own (law 12)."""
+    """Its text alone: a signature of another issuer would be taken for Anthropic's own (law 12)."""
     return {"type": "thinking", "thinking": block.text, "signature": ""} if block.text else None
 
 
 def _write_usage(usage: Usage) -> Fields:
-    if usage.reasoning_tokens is None and (usage.extra is None or PROTOCOL not in usage.extra):
-        return write_split(usage, _COUNTS)
     fields = write_split(usage, _COUNTS)
-    details = write_details({_THOUGHT: usage.reasoning_tokens}, note(usage.extra, PROTOCOL, "details"))
-    if details is not None:
-        fields[_DETAILS] = details
+    rest = usage.form.details_rest if type(usage.form) is AnthropicUsage else None
+    if usage.reasoning_tokens is not None or rest is not None:
+        fields[_DETAILS] = write_details({_THOUGHT: usage.reasoning_tokens}, rest)
     return restored(fields, usage.extra, PROTOCOL)

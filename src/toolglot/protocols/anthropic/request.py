@@ -8,7 +8,7 @@ from toolglot.conversation import (
     Block,
     ChoiceMode,
     Conversation,
-    Extra,
+    Opaque,
     Options,
     OutputFormat,
     Reasoning,
@@ -22,7 +22,19 @@ from toolglot.conversation import (
 from toolglot.conversation.tool_memory import written_tools
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
-from toolglot.protocols.anthropic.blocks import PROTOCOL, READERS, read_content, write_blocks
+from toolglot.protocols.anthropic.blocks import READERS, read_content, write_blocks
+from toolglot.protocols.anthropic.form import (
+    PLAIN_REQUEST,
+    PROMPT,
+    PROMPT_MESSAGE,
+    PROMPT_MESSAGE_STRING,
+    PROMPT_STRING,
+    PROTOCOL,
+    STRING,
+    AnthropicMessage,
+    AnthropicRequest,
+    AnthropicTool,
+)
 from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -32,14 +44,13 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
     one_of,
+    opaque_value,
     optional,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 
@@ -83,23 +94,26 @@ def decode(body: Fields) -> Conversation:
         tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
         _read_options(body),
         optional(body, "model", str) or "",
-        _read_rest(body),
+        leftover(body, _BODY, PROTOCOL),
+        _read_form(body),
     )
 
 
-_NOTED: Final = frozenset({"stop_sequences", "metadata", "output_config"})
+_IN_FORM: Final = frozenset({"stop_sequences", "metadata", "output_config"})
 
 
-def _read_rest(body: Fields) -> Extra | None:
-    """What the body says that has no canonical place."""
-    rest = leftover(body, _BODY, PROTOCOL)
-    if _NOTED.isdisjoint(body) and body.get("tools") != []:
-        return rest
-    written: Fields = {key: [] for key in ("tools", "stop_sequences") if body.get(key) == []}
-    for key, known in (("metadata", _METADATA), ("output_config", _OUTPUT)):
-        if type(body.get(key)) is dict:
-            written[key] = rest_of(body[key], known) or {}
-    return noted(rest, PROTOCOL, **written)
+def _read_form(body: Fields) -> AnthropicRequest | None:
+    """Empty lists, and unknown fields of inner objects."""
+    if _IN_FORM.isdisjoint(body) and body.get("tools") != []:
+        return None
+    metadata, config = body.get("metadata"), body.get("output_config")
+    form = AnthropicRequest(
+        body.get("tools") == [],
+        body.get("stop_sequences") == [],
+        (rest_of(metadata, _METADATA) or {}) if type(metadata) is dict else None,
+        (rest_of(config, _OUTPUT) or {}) if type(config) is dict else None,
+    )
+    return None if form == PLAIN_REQUEST else form
 
 
 def _read_system(body: Fields) -> list[Turn]:
@@ -108,9 +122,8 @@ def _read_system(body: Fields) -> list[Turn]:
         return []
     if type(system) is not str and type(system) is not list:
         raise expected("a string or an array of text blocks", system, ".system")
-    own = {"~content": "text", "~system": "top"} if type(system) is str else {"~system": "top"}
-    extra: Extra = {PROTOCOL: own}
-    return [Turn("system", read_content(system, ".system"), extra=extra)]
+    form = PROMPT_STRING if type(system) is str else PROMPT
+    return [Turn("system", read_content(system, ".system"), form=form)]
 
 
 def _read_message(fields: Fields) -> Turn:
@@ -122,29 +135,29 @@ def _read_message(fields: Fields) -> Turn:
                 blocks.append(READERS[block["type"]](block))  # noqa: PERF401 - a comprehension is slower for so few
             return Turn(role, tuple(blocks))  # as nearly all are written
         if len(fields) == 2 and type(content) is str and (role == "user" or role == "assistant"):
-            return Turn(role, (Text(content),), extra={PROTOCOL: {"~content": "text"}})
+            return Turn(role, (Text(content),), form=STRING)
     except (KeyError, TypeError, InputError):
         return _read_odd_message(fields)
     return _read_odd_message(fields)
 
 
 def _read_odd_message(fields: Fields) -> Turn:
-    """A message in any form, or where in it a mistake is."""
+    """A message however it is written, or an error that says where it is wrong."""
     role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")
     blocks = read_content(content)
-    extra = leftover(fields, _MESSAGE, PROTOCOL, 2)
-    if type(content) is str:
-        extra = noted(extra, PROTOCOL, content="text")
+    is_string = type(content) is str
     if role == "system":
-        extra = noted(extra, PROTOCOL, system="message")
-    return Turn(role, blocks, extra=extra)
+        form = PROMPT_MESSAGE_STRING if is_string else PROMPT_MESSAGE
+    else:
+        form = STRING if is_string else None
+    return Turn(role, blocks, extra=leftover(fields, _MESSAGE, PROTOCOL, 2), form=form)
 
 
 def _read_tool(fields: Fields) -> ToolSpec:
-    name, described, given = fields.get("name"), fields.get("description"), fields.get("input_schema")
-    if len(fields) == 3 and type(name) is str and type(described) is str and type(given) is dict:
-        return ToolSpec(name, described, given)  # as nearly all are written
+    name, description, schema = fields.get("name"), fields.get("description"), fields.get("input_schema")
+    if len(fields) == 3 and type(name) is str and type(description) is str and type(schema) is dict:
+        return ToolSpec(name, description, schema)  # as nearly all are written
     kind = optional(fields, "type", str)
     if kind is not None and kind != "custom":
         return provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
@@ -152,9 +165,8 @@ def _read_tool(fields: Fields) -> ToolSpec:
     strict = optional(fields, "strict", bool)
     read = 1 + (kind is not None) + (description is not None) + (schema is not None) + (strict is not None)
     extra = leftover(fields, _TOOL, PROTOCOL, read)
-    if kind is not None or schema is None:
-        extra = noted(extra, PROTOCOL, type=kind, no_parameters=True if schema is None else None)
-    return ToolSpec(required(fields, "name", str), description, schema, strict=strict, extra=extra)
+    form = AnthropicTool(kind, schema is None) if kind is not None or schema is None else None
+    return ToolSpec(required(fields, "name", str), description, schema, strict=strict, extra=extra, form=form)
 
 
 def _read_options(body: Fields) -> Options:
@@ -179,7 +191,7 @@ def _read_user(metadata: Fields) -> str | None:
 def _read_choice(fields: Fields) -> ToolChoice:
     mode = _CHOICES.get(required(fields, "type", str))
     if mode is None:
-        return ToolChoice(extra={PROTOCOL: {"~choice": fields}})
+        return ToolChoice(opaque=Opaque(PROTOCOL, fields))
     names = (required(fields, "name", str),) if mode == "named" else ()
     serial = optional(fields, "disable_parallel_tool_use", bool)
     known = _CHOICE if names else _CHOICE - {"name"}
@@ -194,7 +206,7 @@ def _read_reasoning(body: Fields) -> Reasoning | None:
     def read(thinking: Fields) -> Reasoning:
         mode = _MODES.get(required(thinking, "type", str))
         if mode is None:
-            return Reasoning(effort=effort, extra={PROTOCOL: {"~thinking": thinking}})
+            return Reasoning(effort=effort, opaque=Opaque(PROTOCOL, thinking))
         budget = optional(thinking, "budget_tokens", int)
         return Reasoning(mode, effort, budget, extra=leftover(thinking, _THINKING, PROTOCOL))
 
@@ -203,7 +215,7 @@ def _read_reasoning(body: Fields) -> Reasoning | None:
 
 def _read_format(format: Fields) -> OutputFormat:
     if format.get("type") != "json_schema" or type(format.get("schema")) is not dict:
-        return OutputFormat(extra={PROTOCOL: {"~format": format}})
+        return OutputFormat(opaque=Opaque(PROTOCOL, format))
     return OutputFormat("json_schema", schema=format["schema"], extra=leftover(format, _FORMAT, PROTOCOL))
 
 
@@ -211,31 +223,31 @@ def _read_format(format: Fields) -> OutputFormat:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
-    """A conversation as a request body. What the protocol has no place for is not written.
+    """A conversation as a request body. What the protocol cannot express is not written.
 
-    The protocol has one form only, whatever the profile of the target says.
+    The body is the same whatever the profile of the target says.
     """
     options = conversation.options
+    form = conversation.form if type(conversation.form) is AnthropicRequest else PLAIN_REQUEST
     body: Fields = {"model": conversation.model} if conversation.model else {}
     top, turns = _split_system(conversation.turns)
     if top:
         body["system"] = _write_system(top)
     body["messages"] = [_write_message(turn) for turn in turns]
     tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
-    if tools or note(conversation.extra, PROTOCOL, "tools") is not None:
+    if tools or form.has_empty_tools:
         body["tools"] = tools
     if options.tool_choice is not None:
         body["tool_choice"] = _write_choice(options.tool_choice)
     body.update(write_sampling(options.sampling, _SAMPLING))
-    if note(conversation.extra, PROTOCOL, "stop_sequences") is not None:
+    if form.has_empty_stop_sequences:
         body.setdefault("stop_sequences", [])
-    _write_reasoning_and_output(body, options, conversation.extra)
+    _write_reasoning_and_output(body, options, form)
     if options.stream is not None:
         body["stream"] = options.stream
-    metadata = note(conversation.extra, PROTOCOL, "metadata")
-    if options.user is not None or metadata is not None:
+    if options.user is not None or form.metadata_rest is not None:
         user: Fields = {"user_id": options.user} if options.user is not None else {}
-        body["metadata"] = with_rest(user, conversation.extra, PROTOCOL, "metadata")
+        body["metadata"] = refilled(user, form.metadata_rest)
     return restored(body, conversation.extra, PROTOCOL)
 
 
@@ -243,26 +255,33 @@ def _split_system(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], tuple[Turn
     """The system turns at the head, and the rest. A system message that was sent as one stays one."""
     end = 0
     for turn in turns:
-        if turn.role not in ("system", "developer") or note(turn.extra, PROTOCOL, "system") == "message":
+        if turn.role not in ("system", "developer") or _is_message(turn):
             break
         end += 1
     return turns[:end], turns[end:]
 
 
+def _is_message(prompt: Turn) -> bool:
+    return type(prompt.form) is AnthropicMessage and prompt.form.prompt_position == "message"
+
+
+def _is_string(turn: Turn) -> bool:
+    return type(turn.form) is AnthropicMessage and turn.form.is_string
+
+
 def _write_system(turns: tuple[Turn, ...]) -> str | list[Fields]:
     blocks = [block for turn in turns for block in turn.blocks]
-    if len(blocks) == 1 and note(turns[0].extra, PROTOCOL, "content") == "text" and isinstance(blocks[0], Text):
+    if len(blocks) == 1 and _is_string(turns[0]) and isinstance(blocks[0], Text):
         return blocks[0].text
     return write_blocks(blocks)
 
 
 def _write_message(turn: Turn) -> Fields:
     role = "user" if turn.role == "tool" else "system" if turn.role == "developer" else turn.role
-    content: Any = write_blocks(turn.blocks)
-    if note(turn.extra, PROTOCOL, "content") == "text" and len(turn.blocks) == 1:
-        (block,) = turn.blocks
-        content = block.text if isinstance(block, Text) else content
-    return restored({"role": role, "content": content}, turn.extra, PROTOCOL)
+    blocks = turn.blocks
+    if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text):
+        return restored({"role": role, "content": block.text}, turn.extra, PROTOCOL)
+    return restored({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
 
 
 def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
@@ -272,16 +291,16 @@ def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
 def _write_tool(tool: ToolSpec) -> Fields | None:
     verbatim = as_it_came(tool, PROTOCOL)
     if verbatim is not None or is_foreign(tool):
-        return verbatim  # a tool that another provider runs has no place here
+        return verbatim  # a tool that another provider runs cannot be written here
     fields: Fields = {"name": tool.name}
-    kind = note(tool.extra, PROTOCOL, "type")
-    if kind is not None:
-        fields["type"] = kind
+    form = tool.form if type(tool.form) is AnthropicTool else None
+    if form is not None and form.type is not None:
+        fields["type"] = form.type
     if tool.description is not None:
         fields["description"] = tool.description
     if tool.parameters is not None:
         fields["input_schema"] = tool.parameters
-    elif not note(tool.extra, PROTOCOL, "no_parameters"):
+    elif form is None or not form.has_no_parameters:
         fields["input_schema"] = no_parameters()
     if tool.strict is not None:
         fields["strict"] = tool.strict
@@ -289,7 +308,7 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
 
 
 def _write_choice(choice: ToolChoice) -> Fields:
-    verbatim: Fields | None = note(choice.extra, PROTOCOL, "choice")
+    verbatim: Fields | None = opaque_value(choice.opaque, PROTOCOL)
     if verbatim is not None:
         return verbatim
     fields: Fields = {"type": _CHOICES_BACK[choice.mode]}
@@ -300,10 +319,10 @@ def _write_choice(choice: ToolChoice) -> Fields:
     return restored(fields, choice.extra, PROTOCOL)
 
 
-def _write_reasoning_and_output(body: Fields, options: Options, extra: Extra | None) -> None:
+def _write_reasoning_and_output(body: Fields, options: Options, form: AnthropicRequest) -> None:
     config: Fields = {}
     reasoning = options.reasoning
-    unknown = note(reasoning.extra, PROTOCOL, "thinking") if reasoning is not None else None
+    unknown = opaque_value(reasoning.opaque, PROTOCOL) if reasoning is not None else None
     if unknown is not None:
         body["thinking"] = unknown
     if reasoning is not None and reasoning.mode is not None:
@@ -314,11 +333,11 @@ def _write_reasoning_and_output(body: Fields, options: Options, extra: Extra | N
     if reasoning is not None and reasoning.effort is not None:
         config["effort"] = reasoning.effort
     if options.output is not None:
-        verbatim = note(options.output.extra, PROTOCOL, "format")
+        verbatim = opaque_value(options.output.opaque, PROTOCOL)
         if verbatim is not None:
             config["format"] = verbatim
         elif options.output.schema is not None:
             format = {"type": "json_schema", "schema": options.output.schema}
             config["format"] = restored(format, options.output.extra, PROTOCOL)
-    if config or note(extra, PROTOCOL, "output_config") is not None:
-        body["output_config"] = with_rest(config, extra, PROTOCOL, "output_config")
+    if config or form.output_config_rest is not None:
+        body["output_config"] = refilled(config, form.output_config_rest)

@@ -26,9 +26,10 @@ from toolglot.errors import InputError, LimitError, quote
 from toolglot.jsontext import compact
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.anthropic import errors, reply
-from toolglot.protocols.anthropic.blocks import PROTOCOL, READERS, unknown
+from toolglot.protocols.anthropic.blocks import READERS, unknown
+from toolglot.protocols.anthropic.form import PLAIN_REPLY, PROTOCOL, AnthropicReply
 from toolglot.protocols.fields.argument_text import read_object
-from toolglot.protocols.fields.reading import Fields, leftover, noted
+from toolglot.protocols.fields.reading import Fields, leftover
 from toolglot.protocols.framing.sequence import BEGAN_WITH_INPUT, DAMAGED, SAYING, THINKING, Sequence, call_of_object
 from toolglot.protocols.framing.text_frames import Frame
 
@@ -221,10 +222,10 @@ class Decoder:
 
     def _start(self, message: Fields) -> None:
         known = {key: value for key, value in message.items() if value is not None or key not in _NOT_YET}
-        extra = noted(leftover(known, _MESSAGE, PROTOCOL), PROTOCOL, read=True)
+        extra = leftover(known, _MESSAGE, PROTOCOL)
         self._early = extra[PROTOCOL] if extra else {}
         self._id, model = (found if type(found := message.get(key)) is str else "" for key in ("id", "model"))
-        self.sequence.start(self._id, model, extra)
+        self.sequence.start(self._id, model, extra, PLAIN_REPLY)
         self._count(message.get("usage"))
         content = message.get("content")
         for block in content if type(content) is list else ():
@@ -280,8 +281,8 @@ class Decoder:
         if self._stop is None:
             self.sequence.finish_unsaid(is_ended=is_ended)
             return
-        extra = noted({PROTOCOL: self._late}, PROTOCOL, stop_reason=self._stop)
-        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra)
+        extra = {PROTOCOL: self._late} if self._late else None
+        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra, AnthropicReply(self._stop))
         if not self.sequence.has_cut_calls and (self._stop == "tool_use") != self.sequence.has_calls:
             if self._stop == "tool_use":
                 self.sequence.tell("the reply says that it ended for tool calls, and has none")

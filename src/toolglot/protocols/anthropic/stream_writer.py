@@ -16,7 +16,19 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Reply, ServerTool, StopReason, Text, Thinking, ToolCall, Turn, Usage
+from toolglot.conversation import (
+    Block,
+    Extra,
+    Form,
+    Reply,
+    ServerTool,
+    StopReason,
+    Text,
+    Thinking,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
@@ -31,9 +43,9 @@ from toolglot.conversation.events import (
 )
 from toolglot.jsontext import compact
 from toolglot.protocols.anthropic import errors, reply
-from toolglot.protocols.anthropic.blocks import PROTOCOL
+from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicText
 from toolglot.protocols.base import StreamWish
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 
 _PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -60,7 +72,7 @@ class Encoder:
         self._is_begun = False
         """Whether message_start was written."""
         self._is_over = False
-        self._is_home = False
+        self._is_native = False
         self._usage: Usage | None = None
         self._calls = 0
         self._has_whole_calls = False
@@ -110,7 +122,7 @@ class Encoder:
         if isinstance(event, Started):
             if self._started is None:
                 self._started = event
-                if note(event.extra, PROTOCOL, "read") is None:
+                if type(event.form) is not AnthropicReply:
                     self._begin()  # what it costs is told at the end, however the events are grouped
             return
         if isinstance(event, Used):
@@ -133,19 +145,18 @@ class Encoder:
             _, body = errors.encode(event.failure)
             self._out.append(_event({**body, "type": "error"}))
 
-    def _body(self, stop: StopReason | None, extra: Extra | None, *blocks: Block) -> Fields:
+    def _body(self, stop: StopReason | None, extra: Extra | None, form: Form | None, *blocks: Block) -> Fields:
         """The body of a reply with these blocks."""
         started = self._started or Started()
         model = started.model or self._wish.model
-        return reply.encode(Reply(Turn("assistant", blocks), stop, self._usage, started.id, model, extra))
+        return reply.encode(Reply(Turn("assistant", blocks), stop, self._usage, started.id, model, extra, form))
 
     def _begin(self) -> None:
         """The start of the message; of an Anthropic one as late as can be, since it says what it costs."""
         self._started = self._started or Started()
         self._is_begun = True
-        extra = self._started.extra
-        self._is_home = note(extra, PROTOCOL, "read") is not None
-        body = self._body(None, extra)
+        self._is_native = type(self._started.form) is AnthropicReply
+        body = self._body(None, self._started.extra, self._started.form)
         message = {
             **body,
             "stop_reason": None,
@@ -158,19 +169,20 @@ class Encoder:
     def _finish(self, event: Finished) -> None:
         self._stop()
         self._is_over = True
-        early = self._started.extra if self._started is not None else None
+        started = self._started or Started()
         late = (event.extra or {}).get(PROTOCOL, {})
-        extra = {PROTOCOL: {**(early or {}).get(PROTOCOL, {}), **late}}
+        extra = {PROTOCOL: {**(started.extra or {}).get(PROTOCOL, {}), **late}}
+        form = started.form if event.form is None else event.form
         stop = event.stop
         if self._has_cut_calls and stop in ("stop", "tool_calls"):
             stop = "length"
-        body = self._body(stop, extra, *([_ANY_CALL] if self._has_whole_calls else []))
+        body = self._body(stop, extra, form, *([_ANY_CALL] if self._has_whole_calls else []))
         delta = {"stop_reason": body["stop_reason"], "stop_sequence": None}
         delta.update((key, body[key]) for key in _LATE if key in body)
         names = [key[1:] if key.startswith("~~") else key for key in late]
-        told = {key: body[key] for key in names if key in body and key not in _LATE}
+        others = {key: body[key] for key in names if key in body and key not in _LATE}
         usage = {"output_tokens": 0, **(body.get("usage") or {})}
-        self._out.append(_event({"type": "message_delta", "delta": delta, "usage": usage, **told}))
+        self._out.append(_event({"type": "message_delta", "delta": delta, "usage": usage, **others}))
         self._out.append(_event({"type": "message_stop"}))
 
     # --- blocks -------------------------------------------------------------------------------------
@@ -178,7 +190,7 @@ class Encoder:
     def _start(self, block: Block) -> None:
         self._block, self._delta, self._waits, self._is_open = block, None, False, False
         if isinstance(block, Text):
-            if note(block.extra, PROTOCOL, "block") is None:
+            if type(block.form) is not AnthropicText:
                 fields = self._written(block) or {}
                 if type(fields.get("citations")) is list:
                     fields = {**fields, "citations": []}
@@ -193,13 +205,13 @@ class Encoder:
 
     def _written(self, block: Block) -> Fields | None:
         """A block as it is in a whole reply; None if it has no place there."""
-        extra = self._started.extra if self._started is not None else None
-        written: list[Fields] = reply.encode(Reply(Turn("assistant", (block,)), extra=extra))["content"]
+        form = self._started.form if self._started is not None else None
+        written: list[Fields] = reply.encode(Reply(Turn("assistant", (block,)), form=form))["content"]
         return written[0] if written else None
 
     def _named(self, call: ToolCall) -> ToolCall:
         """A call from elsewhere with an id, without which no result could be sent."""
-        if call.id or self._is_home or self._started is None:
+        if call.id or self._is_native or self._started is None:
             return call
         return replace(call, id=f"toolu_{_NOT_IN_ID.sub('_', self._started.id)}_{self._calls - 1}")
 

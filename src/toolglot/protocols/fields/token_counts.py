@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from toolglot.conversation import Extra, Usage
+from toolglot.conversation import Extra, Form, Usage
 from toolglot.protocols.fields.reading import Fields, held_or_none, optional, present, refilled, rest_of
 
 
@@ -21,11 +21,13 @@ class CountNames(NamedTuple):
     cache_write: str
 
 
-def read_split(fields: Fields, names: CountNames, extra: Extra | None, reasoning: int | None = None) -> Usage:
+def read_split(
+    fields: Fields, names: CountNames, extra: Extra | None, reasoning: int | None = None, form: Form | None = None
+) -> Usage:
     fresh = optional(fields, names.input, int)
     read, written = optional(fields, names.cache_read, int), optional(fields, names.cache_write, int)
     whole = None if fresh is None else fresh + (read or 0) + (written or 0)
-    return Usage(whole, optional(fields, names.output, int), read, written, reasoning, extra)
+    return Usage(whole, optional(fields, names.output, int), read, written, reasoning, extra, form)
 
 
 def write_split(usage: Usage, names: CountNames) -> Fields:

@@ -248,7 +248,7 @@ def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list
             else:
                 blocks.append(block)
         known.update(call.id for call in turn.calls if call.id)
-    return [replace(turns[0], blocks=tuple(blocks), extra=None)]
+    return [replace(turns[0], blocks=tuple(blocks), extra=None, form=None)]
 
 
 # --- whose a message is -----------------------------------------------------------------------------
