@@ -132,6 +132,50 @@ BODIES: dict[str, list[Body]] = {
         {**PLAIN, "messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]},
         {**PLAIN, "messages": [{"role": "system", "content": [{"type": "text", "text": "a"}]}]},
     ],
+    "bedrock": [
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"document": {"name": "n", "source": {"text": "a"}, "later": 1}},
+                        {"guardContent": {"text": {"text": "a", "later": 1}}},
+                        {"image": {"format": "later", "source": {"s3Location": {"uri": "s3://a", "later": 1}}}, "x": 1},
+                        {"document": {"format": "pdf", "source": {"bytes": "aGk="}}},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"reasoningContent": {"reasoningText": {"text": "a"}, "later": 1}, "x": 1},
+                        {"reasoningContent": {"reasoningText": {"text": ""}}},
+                        {"toolUse": {"toolUseId": "", "name": "f", "input": {}}, "x": 1},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"toolResult": {"toolUseId": "", "content": [{"json": {"a": 1.0}}], "status": "success"}},
+                        {"toolResult": {"toolUseId": "", "content": [], "status": "later"}, "x": 1},
+                    ],
+                },
+            ],
+            "inferenceConfig": {"later": 1},
+            "toolConfig": {
+                "tools": [
+                    {"cachePoint": {"type": "default"}},
+                    {"toolSpec": {"name": "f"}, "x": 1},
+                    {"toolSpec": {"name": "g", "inputSchema": {"later": 1}}},
+                    {"cachePoint": {"type": "default"}},
+                    {"later": {}},
+                ],
+                "toolChoice": {"any": {}, "x": 1},
+                "later": 1,
+            },
+            "additionalModelRequestFields": {"thinking": {"type": "later"}},
+        },
+        {"modelId": "m", "messages": [], "inferenceConfig": {}, "toolConfig": {"toolChoice": {"later": {}}}},
+    ],
 }
 """Requests whose spelling no canonical value says, by protocol."""
 
@@ -401,6 +445,80 @@ def test_notes_of_version_1_on_replies_of_anthropic_are_read_as_forms() -> None:
     assert found.extra is None
     assert body["stop_reason"] == "pause_turn"
     assert body["usage"] == {"input_tokens": 1, "output_tokens": 2, "output_tokens_details": {"later": 1}}
+
+
+def test_notes_of_version_1_that_bedrock_had_are_read_as_forms() -> None:
+    def extra(fields: Body | None = None, **notes: Any) -> Body:
+        return {"extra": {"bedrock": {**{f"~{name}": content for name, content in notes.items()}, **(fields or {})}}}
+
+    document = {"document": {"name": "n", "source": {"text": "a"}}}
+    marker = {"cachePoint": {"type": "default"}}
+    markers = {"before": [], "behind": [marker], "told": True}
+    media = {"block": "media", "kind": "document", "media_type": "application/x", "data": "aGk="}
+    found = _from_version_1(
+        turns=[
+            {
+                "role": "user",
+                "blocks": [
+                    {"block": "text", "text": "n\na", **extra(worded=document)},
+                    {**media, **extra(unnamed=True, format="y", block={"x": 1})},
+                ],
+            },
+            {
+                "role": "assistant",
+                "blocks": [
+                    {"block": "thinking", "text": "", **extra(reasoning={"later": 1})},
+                    {"block": "tool_call", "id": "", "name": "f", **extra(no_id=True, block={"x": 1})},
+                ],
+            },
+            {
+                "role": "user",
+                "blocks": [
+                    {
+                        "block": "tool_result",
+                        "call_id": "",
+                        "content": [{"block": "text", "text": '{"a":1.0}', **extra(json={"a": 1.0})}],
+                        "is_complete": True,
+                        **extra(status="success"),
+                    }
+                ],
+            },
+        ],
+        tools=[
+            {"name": "f", **extra({"cachePoint": [marker], "later": 1}, no_schema=True, markers=markers)},
+            {"name": "", "type": "later", **extra(tool={"later": {}})},
+        ],
+        options={"tool_choice": extra(choice={"later": {}})},
+        model="m",
+        **extra(addressed=True, inference={}, tools={"later": 1}, own={"additionalModelRequestFields": {"a": 1}}),
+    )
+    assert base.codec("bedrock").request.encode(found) == {
+        "messages": [
+            {
+                "role": "user",
+                "content": [document, {"document": {"format": "y", "source": {"bytes": "aGk="}}, "x": 1}],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": ""}, "later": 1}},
+                    {"toolUse": {"toolUseId": "", "name": "f", "input": {}}, "x": 1},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"toolResult": {"toolUseId": "", "content": [{"json": {"a": 1.0}}], "status": "success"}}],
+            },
+        ],
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": "f", "later": 1}}, marker, {"later": {}}],
+            "toolChoice": {"later": {}},
+            "later": 1,
+        },
+        "inferenceConfig": {},
+        "additionalModelRequestFields": {"a": 1},
+    }
+    assert load(dump(found)) == found
 
 
 @pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])

@@ -50,6 +50,7 @@ from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.base import get
 from toolglot.protocols.bedrock import reply
+from toolglot.protocols.bedrock.form import PLAIN_REPLY
 from toolglot.protocols.bedrock.stream import Decoder, Encoder, framer
 from toolglot.protocols.framing.aws_frames import AwsFramer, message, text_headers, written
 from toolglot.protocols.framing.text_frames import Frame
@@ -589,7 +590,7 @@ def test_a_stream_starts_and_ends_even_if_nothing_does() -> None:
             {"usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}, "metrics": {"latencyMs": 0}},
         ),
     ]
-    own = Started(extra={"bedrock": {"~own": True}})
+    own = Started(form=PLAIN_REPLY)
     assert [name for name, _ in sent(own, Finished("stop"))] == ["messageStart", "messageStop"]
     assert Encoder().ping() == b""
 

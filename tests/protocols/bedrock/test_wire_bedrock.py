@@ -81,7 +81,7 @@ def test_a_request_says_what_it_means() -> None:
     assert [turn.role for turn in found.turns] == ["system", "user", "assistant", "user"]
     assert found.turns[0].blocks[0] == Text("be brief")
     said = found.turns[2].blocks
-    thoughts = [replace(block, extra=None) for block in said if isinstance(block, Thinking)]
+    thoughts = [replace(block, extra=None, form=None) for block in said if isinstance(block, Thinking)]
     assert thoughts == [Thinking("hm", "sig"), Thinking(redacted="xx")]
     assert said[2] == ToolCall("t1", "f", {"a": 1})
     assert [type(block) for block in said[3:]] == [ServerTool, ServerTool, Text]
@@ -94,7 +94,7 @@ def test_a_request_says_what_it_means() -> None:
         Media("document", "text/plain", url="s3://b/k", name="n"),
         Media("video", "video/3gpp", data="aGk="),
     )
-    assert replace(found.turns[3].blocks[4], extra=None) == Text("n\nplain")
+    assert replace(found.turns[3].blocks[4], extra=None, form=None) == Text("n\nplain")
     assert found.options.tool_choice == ToolChoice("named", ("f",))
     assert found.options.sampling == Sampling(5, 1, 0.5, stop=("END",))
     assert found.tools[0] == ToolSpec("f", "d", {"type": "object"}, strict=True)
@@ -449,7 +449,7 @@ def test_a_reply_made_elsewhere_is_written() -> None:
     }
     again = reply.decode(body).usage
     assert again is not None
-    assert replace(again, extra=None) == made.usage
+    assert replace(again, extra=None, form=None) == made.usage
     assert reply.encode(Reply(Turn("assistant"))) == {
         "output": {"message": {"role": "assistant", "content": []}},
         "usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0},

@@ -1,10 +1,10 @@
 """Content blocks of the Bedrock Converse protocol, both ways. Requests and replies share them.
 
-A block is an object with one member that says what it is: `{"toolUse": {…}}`. What else stands beside that
-member is kept in the note `block`. A block with none that is known, or with several, is carried as it came.
+A block is an object with one member that says what it is: `{"toolUse": {…}}`. What else is beside that member is kept
+in the form. A block with no known member, or with several, is carried as it came.
 
-What holds words in another form (an answer with its citations, a document of text, a search result, words for a
-guardrail) is text for everyone else; here it comes back as it was, which is the note `worded`.
+An answer with its citations, a document of text, a search result and text for a guardrail are text for other
+protocols. Here they come back as they were, from the form `BedrockText`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,20 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
+from toolglot.protocols.bedrock.form import (
+    PLAIN_MEDIA,
+    PLAIN_THINKING,
+    PROTOCOL,
+    SUCCESS,
+    BedrockCall,
+    BedrockJson,
+    BedrockMedia,
+    BedrockResult,
+    BedrockText,
+    BedrockThinking,
+)
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import has_failed, said_content
 from toolglot.protocols.fields.media import AUDIO_TYPES
@@ -24,17 +36,13 @@ from toolglot.protocols.fields.reading import (
     each,
     held,
     leftover,
-    note,
-    noted,
     optional,
     own_value,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
-
-PROTOCOL: Final = "bedrock"
 
 _TOOL_USE = frozenset({"toolUseId", "name", "input"})
 _TOOL_RESULT = frozenset({"toolUseId", "content", "status"})
@@ -44,7 +52,7 @@ _MEDIA = frozenset({"format", "source"})
 _DOCUMENT = _MEDIA | {"name"}
 _SOURCES: Final = ({"bytes"}, {"s3Location"})
 _GUARDED = frozenset({"text"})
-_IN_WORDS = frozenset({"text", "content", "source", "title", "name", "format"})
+_AS_TEXT = frozenset({"text", "content", "source", "title", "name", "format"})
 _URI = frozenset({"uri"})
 _S3: Final = "s3://"
 _TYPES: Final = {
@@ -67,13 +75,8 @@ _FORMATS["image/jpg"] = "jpeg"
 
 
 def beside(fields: Fields, member: str) -> Fields | None:
-    """What stands beside a union's member."""
+    """What is beside a union's member."""
     return None if len(fields) == 1 else rest_of(fields, frozenset({member}))
-
-
-def wrapped(member: str, value: Any, extra: Extra | None) -> Fields:
-    """A union's member with what stood beside it."""
-    return with_rest({member: value}, extra, PROTOCOL, "block")
 
 
 def read_block(fields: Fields) -> Block:
@@ -84,12 +87,12 @@ def read_block(fields: Fields) -> Block:
     return _READERS[members[0]](fields)
 
 
-def words_of(fields: Fields) -> str | None:
-    """What a block says that holds words in another form than as text: its title, where it is from, and its text.
+def text_of(fields: Fields) -> str | None:
+    """The title, the origin and the text of a block that holds text, but is not a block `text`.
 
-    None for a block that holds none.
+    None for a block without text.
     """
-    ((member, inner),) = fields.items()
+    member, inner = next(iter(fields.items())) if len(fields) == 1 else ("", None)
     if type(inner) is not dict:
         return None
     if member == "citationsContent":
@@ -97,13 +100,15 @@ def words_of(fields: Fields) -> str | None:
     if member == "guardContent":
         return _joined([inner.get("text")], "")
     title, source = inner.get("name" if member == "document" else "title"), inner.get("source")
-    said, origin = (_said_by(source), None) if member == "document" else (_joined(inner.get("content"), "\n"), source)
-    if not said or not all(part is None or type(part) is str for part in (title, origin)):
+    text, origin = (
+        (_source_text(source), None) if member == "document" else (_joined(inner.get("content"), "\n"), source)
+    )
+    if not text or not all(part is None or type(part) is str for part in (title, origin)):
         return None
-    return "\n".join(part for part in (title, origin, said) if part)
+    return "\n".join(part for part in (title, origin, text) if part)
 
 
-def _said_by(source: Any) -> str | None:
+def _source_text(source: Any) -> str | None:
     if type(source) is not dict or len(source) != 1:
         return None
     text = source.get("text")
@@ -118,17 +123,16 @@ def _joined(parts: Any, between: str) -> str | None:
     return between.join(texts) if len(texts) == len(parts) else None
 
 
-def _worded(member: str) -> Callable[[Fields], Block]:
-    """Words in another form, with what is said about them; what does not hold any is carried as it came."""
+def _as_text(member: str) -> Callable[[Fields], Block]:
+    """A reader of blocks that hold text; a block without text is carried as it came."""
 
     def read(fields: Fields) -> Block:
-        words = words_of(fields) if len(fields) == 1 else None
-        if words is None:
+        text = text_of(fields)
+        if text is None:
             return Opaque(PROTOCOL, fields, member)
         inner = fields[member]
         guarded = rest_of(inner["text"], _GUARDED) if member == "guardContent" else None
-        extra = noted(leftover(inner, _IN_WORDS, PROTOCOL), PROTOCOL, worded=fields, inner=guarded)
-        return Text(words, extra=extra)
+        return Text(text, extra=leftover(inner, _AS_TEXT, PROTOCOL), form=BedrockText(fields, guarded))
 
     return read
 
@@ -141,16 +145,13 @@ def _tool_use(fields: Fields) -> Block:
     def read(call: Fields) -> Block:
         if call.get("type") == "server_tool_use":
             return ServerTool(PROTOCOL, "call", fields, str(call.get("name", "")), str(call.get("toolUseId", "")))
+        id, rest = required(call, "toolUseId", str), beside(fields, "toolUse")
         return ToolCall(
-            required(call, "toolUseId", str),
+            id,
             required(call, "name", str),
             required(call, "input", dict),
-            extra=noted(
-                leftover(call, _TOOL_USE, PROTOCOL, 3),
-                PROTOCOL,
-                block=beside(fields, "toolUse"),
-                no_id=True if call["toolUseId"] == "" else None,
-            ),
+            extra=leftover(call, _TOOL_USE, PROTOCOL, 3),
+            form=BedrockCall(rest, not id) if rest or not id else None,
         )
 
     return held(fields, "toolUse", read)
@@ -161,28 +162,27 @@ def _tool_result(fields: Fields) -> Block:
         kind = optional(result, "type", str)
         if kind is not None and kind != "tool_result":
             return ServerTool(PROTOCOL, "result", fields, kind, str(result.get("toolUseId", "")))
-        status = optional(result, "status", str)
+        status, rest = optional(result, "status", str), beside(fields, "toolResult")
+        form = SUCCESS if status == "success" and not rest else None
+        if form is None and (rest or (status is not None and status != "error")):
+            form = BedrockResult(rest, None if status == "error" else status)
         return ToolResult(
             required(result, "toolUseId", str),
             tuple(each(required(result, "content", list), _read_result_part, ".content")),
             is_error=status == "error",
             is_complete=True,
-            extra=noted(
-                leftover(result, _TOOL_RESULT, PROTOCOL, 2 + (status is not None)),
-                PROTOCOL,
-                block=beside(fields, "toolResult"),
-                status=None if status == "error" else status,
-            ),
+            extra=leftover(result, _TOOL_RESULT, PROTOCOL, 2 + (status is not None)),
+            form=form,
         )
 
     return held(fields, "toolResult", read)
 
 
 def _read_result_part(fields: Fields) -> Text | Media | Opaque:
-    """A part of a result. A JSON value is text for everyone else; here it stays one."""
+    """A part of a result. A JSON value is text for other protocols; its form keeps the value."""
     if fields.keys() == {"json"} and fields["json"] is not None:
         value = fields["json"]
-        return Text(compact(value), extra=noted(None, PROTOCOL, json=value))
+        return Text(compact(value), form=BedrockJson(value))
     part = read_block(fields)
     return part if isinstance(part, Text | Media) else Opaque(PROTOCOL, fields, next(iter(fields), ""))
 
@@ -192,20 +192,21 @@ def _reasoning(fields: Fields) -> Block:
         shown, hidden = reasoning.get("reasoningText"), reasoning.get("redactedContent")
         if (shown is None) == (hidden is None):
             return Opaque(PROTOCOL, fields, "reasoningContent")
-        notes = {"block": beside(fields, "reasoningContent"), "reasoning": rest_of(reasoning, _REASONING) or {}}
+        block_rest, rest = beside(fields, "reasoningContent"), rest_of(reasoning, _REASONING)
+        form = BedrockThinking(block_rest, rest) if block_rest or rest else PLAIN_THINKING
         if hidden is not None:
-            redacted = required(reasoning, "redactedContent", str)
-            return Thinking(redacted=redacted, extra=noted(None, PROTOCOL, **notes))
-        return held(reasoning, "reasoningText", lambda text: _reasoning_text(text, notes))
+            return Thinking(redacted=required(reasoning, "redactedContent", str), form=form)
+        return held(reasoning, "reasoningText", lambda text: _reasoning_text(text, form))
 
     return held(fields, "reasoningContent", read)
 
 
-def _reasoning_text(fields: Fields, notes: Fields) -> Thinking:
+def _reasoning_text(fields: Fields, form: BedrockThinking) -> Thinking:
     return Thinking(
         required(fields, "text", str),
         signature=optional(fields, "signature", str),
-        extra=noted(leftover(fields, _REASONING_TEXT, PROTOCOL), PROTOCOL, **notes),
+        extra=leftover(fields, _REASONING_TEXT, PROTOCOL),
+        form=form,
     )
 
 
@@ -216,25 +217,31 @@ def _media(kind: Any) -> Callable[[Fields], Block]:
         format = optional(media, "format", str)
         source = held(media, "source", _read_source)
         if source is None:
-            return _worded(kind)(fields)
+            return _as_text(kind)(fields)
         media_type = "" if format is None else _TYPES.get(kind, {}).get(format, f"{kind}/{format}")
         data, url, location = source
         name = optional(media, "name", str) if kind == "document" else None
-        extra = noted(
-            leftover(media, known, PROTOCOL),
-            PROTOCOL,
-            block=beside(fields, kind),
-            location=location,
-            format=format if format_of(media_type) != format else None,
-            unnamed=True if kind == "document" and name is None else None,
+        form = BedrockMedia(
+            beside(fields, kind),
+            location,
+            format if format_of(media_type) != format else None,
+            kind == "document" and name is None,
         )
-        return Media(kind, media_type, data, url, name=name, extra=extra)
+        return Media(
+            kind,
+            media_type,
+            data,
+            url,
+            name=name,
+            extra=leftover(media, known, PROTOCOL),
+            form=None if form == PLAIN_MEDIA else form,
+        )
 
     return lambda fields: held(fields, kind, lambda media: read_media(fields, media))
 
 
 def _read_source(source: Fields) -> tuple[str | None, str | None, Fields | None] | None:
-    """Inline data or an address in S3, and what else is said about that address; None for anything else."""
+    """Inline data or an address in S3, and the unknown fields of that address; None for anything else."""
     if source.keys() not in _SOURCES or None in source.values():
         return None
     if "bytes" in source:
@@ -264,9 +271,9 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
     "document": _media("document"),
     "video": _media("video"),
     "audio": _media("audio"),
-    "citationsContent": _worded("citationsContent"),
-    "searchResult": _worded("searchResult"),
-    "guardContent": _worded("guardContent"),
+    "citationsContent": _as_text("citationsContent"),
+    "searchResult": _as_text("searchResult"),
+    "guardContent": _as_text("guardContent"),
 }
 
 
@@ -274,7 +281,7 @@ _READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 
 
 def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
-    """The blocks that Converse has a place for."""
+    """The blocks that Converse can express."""
     return [fields for block in blocks if (fields := _write_block(block)) is not None]
 
 
@@ -287,13 +294,17 @@ def _for_client(blocks: Iterable[Block]) -> Iterable[Block]:
     ordinal = 0
     for block in blocks:
         if isinstance(block, ToolCall):
-            unnamed = not block.id and not note(block.extra, PROTOCOL, "no_id")
-            yield replace(block, id=f"tooluse_{ordinal}") if unnamed else block
+            yield replace(block, id=f"tooluse_{ordinal}") if needs_id(block) else block
             ordinal += 1
-        elif isinstance(block, Thinking) and note(block.extra, PROTOCOL, "reasoning") is None:
+        elif isinstance(block, Thinking) and type(block.form) is not BedrockThinking:
             yield replace(block, signature=None, redacted=None)
         else:
             yield block
+
+
+def needs_id(call: ToolCall) -> bool:
+    """Whether a call has no id. If it came like that, it stays like that."""
+    return not call.id and not (type(call.form) is BedrockCall and call.form.has_empty_id)
 
 
 def _write_block(block: Block) -> Fields | None:
@@ -301,7 +312,8 @@ def _write_block(block: Block) -> Fields | None:
         return _write_text(block)
     if isinstance(block, ToolCall):
         fields = {"toolUseId": block.id, "name": block.name, "input": object_of(block)}
-        return wrapped("toolUse", restored(fields, block.extra, PROTOCOL), block.extra)
+        call = {"toolUse": restored(fields, block.extra, PROTOCOL)}
+        return refilled(call, block.form.block_rest) if type(block.form) is BedrockCall else call
     if isinstance(block, ToolResult):
         return _write_result(block)
     if isinstance(block, Thinking):
@@ -312,12 +324,11 @@ def _write_block(block: Block) -> Fields | None:
 
 
 def _write_text(block: Text) -> Fields:
-    value = note(block.extra, PROTOCOL, "json")
-    if value is not None and compact(value) == block.text:
-        return {"json": value}
-    worded: Fields | None = note(block.extra, PROTOCOL, "worded")
-    if worded is not None:
-        return worded if words_of(worded) == block.text else {"text": block.text}
+    form = block.form
+    if type(form) is BedrockJson and compact(form.value) == block.text:
+        return {"json": form.value}
+    if type(form) is BedrockText:
+        return form.block if text_of(form.block) == block.text else {"text": block.text}
     return restored({"text": block.text}, block.extra, PROTOCOL)
 
 
@@ -325,41 +336,45 @@ def _write_result(result: ToolResult) -> Fields:
     content = said_content(result)
     parts = (Text(content),) if isinstance(content, str) else content or ()
     fields: Fields = {"toolUseId": result.call_id, "content": write_blocks(parts)}
-    status = "error" if has_failed(result) else note(result.extra, PROTOCOL, "status")
+    form = result.form if type(result.form) is BedrockResult else None
+    status = "error" if has_failed(result) else None if form is None else form.status
     if status is not None:
         fields["status"] = status
-    return wrapped("toolResult", restored(fields, result.extra, PROTOCOL), result.extra)
+    written = {"toolResult": restored(fields, result.extra, PROTOCOL)}
+    return written if form is None else refilled(written, form.block_rest)
 
 
 def _write_thinking(block: Thinking) -> Fields | None:
-    """What was thought, by whichever model; nothing where nothing is shown of it."""
-    is_own = note(block.extra, PROTOCOL, "reasoning") is not None
-    if not is_own and not block.text and block.redacted is None and block.signature is None:
+    """Thinking of any model; None if nothing of it is shown."""
+    form = block.form if type(block.form) is BedrockThinking else None
+    if form is None and not block.text and block.redacted is None and block.signature is None:
         return None
-    if block.redacted is not None and (is_own or not block.text):
+    if block.redacted is not None and (form is not None or not block.text):
         fields: Fields = {"redactedContent": block.redacted}
     else:
         shown: Fields = {"text": block.text}
         if block.signature is not None:
             shown["signature"] = block.signature
         fields = {"reasoningText": restored(shown, block.extra, PROTOCOL)}
-    return wrapped("reasoningContent", with_rest(fields, block.extra, PROTOCOL, "reasoning"), block.extra)
+    if form is None:
+        return {"reasoningContent": fields}
+    return refilled({"reasoningContent": refilled(fields, form.reasoning_rest)}, form.block_rest)
 
 
 def _write_media(block: Media) -> Fields | None:
     """Converse takes inline data and addresses in S3, and wants a name on every document."""
-    location = note(block.extra, PROTOCOL, "location")
+    form = block.form if type(block.form) is BedrockMedia else PLAIN_MEDIA
     if block.data is not None:
         source: Fields = {"bytes": block.data}
-    elif block.url is not None and (location is not None or block.url.startswith(_S3)):
-        source = {"s3Location": with_rest({"uri": block.url}, block.extra, PROTOCOL, "location")}
+    elif block.url is not None and (form.location_rest is not None or block.url.startswith(_S3)):
+        source = {"s3Location": refilled({"uri": block.url}, form.location_rest)}
     else:
         return None
     kind = "document" if block.kind == "file" else block.kind
     fields: Fields = {"source": source}
-    format = note(block.extra, PROTOCOL, "format") or format_of(block.media_type)
+    format = form.format or format_of(block.media_type)
     if format is not None:
         fields["format"] = format
-    if kind == "document" and (block.name is not None or not note(block.extra, PROTOCOL, "unnamed")):
+    if kind == "document" and (block.name is not None or not form.has_no_name):
         fields["name"] = "document" if block.name is None else block.name
-    return wrapped(kind, restored(fields, block.extra, PROTOCOL), block.extra)
+    return refilled({kind: restored(fields, block.extra, PROTOCOL)}, form.block_rest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Failure
-from toolglot.protocols.bedrock.blocks import PROTOCOL
+from toolglot.protocols.bedrock.form import PROTOCOL
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 

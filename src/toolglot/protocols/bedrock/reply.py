@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Reply, StopReason, Turn, Usage
-from toolglot.protocols.bedrock.blocks import PROTOCOL, read_block, write_reply
+from toolglot.protocols.bedrock.blocks import read_block, write_reply
+from toolglot.protocols.bedrock.form import NATIVE_USAGE, PROTOCOL, BedrockReply, BedrockUsage
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -13,14 +14,12 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.fields.token_counts import CountNames, read_split, write_split
@@ -54,14 +53,15 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A reply's body. Why it ended follows from the calls in it; the stop reason is kept."""
     turn, rest = held(body, "output", lambda output: (held(output, "message", _read_message), rest_of(output, _OUTPUT)))
-    said = optional(body, "stopReason", str)
+    stop_reason = optional(body, "stopReason", str)
     return Reply(
         turn,
-        stop_of(said, has_calls=bool(turn.calls)),
+        stop_of(stop_reason, has_calls=bool(turn.calls)),
         held_or_none(body, "usage", _read_usage),
-        extra=noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, stop_reason=said, output=rest, own=True),
+        extra=leftover(body, _BODY, PROTOCOL),
+        form=BedrockReply(stop_reason, rest),
     )
 
 
@@ -71,37 +71,37 @@ def _read_message(message: Fields) -> Turn:
     return Turn("assistant", tuple(blocks), extra=leftover(message, _MESSAGE, PROTOCOL))
 
 
-def stop_of(said: str | None, *, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    is_malformed = said is not None and said.startswith("malformed_")
-    return meant_by(said, _STOPS, has_calls=has_calls, otherwise="error" if is_malformed else "stop")
+def stop_of(stop_reason: str | None, *, has_calls: bool) -> StopReason | None:
+    """Why a reply ended: by its content first, then by its stop reason."""
+    is_malformed = stop_reason is not None and stop_reason.startswith("malformed_")
+    return meant_by(stop_reason, _STOPS, has_calls=has_calls, otherwise="error" if is_malformed else "stop")
 
 
 def _read_usage(fields: Fields) -> Usage:
-    return read_split(fields, _COUNTS, noted(leftover(fields, _USAGE, PROTOCOL), PROTOCOL, own=True))
+    return read_split(fields, _COUNTS, leftover(fields, _USAGE, PROTOCOL), form=NATIVE_USAGE)
 
 
 def encode(reply: Reply) -> Fields:
     """A reply as a body that a Bedrock client reads."""
+    form = reply.form if type(reply.form) is BedrockReply else None
     message: Fields = {"role": "assistant", "content": write_reply(reply.turn.blocks)}
     output: Fields = {"message": restored(message, reply.turn.extra, PROTOCOL)}
-    body: Fields = {"output": with_rest(output, reply.extra, PROTOCOL, "output")}
-    said = note(reply.extra, PROTOCOL, "stop_reason")
-    word = word_for(reply.stop, said, stop_of(said, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
+    body: Fields = {"output": output if form is None else refilled(output, form.output_rest)}
+    original = None if form is None else form.stop_reason
+    word = word_for(reply.stop, original, stop_of(original, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
         body["stopReason"] = word
-    is_own = note(reply.extra, PROTOCOL, "own")
-    if reply.usage is not None or not is_own:
+    if reply.usage is not None or form is None:
         body["usage"] = _write_usage(reply.usage or Usage())
-    if not is_own:
+    if form is None:
         body["metrics"] = {"latencyMs": 0}
     return restored(body, reply.extra, PROTOCOL)
 
 
 def _write_usage(usage: Usage) -> Fields:
-    """The counts; for usage from elsewhere with those that every client expects."""
+    """The counts; foreign usage gets those that every client expects."""
     fields = write_split(usage, _COUNTS)
-    if not note(usage.extra, PROTOCOL, "own"):
+    if type(usage.form) is not BedrockUsage:
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         fields = {"inputTokens": 0, "outputTokens": 0, **fields, "totalTokens": total}
     return restored(fields, usage.extra, PROTOCOL)

@@ -1,6 +1,6 @@
 """Requests of the Bedrock Converse protocol (`POST /model/{modelId}/converse`), both ways.
 
-The model stands in the address; a body that names it, as an SDK's parameters do, keeps it.
+The model is in the path; a body that names it, as an SDK's parameters do, keeps it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolglot.conversation import (
     ChoiceMode,
     Conversation,
+    Opaque,
     Options,
     Role,
     Sampling,
@@ -21,7 +22,16 @@ from toolglot.conversation import (
 )
 from toolglot.profiles import Profile
 from toolglot.protocols.bedrock import options as asked
-from toolglot.protocols.bedrock.blocks import PROTOCOL, beside, read_block, wrapped, write_blocks
+from toolglot.protocols.bedrock.blocks import beside, read_block, write_blocks
+from toolglot.protocols.bedrock.form import (
+    CACHE_MARKER,
+    PLAIN_REQUEST,
+    PLAIN_TOOL,
+    PROTOCOL,
+    BedrockChoice,
+    BedrockRequest,
+    BedrockTool,
+)
 from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -30,14 +40,13 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
     one_of,
+    opaque_value,
     optional,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
@@ -55,8 +64,6 @@ _INFERENCE = frozenset(_SAMPLING.values())
 _TOOLS = frozenset({"tools", "toolChoice"})
 _TOOL = frozenset({"name", "description", "inputSchema", "strict"})
 _SCHEMA = frozenset({"json"})
-_MARKER: Final = "cachePoint"
-"""What stands among tools, and in their form, but is none: it says how far a prompt is cached."""
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _CHOICES: Final[dict[str, ChoiceMode]] = {"auto": "auto", "any": "required", "tool": "named"}
 _CHOICES_BACK: Final = {**{mode: written for written, mode in _CHOICES.items()}, "allowed": "auto"}
@@ -69,7 +76,7 @@ def decode(body: Fields) -> Conversation:
     turns += each(required(body, "messages", list), _read_message, ".messages")
     tools, choice, tools_rest = held_or_none(body, "toolConfig", _read_tools) or ((), None, None)
     sampling, rest = held_or_none(body, "inferenceConfig", _read_inference) or (Sampling(), None)
-    said, own = asked.read(body), {key: body[key] for key in _OWN if type(body.get(key)) is dict}
+    settings, own = asked.read(body), {key: body[key] for key in _OWN if type(body.get(key)) is dict}
     extra = leftover(body, without_empty(body, _BODY) | own.keys(), PROTOCOL)
     unread = asked.unread(body)
     if unread:
@@ -77,15 +84,11 @@ def decode(body: Fields) -> Conversation:
     return Conversation(
         tuple(turns),
         tools,
-        Options(replace(sampling, top_k=said.top_k), said.reasoning, choice, said.output),
+        Options(replace(sampling, top_k=settings.top_k), settings.reasoning, choice, settings.output),
         optional(body, "modelId", str) or "",
-        noted(extra, PROTOCOL, inference=rest, tools=tools_rest, own=own or None, **_where_named(body)),
+        extra,
+        BedrockRequest(rest, tools_rest, own or None, "modelId" not in body),
     )
-
-
-def _where_named(body: Fields) -> Fields:
-    """A note where the model is named in the address alone, as on the wire; SDKs name it beside the rest."""
-    return {} if "modelId" in body else {"addressed": True}
 
 
 def _read_system(body: Fields) -> list[Turn]:
@@ -117,7 +120,7 @@ def _read_tools(config: Fields) -> tuple[tuple[ToolSpec, ...], ToolChoice | None
 def _with_markers(read: list[ToolSpec | Fields]) -> list[ToolSpec]:
     """The tools, each with the cache markers behind it, and the first one with those before it too.
 
-    Without a tool there is nobody to hold markers: then the list is left over as it is.
+    Without a tool nothing can hold markers: then the list is left over as it is.
     """
     tools: list[ToolSpec] = []
     runs: list[list[Fields]] = [[]]
@@ -133,15 +136,12 @@ def _with_markers(read: list[ToolSpec | Fields]) -> list[ToolSpec]:
     return [_marked(*found) for found in zip(tools, before, runs[1:], strict=False)]
 
 
-def _marked(tool: ToolSpec, before: list[Fields], behind: list[Fields]) -> ToolSpec:
-    """A tool with its cache markers: a note, and a field, so that they are told where nobody can write them."""
-    if not before and not behind:
+def _marked(tool: ToolSpec, before: list[Fields], after: list[Fields]) -> ToolSpec:
+    """A tool with its cache markers."""
+    if not before and not after:
         return tool
-    own = (tool.extra or {}).get(PROTOCOL, {})
-    is_told = _MARKER not in own
-    told = {_MARKER: [*before, *behind]} if is_told else {}
-    markers = {"before": before, "behind": behind, "told": is_told}
-    return replace(tool, extra=noted({PROTOCOL: {**own, **told}}, PROTOCOL, markers=markers))
+    form = tool.form if type(tool.form) is BedrockTool else PLAIN_TOOL
+    return replace(tool, form=replace(form, markers_before=before or None, markers_after=after or None))
 
 
 def _read_tool(fields: Fields) -> ToolSpec | Fields:
@@ -149,7 +149,7 @@ def _read_tool(fields: Fields) -> ToolSpec | Fields:
     if fields.get("toolSpec") is not None:
         return held(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
     kind = next((key for key, value in fields.items() if value is not None), "unknown")
-    if kind == _MARKER:
+    if kind == CACHE_MARKER:
         return fields
     system = fields.get("systemTool")
     name = system.get("name") if type(system) is dict else None
@@ -158,23 +158,20 @@ def _read_tool(fields: Fields) -> ToolSpec | Fields:
 
 def _read_spec(fields: Fields, spec: Fields) -> ToolSpec:
     parameters, rest = held_or_none(spec, "inputSchema", _read_schema) or (None, None)
+    block_rest, has_no_schema = beside(fields, "toolSpec"), spec.get("inputSchema") is None
+    is_plain = block_rest is None and rest is None and not has_no_schema
     return ToolSpec(
         required(spec, "name", str),
         optional(spec, "description", str),
         parameters,
         strict=optional(spec, "strict", bool),
-        extra=noted(
-            leftover(spec, _TOOL, PROTOCOL),
-            PROTOCOL,
-            block=beside(fields, "toolSpec"),
-            schema=rest,
-            no_schema=True if spec.get("inputSchema") is None else None,
-        ),
+        extra=leftover(spec, _TOOL, PROTOCOL),
+        form=None if is_plain else BedrockTool(block_rest, rest, has_no_schema),
     )
 
 
 def _read_schema(schema: Fields) -> tuple[Fields | None, Fields | None]:
-    """The schema of the arguments, and what stands beside it; a schema without one is noted."""
+    """The schema of the arguments, and what is beside it; without a schema that is an object, if an empty one."""
     parameters = optional(schema, "json", dict)
     return parameters, rest_of(schema, _SCHEMA) or ({} if parameters is None else None)
 
@@ -182,13 +179,13 @@ def _read_schema(schema: Fields) -> tuple[Fields | None, Fields | None]:
 def _read_choice(fields: Fields) -> ToolChoice:
     members = [key for key, value in fields.items() if value is not None and key in _CHOICES]
     if len(members) != 1:
-        return ToolChoice(extra={PROTOCOL: {"~choice": fields}})
+        return ToolChoice(opaque=Opaque(PROTOCOL, fields))
     (member,) = members
 
     def read(inner: Fields) -> ToolChoice:
         names = (required(inner, "name", str),) if member == "tool" else ()
-        rest = leftover(inner, frozenset({"name"} if names else ()), PROTOCOL)
-        return ToolChoice(_CHOICES[member], names, extra=noted(rest, PROTOCOL, block=beside(fields, member)))
+        extra, rest = leftover(inner, frozenset({"name"} if names else ()), PROTOCOL), beside(fields, member)
+        return ToolChoice(_CHOICES[member], names, extra=extra, form=BedrockChoice(rest) if rest else None)
 
     return held(fields, member, read)
 
@@ -197,22 +194,21 @@ def _read_choice(fields: Fields) -> ToolChoice:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
-    """A conversation as a request body. What the protocol has no place for is not written."""
-    is_named = bool(conversation.model) and note(conversation.extra, PROTOCOL, "addressed") is None
-    body: Fields = {"modelId": conversation.model} if is_named else {}
+    """A conversation as a request body. What the protocol cannot express is not written."""
+    form = conversation.form if type(conversation.form) is BedrockRequest else PLAIN_REQUEST
+    body: Fields = {"modelId": conversation.model} if conversation.model and not form.is_model_in_path else {}
     end = next((at for at, turn in enumerate(conversation.turns) if not _is_system(turn)), len(conversation.turns))
     if end:
         body["system"] = [fields for turn in conversation.turns[:end] for fields in write_blocks(turn.blocks)]
     body["messages"] = [_write_message(turn) for turn in conversation.turns[end:]]
-    extra = conversation.extra
     inference = write_sampling(conversation.options.sampling, _SAMPLING)
-    if inference or note(extra, PROTOCOL, "inference") is not None:
-        body["inferenceConfig"] = with_rest(inference, extra, PROTOCOL, "inference")
-    body.update(asked.write(conversation.options, note(extra, PROTOCOL, "own")))
+    if inference or form.inference_rest is not None:
+        body["inferenceConfig"] = refilled(inference, form.inference_rest)
+    body.update(asked.write(conversation.options, form.model_fields))
     config = _write_tools(conversation)
-    if "tools" in config or note(extra, PROTOCOL, "tools") is not None:
-        body["toolConfig"] = with_rest(config, extra, PROTOCOL, "tools")
-    return restored(body, extra, PROTOCOL)
+    if "tools" in config or form.tool_config_rest is not None:
+        body["toolConfig"] = refilled(config, form.tool_config_rest)
+    return restored(body, conversation.extra, PROTOCOL)
 
 
 def _is_system(turn: Turn) -> bool:
@@ -220,7 +216,7 @@ def _is_system(turn: Turn) -> bool:
 
 
 def _write_message(turn: Turn) -> Fields:
-    """Converse has two roles: whatever the model did not say, the user did."""
+    """Converse has two roles: what is not the assistant's is the user's."""
     role = "assistant" if turn.role == "assistant" else "user"
     return restored({"role": role, "content": write_blocks(turn.blocks)}, turn.extra, PROTOCOL)
 
@@ -236,14 +232,12 @@ def _write_tools(conversation: Conversation) -> Fields:
 
 def _write_marked(tool: ToolSpec) -> list[Fields]:
     """A tool, if it can be written, between its cache markers."""
-    markers = note(tool.extra, PROTOCOL, "markers")
-    if markers is None:
-        written = _write_tool(tool)
-        return [] if written is None else [written]
-    own = tool.extra[PROTOCOL] if tool.extra else {}
-    plain = {key: value for key, value in own.items() if key != _MARKER} if markers["told"] else own
-    written = _write_tool(replace(tool, extra={PROTOCOL: plain}))
-    return [*markers["before"], *([] if written is None else [written]), *markers["behind"]]
+    fields = _write_tool(tool)
+    written = [] if fields is None else [fields]
+    form = tool.form
+    if type(form) is BedrockTool and form.has_cache_markers:
+        return [*(form.markers_before or ()), *written, *(form.markers_after or ())]
+    return written
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
@@ -251,29 +245,31 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
     verbatim = as_it_came(tool, PROTOCOL)
     if verbatim is not None or is_foreign(tool):
         return verbatim
+    form = tool.form if type(tool.form) is BedrockTool else PLAIN_TOOL
     fields: Fields = {"name": tool.name}
     if tool.description is not None:
         fields["description"] = tool.description
-    schema = _write_schema(tool)
+    schema = _write_schema(tool, form)
     if schema is not None:
         fields["inputSchema"] = schema
     if tool.strict is not None:
         fields["strict"] = tool.strict
-    return wrapped("toolSpec", restored(fields, tool.extra, PROTOCOL), tool.extra)
+    return refilled({"toolSpec": restored(fields, tool.extra, PROTOCOL)}, form.block_rest)
 
 
-def _write_schema(tool: ToolSpec) -> Fields | None:
-    """The schema, which Converse demands; None where its own client left it out."""
+def _write_schema(tool: ToolSpec, form: BedrockTool) -> Fields | None:
+    """The schema, which Converse requires; None if a client of the protocol left it out."""
     if tool.parameters is not None:
-        return with_rest({"json": tool.parameters}, tool.extra, PROTOCOL, "schema")
-    if note(tool.extra, PROTOCOL, "schema") is not None:
-        return with_rest({}, tool.extra, PROTOCOL, "schema")
-    return None if note(tool.extra, PROTOCOL, "no_schema") else {"json": no_parameters()}
+        return refilled({"json": tool.parameters}, form.schema_rest)
+    if form.schema_rest is not None:
+        return refilled({}, form.schema_rest)
+    return None if form.has_no_schema else {"json": no_parameters()}
 
 
 def _write_choice(choice: ToolChoice) -> Fields:
-    verbatim: Fields | None = note(choice.extra, PROTOCOL, "choice")
+    verbatim: Fields | None = opaque_value(choice.opaque, PROTOCOL)
     if verbatim is not None:
         return verbatim
     fields: Fields = {"name": choice.names[0]} if choice.mode == "named" else {}
-    return wrapped(_CHOICES_BACK[choice.mode], restored(fields, choice.extra, PROTOCOL), choice.extra)
+    written = {_CHOICES_BACK[choice.mode]: restored(fields, choice.extra, PROTOCOL)}
+    return refilled(written, choice.form.block_rest) if type(choice.form) is BedrockChoice else written

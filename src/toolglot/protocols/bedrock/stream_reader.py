@@ -26,9 +26,10 @@ from toolglot.errors import InputError, LimitError, quote
 from toolglot.jsontext import compact
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.bedrock import errors, reply
-from toolglot.protocols.bedrock.blocks import PROTOCOL, read_block
+from toolglot.protocols.bedrock.blocks import read_block
+from toolglot.protocols.bedrock.form import PLAIN_REPLY, PROTOCOL, BedrockReply
 from toolglot.protocols.fields.argument_text import read_object
-from toolglot.protocols.fields.reading import Fields, leftover, noted
+from toolglot.protocols.fields.reading import Fields, leftover
 from toolglot.protocols.framing.aws_frames import EXCEPTION
 from toolglot.protocols.framing.sequence import DAMAGED, SAYING, THINKING, Sequence, call_of_object
 from toolglot.protocols.framing.text_frames import Frame
@@ -183,7 +184,7 @@ class Decoder:
 
     def _message_start(self, _fields: Fields) -> None:
         if not self.sequence.is_started:
-            self.sequence.start(extra=noted(None, PROTOCOL, own=True))
+            self.sequence.start(form=PLAIN_REPLY)
         elif self.sequence.has_blocks:
             # Another attempt of whoever answers. The blocks of two must not add up to one turn (K1).
             self._settle_all()
@@ -227,13 +228,12 @@ class Decoder:
 
     def _end(self) -> None:
         self._settle_all()
+        extra = {PROTOCOL: self._late} if self._late else None
         if self._stop is None:
-            extra = {PROTOCOL: self._late} if self._late else None
             is_ended = self.sequence.is_end_said
             self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=not is_ended, extra=extra)
             return
-        extra = noted({PROTOCOL: self._late}, PROTOCOL, stop_reason=self._stop)
-        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra)
+        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra, BedrockReply(self._stop))
         if not self.sequence.has_cut_calls and (self._stop == "tool_use") != self.sequence.has_calls:
             if self._stop == "tool_use":
                 self.sequence.tell("the reply says that it ended for tool calls, and has none")

@@ -1,7 +1,7 @@
 """Streams of the Bedrock Converse protocol, written.
 
 Law: a client that puts the stream together gets the body that `reply.encode` writes for the same reply, but for blocks
-that a stream of this protocol has no form for: documents, sounds and films are left out. One block is open at a time,
+that a stream of this protocol cannot express: documents, audio and video are left out. One block is open at a time,
 and nothing follows the end.
 
 What a block is may be known only when it ends: thinking that nobody may read, arguments that are no object. Such a
@@ -31,8 +31,9 @@ from toolglot.conversation.events import (
 from toolglot.jsontext import compact
 from toolglot.protocols.base import StreamWish
 from toolglot.protocols.bedrock import errors, reply
-from toolglot.protocols.bedrock.blocks import PROTOCOL, write_reply
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.bedrock.blocks import needs_id, write_reply
+from toolglot.protocols.bedrock.form import PROTOCOL
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.aws_frames import event_headers, message
 from toolglot.protocols.framing.json_line import json_bytes
 
@@ -142,13 +143,14 @@ class Encoder:
     def _finish(self, event: Finished) -> None:
         self._stop()
         self._is_over = True
-        early = self._started.extra if self._started is not None else None
-        extra = {PROTOCOL: {**(early or {}).get(PROTOCOL, {}), **(event.extra or {}).get(PROTOCOL, {})}}
+        started = self._started or Started()
+        extra = {PROTOCOL: {**(started.extra or {}).get(PROTOCOL, {}), **(event.extra or {}).get(PROTOCOL, {})}}
+        form = started.form if event.form is None else event.form
         stop = event.stop
         if self._has_cut_calls and stop in ("stop", "tool_calls"):
             stop = "length"
         turn = Turn("assistant", (_ANY_CALL,) if self._has_whole_calls else ())
-        body = reply.encode(Reply(turn, stop, self._usage, extra=extra))
+        body = reply.encode(Reply(turn, stop, self._usage, extra=extra, form=form))
         ended: Fields = {key: body[key] for key in ("stopReason", _LATE) if key in body}
         metadata = {key: value for key, value in body.items() if key not in _NOT_METADATA}
         self._say("messageStop", ended)
@@ -175,9 +177,7 @@ class Encoder:
 
     def _named(self, call: ToolCall) -> ToolCall:
         """A call with an id, as in a whole reply."""
-        if call.id or note(call.extra, PROTOCOL, "no_id"):
-            return call
-        return replace(call, id=f"tooluse_{self._calls - 1}")
+        return replace(call, id=f"tooluse_{self._calls - 1}") if needs_id(call) else call
 
     def _open_call(self) -> None:
         """The start of a call, not before its first argument: one that was cut there must not look like one that has

@@ -141,7 +141,7 @@ def _has_many_markers(conversation: Conversation) -> bool:
     count += sum(map(_is_cached, conversation.tools))
     for turn in conversation.turns:
         for block in turn.blocks:
-            if block.extra is not None or block.form is not None or type(block) in (Opaque, ServerTool):
+            if block.extra is not None or type(block) in (Opaque, ServerTool):
                 count += _is_cached(block)
             if type(block) is ToolResult and type(block.content) is tuple:
                 count += sum(map(_is_cached, block.content))
@@ -151,8 +151,6 @@ def _has_many_markers(conversation: Conversation) -> bool:
 def _is_cached(marked: Block | ToolSpec) -> bool:
     if isinstance(marked, Opaque | ServerTool):
         return isinstance(marked.value, dict) and marked.value.get(CACHE_MARKER) is not None
-    if marked.form is not None and marked.form.has_cache_markers:
-        return True
     if isinstance(marked, ToolSpec) and marked.opaque is not None:
         return _is_cached(marked.opaque)
     own = (marked.extra or {}).get("anthropic", {})

@@ -16,9 +16,9 @@ from toolglot.render.context import RenderContext
 _FIELDS: Final = {
     "anthropic": frozenset({"cache_control"}),
     "openai_chat": frozenset({"cache_control"}),
-    "bedrock": frozenset({"cachePoint", "~markers"}),
+    "bedrock": frozenset({"cachePoint"}),
 }
-"""The fields of values that are markers, by protocol; and the codec's note of those that stand between tools."""
+"""The fields of values that are markers, by protocol."""
 _BLOCKS: Final = {"bedrock": "cachePoint"}
 """The kind of a block that is nothing else."""
 

@@ -3,15 +3,14 @@
 A name that may stay stays; another is the nearest legal one, and a second of the same name is counted. Names are given
 in the order of the conversation, and none depends on what comes after it (laws 4 and 5).
 
-Besides media, a document may be text in its protocol's own form: the field `worded` that the codec noted, and the
-first line of what it says.
+Besides media, a document may be text. Then its name is in its form, and the first line of the text.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -22,7 +21,6 @@ UNNAMED: Final = "document"
 MAX_LENGTH: Final = 200
 
 _DOCUMENTS: Final = ("document", "file")
-_WORDED: Final = "~worded"
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_()\[\] -]+")
 _SPACES: Final = re.compile(r"\s+")
 _compiled = lru_cache(maxsize=64)(re.compile)
@@ -45,21 +43,14 @@ def _document_name(block: Media | Opaque | Text, protocol: str) -> str | None:
     """The name of a document, empty where it has none; None for anything else."""
     if isinstance(block, Media):
         return (block.name or "") if block.kind in _DOCUMENTS else None
-    if type(block) is Text and block.form is not None and block.form.protocol == protocol:
-        return block.form.document_name
-    fields = _fields_of(block, protocol)
+    if isinstance(block, Text):
+        return block.form.document_name if block.form is not None and block.form.protocol == protocol else None
+    fields = block.value if block.protocol == protocol else None
     document = fields.get("document") if type(fields) is dict else None
     if type(document) is not dict:
         return None
     name = document.get("name")
     return name if type(name) is str else "" if name is None else None
-
-
-def _fields_of(block: Opaque | Text, protocol: str) -> Any:
-    """What a block is in the target's own form, if it came in that."""
-    if isinstance(block, Opaque):
-        return block.value if block.protocol == protocol else None
-    return block.extra.get(protocol, {}).get(_WORDED) if block.extra else None
 
 
 class _Names:
@@ -98,7 +89,7 @@ class _Names:
             self._ctx.report("renamed", reason, "projection", turn_key=turn.key)
         elif self._ctx.is_native:
             self._ctx.report("added", f"a document must have a name {rule}", turn_key=turn.key)
-        return _with_name(block, name_before, name, self._protocol)
+        return _with_name(block, name_before, name)
 
     def _is_legal(self, name: str) -> bool:
         return len(name) <= MAX_LENGTH and self._legal.fullmatch(name) is not None
@@ -121,17 +112,11 @@ def _nearest_legal_name(name: str) -> str:
     return plain if any(sign.isalnum() for sign in plain) else UNNAMED
 
 
-def _with_name(block: Media | Opaque | Text, name_before: str, name: str, protocol: str) -> Media | Opaque | Text:
+def _with_name(block: Media | Opaque | Text, name_before: str, name: str) -> Media | Opaque | Text:
     if isinstance(block, Media):
         return replace(block, name=name)
-    if type(block) is Text and block.form is not None and block.form.protocol == protocol:
-        said = block.text.removeprefix(f"{name_before}\n") if name_before else block.text
-        return replace(block, text=f"{name}\n{said}", form=block.form.with_document_name(name))
-    fields = _fields_of(block, protocol)
-    renamed = {**fields, "document": {**fields["document"], "name": name}}
     if isinstance(block, Opaque):
-        return replace(block, value=renamed)
-    extra = block.extra or {}
-    own = {**extra.get(protocol, {}), _WORDED: renamed}
-    said = block.text.removeprefix(f"{name_before}\n") if name_before else block.text
-    return replace(block, text=f"{name}\n{said}", extra={**extra, protocol: own})
+        return replace(block, value={**block.value, "document": {**block.value["document"], "name": name}})
+    text = block.text.removeprefix(f"{name_before}\n") if name_before else block.text
+    form = block.form.with_document_name(name) if block.form is not None else None
+    return replace(block, text=f"{name}\n{text}", form=form)
