@@ -147,10 +147,9 @@ def _read_odd_message(fields: Fields) -> Turn:
     content: Any = fields.get("content")
     blocks = read_content(content)
     is_string = type(content) is str
+    form = STRING if is_string else None
     if role == "system":
         form = PROMPT_MESSAGE_STRING if is_string else PROMPT_MESSAGE
-    else:
-        form = STRING if is_string else None
     return Turn(role, blocks, extra=leftover(fields, _MESSAGE, PROTOCOL, 2), form=form)
 
 
