@@ -1,4 +1,4 @@
-"""Arguments that a model wrote as XML elements (seed 003's fallback).
+"""Arguments that a model wrote as XML elements.
 
 Law: a scanner by hand and nothing behind it. Expat knows neither bare siblings nor a cut from a mistake,
 and here there is no code for document types, processing instructions or entities of one's own that could

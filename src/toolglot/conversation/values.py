@@ -202,10 +202,10 @@ class ToolMetadata(Value, frozen=True):
 
 
 FREE_TEXT: Final = "input"
-"""The one argument that holds the text of a free-text call where only objects are known (E8)."""
+"""The one argument that holds the text of a free-text call, for a protocol that takes only objects."""
 
 RAW_ARGUMENTS: Final = "_raw"
-"""Where arguments that are no object go, for a protocol that takes only objects (F3)."""
+"""The argument that holds arguments that are not an object, for a protocol that takes only objects."""
 
 
 class ToolCall(BlockValue, frozen=True, tag="tool_call"):

@@ -3,7 +3,7 @@
 Pure functions over turns. What is cut out of the text stays known: the interactions of removed turns are
 written into the metadata of a turn that stays, so that the ledger can be rebuilt from turns alone.
 
-Law: whatever is cut, every interaction keeps its status, its arguments and its result.
+Law: whatever is removed, every interaction keeps its status, its arguments and its result.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NOTE: Final = "\n[… {} characters left out …]\n"
 
 
 def is_cancel(block: Block) -> bool:
-    """A cancel says that there is no result; it goes wherever its call goes."""
+    """A cancel says that there is no result; it moves together with its call."""
     return isinstance(block, ToolResult) and block.status == "cancelled"
 
 
 def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> int:
-    """The last place up to `wanted` where the turns can be cut between calls and their results.
+    """The last position up to `wanted` where the turns can be cut between calls and their results.
 
     A call that is still pending reaches to the end: it is never cut off.
     """

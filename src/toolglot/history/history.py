@@ -106,7 +106,7 @@ class History:
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation as it stands, ready to render or to `toolglot.dump`."""
+        """The conversation as it is now, ready to render or to `toolglot.dump`."""
         return replace(self._base, turns=self.turns)
 
     @property
@@ -201,7 +201,7 @@ class History:
     def cancel(self, *call_ids: str, reason: str = "Cancelled by the user.", output: str = "") -> None:
         """Cancel calls for good; a result that comes later does not win. A finished call stays as it is.
 
-        `output` is what the tool had said until then.
+        `output` is the tool's output until then.
         """
         for n, call_id in enumerate(call_ids):
             if self.ledger.get(call_id) is None:
@@ -237,7 +237,7 @@ class History:
         return _Checked(replace(turn, issuer=issuer, key=chosen), changes, path)
 
     def _issuer(self, turn: Turn, provider: str | None, path: str) -> Issuer | None:
-        """Who made the turn: its issuer, the provider given, the one in flight, the history's own."""
+        """Who made the turn: its issuer, the `provider` argument, the one in flight, or the history's own."""
         bound = self._in_flight.target if self._in_flight is not None else None
         issuer = turn.issuer
         if issuer is None:
@@ -308,7 +308,7 @@ class History:
     # --- cutting and branching ------------------------------------------------------------------
 
     def compressible(self, *, before: str | None = None) -> tuple[Turn, ...]:
-        """The turns that `compress` would take out: what a summary has to tell.
+        """The turns that `compress` would take out: what a summary has to cover.
 
         Those before the turn `before`, or all; less system and developer turns, which stay, and less what
         must stay so that no call is parted from its result. A pending call stays until it is cancelled.
@@ -451,7 +451,7 @@ class History:
         self._intake.tell("deferred", reason, "policy")
 
     def _land(self) -> None:
-        """The turn in flight is over: a switch that was asked for meanwhile takes effect."""
+        """The turn in flight is over: a switch that was requested meanwhile takes effect."""
         self._in_flight = None
         self._provider, self._next_provider = self._next_provider or self._provider, None
 
@@ -534,7 +534,7 @@ def _refuse_no_length(value: object, path: str) -> None:
 
 
 def _stored_name(name: str, path: str) -> str:
-    """A name as turns are kept under it, known or not."""
+    """The name that turns are stored under, known or not."""
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or fix_surrogates(name) is not name:
         raise InputError(f"expected the name of a provider, got {quote(name)}", path=path)
     return resolve(name)

@@ -2,13 +2,12 @@
 
     pending ──▶ complete | error | cancelled
 
-A ledger is a pure function of its turns: `Ledger.of(turns)` and a ledger that was given the same turns
-one by one are equal. It never looks at a raw id; `History` has already said which call a result means.
+A ledger is a pure function of its turns: `Ledger.of(turns)` and a ledger to which the same turns were added
+one by one are equal. It never looks at a raw id; `History` has already matched results with calls.
 
-Laws: a terminal state stays, with four stated exceptions (a real result takes the place of a synthetic
-one, a complete one that of a partial one, one whose id says so that of a guessed one, one that follows its
-call that of one that stood before it).
-An explicit cancel stays whatever comes. The same completion twice changes nothing. A result that does
+Laws: a terminal state stays, with four stated exceptions (a real result replaces a synthetic one, a
+complete one a partial one, one that was matched by id a guessed one, one after its call one before it).
+An explicit cancel always stays. The same completion twice changes nothing. A result that does
 not win is set aside with the reason, never dropped.
 """
 
@@ -132,7 +131,7 @@ class Ledger:
 
     @classmethod
     def of(cls, turns: Sequence[Turn]) -> Ledger:
-        """The ledger that these turns tell.
+        """The ledger of these turns.
 
         Interactions that turns carry in metadata were written when all was known of them. They come
         first, so that what is left of them in the turns is only what is known already.
@@ -214,7 +213,7 @@ class Ledger:
                 self._answer(result, early=True)
         elif known.is_carried:
             known.is_carried = False
-            self._records[call.id] = self._records.pop(call.id)  # in its place among the calls
+            self._records[call.id] = self._records.pop(call.id)  # at its position among the calls
         else:
             self._tell("ignored", "a second call with an id that is taken", known)
 

@@ -2,8 +2,8 @@
 
 A result with an id belongs to the nearest preceding turn that has an unanswered call with that id, and
 there to the first such call; if none precedes, to the first that follows; when all such calls are
-answered, or when it only says again what one of the last of them was told, it is a duplicate: such a one
-never lands on the call of an older turn. A result with no id, or with one that no call has, is matched by name and then
+answered, or when it only repeats the result of one of the last of them, it is a duplicate, which
+never goes to the call of an older turn. A result with no id, or with one that no call has, is matched by name and then
 by position: a guess, which gives way as soon as a result or a call with the right id appears.
 
 Laws: constant work per call and result, however long the history. A guess never looks past a user's
@@ -24,14 +24,14 @@ MAX_COMPARED: Final = 8
 
 
 class BlockPosition(NamedTuple):
-    """Where a block stands: its turn's and its own position."""
+    """Where a block is: the position of its turn, and its own in the turn."""
 
     turn: int
     block: int
 
 
 class Match(NamedTuple):
-    """A result and the call it was given to; no call: an orphan."""
+    """A result and the call that it was matched with; no call: an orphan."""
 
     position: BlockPosition
     call_id: str | None
@@ -152,8 +152,8 @@ class Matcher:
     ) -> list[Match]:
         """The call that has this id, with any guess that gives way; empty if no call has it.
 
-        `answers`: the result says something, so that its call waits for no other. `repeats` tells whether it
-        says the same as another one.
+        `answers`: the result says something, so that its call waits for no other. `repeats` says whether it
+        equals another one.
         """
         if raw_id is None or raw_id not in self._by_key:
             return []
@@ -162,14 +162,14 @@ class Matcher:
         if call_id is None:
             return [Match(position, last, "id", duplicate=True)]
         if call_id != last:
-            answered = self._told_already(raw_id, call_id, repeats)
+            answered = self._same_result_later(raw_id, call_id, repeats)
             if answered is not None:
                 return [Match(position, answered, "id", duplicate=True)]
         displaced = self._answer_for_sure(call_id, position) if answers else []
         return [Match(position, call_id, "id"), *displaced]
 
-    def _told_already(self, raw_id: str, older: str, repeats: Callable[[BlockPosition], bool]) -> str | None:
-        """The call of a later turn that was told the same, for a result that could answer an older one.
+    def _same_result_later(self, raw_id: str, older: str, repeats: Callable[[BlockPosition], bool]) -> str | None:
+        """The call of a later turn that has the same result, for a result that could answer an older one.
 
         In one turn, equal results of equal calls are common.
         """

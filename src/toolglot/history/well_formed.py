@@ -1,8 +1,8 @@
 """Turns that need no matching: every call has an id of its own, and every result answers a call of the turn before.
 
-Nearly every transcript is so, and then nothing has to be matched or hashed to know what belongs to what. A call may
-have no result, where the client was stopped: nothing else could be taken for it. The native ids serve as they are;
-canonical ids and turn keys are made when somebody asks for them, and are those that a history would have given.
+Nearly every transcript is like that, and then nothing has to be matched or hashed to pair calls and results. A call may
+lack its result if the client was stopped: nothing else could be mistaken for it. The native ids are used unchanged;
+canonical ids and turn keys are made on demand, and equal those that a history would assign.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Issuer, Text, ToolCall, ToolMetadata, ToolResult, Turn, ids
 from toolglot.history.turn_keys import TurnKeys
 
-_PLACE = "#"
-"""Marks the key of a turn that is known by its place only."""
+_LABEL = "#"
+"""Marks the key of a turn that is known by its position only."""
 
 GLANCE: Final = 64
-"""How much of a text is looked at to tell it from others."""
+"""How many characters of a string are compared first."""
 
 FEW: Final = 8
-"""For how many keys all turns are gone through, before it is noted for every turn which others look like it."""
+"""For this many keys all turns are searched; after that, an index of similar turns is built."""
 
 
 class WellFormedTurns:
-    """Turns under their native ids, with what a history would call them."""
+    """Turns under their native ids, with the keys and ids that a history would assign."""
 
     def __init__(self, turns: Sequence[Turn], issuer: Issuer, named: Sequence[Turn] = ()) -> None:
-        self._given = turns
+        self._originals = turns
         self._issuer = issuer
         self.turns: tuple[Turn, ...] = tuple(named)
-        """The turns with a name and an issuer, for passes that tell what they change."""
+        """The turns with a name and an issuer, for passes that report what they change."""
         self._keys = _Keys(turns)
         self._canonical: dict[str, str] = {}
         self._with_ids: set[int] = set()
         """The turns whose calls have canonical ids by now."""
 
-    def key(self, place: str) -> str:
-        """The key of a turn, by the name it has here (and with what a render appended to it)."""
-        number, plus, suffix = place.removeprefix(_PLACE).partition("+")
-        if not place.startswith(_PLACE) or not number.isdecimal():
-            return place
-        self._name_calls(int(number))  # what is told of a turn is told of its calls
+    def key(self, label: str) -> str:
+        """The key of a turn, by the label that it has here (and with the suffix that a render appended)."""
+        number, plus, suffix = label.removeprefix(_LABEL).partition("+")
+        if not label.startswith(_LABEL) or not number.isdecimal():
+            return label
+        self._name_calls(int(number))  # an entry about a turn is about its calls too
         return self._keys[int(number)] + plus + suffix
 
-    def number(self, place: str) -> int | None:
-        """The number of a turn, by the name it has here."""
-        number = place.removeprefix(_PLACE)
-        return int(number) if place.startswith(_PLACE) and number.isdecimal() else None
+    def number(self, label: str) -> int | None:
+        """The number of a turn, by the label that it has here."""
+        number = label.removeprefix(_LABEL)
+        return int(number) if label.startswith(_LABEL) and number.isdecimal() else None
 
     def canonical_id(self, call_id: str) -> str:
         """The canonical id of a call, by its native one; any other id as it is."""
@@ -63,7 +63,7 @@ class WellFormedTurns:
         if number in self._with_ids:
             return
         self._with_ids.add(number)
-        turn, key = self._given[number], self._keys[number]
+        turn, key = self._originals[number], self._keys[number]
         provider = (turn.issuer or self._issuer).provider
         for index, call in enumerate(turn.calls):
             self._canonical[call.id] = ids.canonical(provider, call.id, call.name, key, index)
@@ -73,7 +73,7 @@ class WellFormedTurns:
         """The turn of each call."""
         return {
             block.id: number
-            for number, turn in enumerate(self._given)
+            for number, turn in enumerate(self._originals)
             for block in turn.blocks
             if type(block) is ToolCall
         }
@@ -82,8 +82,8 @@ class WellFormedTurns:
 class _Keys:
     """The keys that a history would give to turns, by their numbers.
 
-    A key says what its turn says, and how many equal turns stand before it: so it is made together with those of the
-    turns that look alike, and no others have to be read for it.
+    A key depends on the content of its turn and on the number of equal turns before it: so it is made together with the
+    keys of similar turns, and no other turns have to be read for it.
     """
 
     def __init__(self, turns: Sequence[Turn]) -> None:
@@ -110,8 +110,10 @@ class _Keys:
         if self._asked <= FEW and not self._has_keys:
             turn = self._turns[number]
             role, size, look = turn.role, len(turn.blocks), self._look(turn)
-            same = [place for place, one in enumerate(self._turns) if one.role == role and len(one.blocks) == size]
-            return [place for place in same if self._look(self._turns[place]) == look]
+            same = [
+                position for position, one in enumerate(self._turns) if one.role == role and len(one.blocks) == size
+            ]
+            return [position for position in same if self._look(self._turns[position]) == look]
         last, before = self._chains
         found = [last[self._look(self._turns[number])]]
         while before[found[-1]] >= 0:
@@ -152,21 +154,21 @@ def well_formed_turns(
 ) -> WellFormedTurns | None:
     """The turns as they are, if nothing in them needs pairing; None if something does.
 
-    `look` is given each turn as long as all are sound. A long conversation does not fit into the caches of the
-    processor, so that whatever wants to see all of it had better do so in one go.
+    `look` is called with each turn as long as all are well-formed. A long conversation does not fit into the caches of
+    the processor, so everything that reads all of it should do so in one go.
     """
-    soundness, named = _Soundness(), []
+    check, named = _WellFormedCheck(), []
     for number, turn in enumerate(turns):
-        if not soundness.takes(turn):
+        if not check.takes(turn):
             return None
         look(turn)
-        own, key = turn.issuer, f"{_PLACE}{number}"
+        own, key = turn.issuer, f"{_LABEL}{number}"
         blocks = turn.blocks if own is None else _issued(turn, own)
         named.append(replace(turn, key=key, issuer=own or issuer, blocks=blocks))
     return WellFormedTurns(turns, issuer, named)
 
 
-class _Soundness:
+class _WellFormedCheck:
     """Which calls there were, and which of the last ones wait for a result."""
 
     def __init__(self) -> None:
@@ -174,12 +176,12 @@ class _Soundness:
         self._waiting: set[str] = set()
 
     def takes(self, turn: Turn) -> bool:
-        """Whether the next turn is sound too."""
+        """Whether the next turn is well-formed too."""
         seen, waiting, is_models = self._seen, self._waiting, turn.role == "assistant"
         if turn.metadata.removed:
             return False
         if is_models:
-            waiting.clear()  # a result that comes after this is late, and somebody has to decide on it
+            waiting.clear()  # a result that comes after this is late and has to be matched
         for block in turn.blocks:
             if type(block) is ToolCall:
                 if not is_models or block.id in seen or not _is_plain(block.id) or block.metadata is not None:

@@ -1,6 +1,6 @@
-"""What a provider's tool calls are like, in the six fields of seed 003.
+"""What a provider's tool calls are like, in six fields.
 
-Four providers have the seed's exact values; those of every other one follow from its profile, and a caller may put
+Four providers have fixed values; those of every other one follow from its profile, and a caller may put
 others in the place of any of them. What a request must look like is in the profiles, which know more and name sources.
 
 Law: a number here is never a reason to drop a call.

@@ -1,7 +1,7 @@
 """Names of tools: a map into names that a target accepts, and a choice where there are too many tools.
 
-MCP servers and clients name tools as they like (`a.b/c`, 65 characters, emoji); most targets refuse that
-(E4), and plain sanitising makes two tools one (E5). So each illegal name becomes a readable legal one with
+MCP servers and clients name tools as they like (`a.b/c`, 65 characters, emoji). Most targets refuse that,
+and plain sanitising makes two tools one. So each illegal name becomes a readable legal one with
 a mark: a short hash of the original.
 
 Laws: the map is injective and can be undone. A legal name keeps itself, wherever it stands in the request.
@@ -183,7 +183,7 @@ def _shapes(stems: tuple[str, ...], mark: str, max_length: int) -> Iterator[str]
 
 
 def choose_tools(names: Sequence[str], used: Sequence[str], profile: Profile) -> Chosen:
-    """The tools to declare where the target takes fewer than there are (E7).
+    """The tools to declare if the target accepts fewer than there are.
 
     `used` are the tools that must stay, the most important first: the one that the tool choice names, then
     those that the history calls. After them the first tools of the request stay, as many as there is room.

@@ -1,4 +1,4 @@
-"""The required filter of seed 002: `required` lists what a call cannot do without, and nothing else.
+"""The required filter: `required` lists what a call cannot do without, and nothing else.
 
 Clients mark parameters as required that their own descriptions call optional. A parameter stays required
 iff it was, has no default, may not be null, and its description does not say that it may be left out.

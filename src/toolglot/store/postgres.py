@@ -59,13 +59,13 @@ OLD: Final = (
     "DELETE FROM {table} WHERE ctid = ANY(ARRAY("
     "SELECT ctid FROM {table} WHERE {bound} LIMIT $2 FOR UPDATE SKIP LOCKED))"
 )
-"""What somebody else is changing is not waited for: it is young again, or he takes it away himself."""
+"""Does not wait for rows that others are changing: these are new again, or being deleted."""
 TOO_OLD: Final = (
     "SELECT min(age) FROM (SELECT age, sum(size) OVER (ORDER BY age) AS upto FROM {schema}.kept"
     " WHERE until < 'infinity') AS kept WHERE upto >= (SELECT sum(size) FROM {schema}.kept) - $1::bigint"
     " AND (SELECT sum(size) FROM {schema}.kept) > $1::bigint"
 )
-"""The age up to which rows must go, so that the rest is not too much; none where that would not do."""
+"""The age up to which rows must go so that the rest fits; NULL if that is not enough."""
 
 READ_ONLY: Final = (
     "the server takes no writes (a standby, or default_transaction_read_only is on): put the address of the server "
@@ -177,13 +177,13 @@ class PostgresStore:
         check_scan(kind, client, prefix, after, limit, self._limits)
         values: list[object] = [kind, self._clock()]
 
-        def conditions(given: list[object]) -> str:
-            """Of the rows of a page; adds to the values that they speak of."""
+        def conditions(arguments: list[object]) -> str:
+            """The conditions of a page; adds the values that they refer to."""
             found = ["kind = $1", "until > $2"]
 
             def condition(text: str, *more: object) -> None:
-                numbers = [f"${len(given) + number}" for number in range(1, len(more) + 1)]
-                given.extend(more)
+                numbers = [f"${len(arguments) + number}" for number in range(1, len(more) + 1)]
+                arguments.extend(more)
                 found.append(text.format(*numbers))
 
             if client is not None:
@@ -195,14 +195,14 @@ class PostgresStore:
             return f"{' AND '.join(found)} ORDER BY client, key LIMIT {limit}"
 
         async def work(connection: Connection) -> list[Row]:
-            given = [*values, self._limits.max_call_bytes]
-            statement = SCAN.format(schema=self._schema, conditions=conditions(given))
-            kept = await connection.fetch(statement, *given)
-            check_call_bytes(kept[0][3] if kept else 0, self._limits)
-            given = [*values]
-            statement = SCAN_COUNTED.format(schema=self._schema, conditions=conditions(given))
-            counted = await connection.fetch(statement, *given)
-            return merge_pages(((row[0], row[1], row[2]) for row in kept), counted, limit, self._limits)
+            arguments = [*values, self._limits.max_call_bytes]
+            statement = SCAN.format(schema=self._schema, conditions=conditions(arguments))
+            rows = await connection.fetch(statement, *arguments)
+            check_call_bytes(rows[0][3] if rows else 0, self._limits)
+            arguments = [*values]
+            statement = SCAN_COUNTED.format(schema=self._schema, conditions=conditions(arguments))
+            counted = await connection.fetch(statement, *arguments)
+            return merge_pages(((row[0], row[1], row[2]) for row in rows), counted, limit, self._limits)
 
         found: list[Row] = await self._reader.run(work)
         return found

@@ -1,13 +1,12 @@
 """A group of writes in Postgres as one transaction, with few statements however many they are.
 
-Rows, totals and claims are in tables of their own, so the order of a group matters only within each of them. What a job
-does depends on what is there: for each table that is read once, the jobs are gone through here, and what has become of
-it is written once.
+Rows, totals and claims are in separate tables, so the order of a group matters only within each of them. What a job
+does depends on the stored values: each table is read once, the jobs are applied here, and the result is written once.
 
-Every write is to names of one kind and client. A transaction first takes the locks of all its kinds and clients, in
-order: whoever wants the same waits, nobody waits in a circle, and what was read stays true until the end.
+A write concerns names of one kind and client. A transaction first takes the locks of all its kinds and clients, in
+order: others that need the same locks wait, deadlocks are impossible, and what was read stays true until the end.
 
-Law: a group gives what its jobs would have given one after the other.
+Law: a group has the same results as its jobs one after the other.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres_schema import Connection, lock_space
 
 LOCKS: Final = 64
-"""How many kinds and clients are told apart: more would fill the server's table of locks."""
+"""The number of locks for kinds and clients: more would fill the server's lock table."""
 
 Name = tuple[str, str, str]
 
@@ -179,7 +178,7 @@ class StatementGroup:
             if end > work.now and holder != work.holder:
                 job.result = holder
             else:
-                # One that is given back has ended: it is as good as none, and taken away by the next prune.
+                # A released claim has expired: it counts as free, and the next prune removes it.
                 held[_name(work)] = (work.until, work.holder)
                 job.result = work.holder if work.until > work.now else ""
         await self._put(connection, self._claimed, "holder", held)

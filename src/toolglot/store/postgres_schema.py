@@ -84,12 +84,12 @@ async def connect(url: str, *, durable: bool) -> Connection:
         "idle_in_transaction_session_timeout": str(int(IDLE_SECONDS * 1000)),
     }
     parts = urlsplit(url)
-    given = dict(parse_qsl(parts.query))
-    patience = _seconds(given.get("connect_timeout"), CONNECT_SECONDS)
+    parameters = dict(parse_qsl(parts.query))
+    patience = _seconds(parameters.get("connect_timeout"), CONNECT_SECONDS)
     rest = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
     url = urlunsplit(parts._replace(query=urlencode(rest)))
-    statement = _seconds(given.get("statement_timeout"), STATEMENT_SECONDS, unit=1000)
-    settings = {name: value for name, value in own.items() if name not in given}
+    statement = _seconds(parameters.get("statement_timeout"), STATEMENT_SECONDS, unit=1000)
+    settings = {name: value for name, value in own.items() if name not in parameters}
     if durable:
         settings["synchronous_commit"] = "on"
     connection = await asyncpg.connect(
@@ -100,12 +100,12 @@ async def connect(url: str, *, durable: bool) -> Connection:
 
 
 def _seconds(written: str | None, default: float, unit: int = 1) -> float:
-    """A time of the address, written as a whole number; another spelling is the server's to read."""
+    """A time in the address if it is a whole number; the server reads other spellings."""
     return int(written) / unit if written and written.isascii() and written.isdigit() and int(written) else default
 
 
 def _end_when_unheard(connection: Connection) -> None:
-    """A connection whose packets nobody acknowledges is ended by the system, not by its time limits alone."""
+    """Lets the system close a connection whose packets are not acknowledged, so that not only timeouts do."""
     sock = connection._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no other way to it
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         for option, value in unheard_options().items():
@@ -114,16 +114,18 @@ def _end_when_unheard(connection: Connection) -> None:
 
 
 async def upgrade(connection: Connection, schema: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Brings the tables to the newest version, a step at a time; another process may be doing the same."""
+    """Migrates the tables to the newest version, one step at a time; another process may be doing the same."""
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        raise StoreError(f"the database is encoded in {encoding}: make one in UTF8")
+        raise StoreError(f"the encoding of the database is {encoding}: create one with UTF8")
     while await _version(connection, schema, len(migrations)) < len(migrations):
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", lock_space(schema), ALONE)
             version = await _version(connection, schema, len(migrations))
             if version == 0:
-                if not await connection.fetchval(HAS_SCHEMA, schema):  # who may not make one may have been given one
+                if not await connection.fetchval(
+                    HAS_SCHEMA, schema
+                ):  # a user who may not create schemas can have an empty one
                     await connection.execute(f"CREATE SCHEMA {schema}")
                 for statement in BEGINNING:
                     await connection.execute(statement.format(schema=schema))

@@ -1,12 +1,12 @@
-"""The store in Redis: for gateways and sessions on several machines, where what is kept may be as lasting as Redis is.
+"""The store in Redis: for gateways and sessions on several machines, where data may be only as durable as Redis is.
 
-Whatever is asked is a script, and writes that wait together are one transaction and, where the server waits for its
-disk before it answers, one wait. One connection writes and one reads; both live in the loop of a thread of the store's
-own, and are made when they are needed. How lasting a row is is set at the server: `warnings` tells what it does less
-than a file.
+Every operation is a script. Writes that wait at the same time are one transaction and, if the server syncs its disk
+before it replies, share one sync. One connection writes and one reads; both live in the event loop of a thread of the
+store, and are opened when they are needed. The server's settings decide how durable a row is: `warnings` lists where it
+is less durable than a file.
 
-Law: every failure of the server or of the way to it is a `StoreError` that says where and why, and never the password.
-Nothing is sent a second time, unless the server has said that it did not do it.
+Law: every failure of the server or the network is a `StoreError` that says where and why, and never shows the password.
+Nothing is sent again unless the server has said that it did not do it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ ANSWER_SECONDS: Final = 60.0
 WRITING, READING = "writing", "reading"
 PRUNED_ROWS: Final = 1000
 LOOKED_AT: Final = 1000
-"""Names that one script goes through at most: the server does nothing else meanwhile."""
+"""The most names that one script visits: the server does nothing else meanwhile."""
 
 FAILURES: Final = (RedisError, OSError, TimeoutError, ValueError)
 Script = tuple[str, tuple[bytes | str, ...]]
-"""A script and what it is given."""
+"""A script and its arguments."""
 
 SHA: Final = {script: sha1(script.encode()).hexdigest() for script in scripts.SCRIPTS}  # noqa: S324 — Redis names them so
 
@@ -121,26 +121,26 @@ class RedisStore:
         sizes = row_bytes(kind, client, rows, self._limits)
         end = moment(until, "$.until")
         refusing = check_unless(unless, self._limits)
-        given: list[bytes | str] = [repr(self._clock()), repr(end), kind, client, str(len(refusing)), *refusing]
+        arguments: list[bytes | str] = [repr(self._clock()), repr(end), kind, client, str(len(refusing)), *refusing]
         for (key, value), size in zip(rows.items(), sizes, strict=True):
-            given += (key, str(size), value)
-        there = await self._writer.run((scripts.KEEP, tuple(given)), sum(sizes))
+            arguments += (key, str(size), value)
+        there = await self._writer.run((scripts.KEEP, tuple(arguments)), sum(sizes))
         if there is not None:
             raise conflict(there.decode())
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
         wanted = tuple(dict.fromkeys(keys))
-        given = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *wanted)
-        found = await self._reader.run((scripts.FIND, given), sum(map(len, wanted)))
+        arguments = (repr(self._clock()), kind, client, str(self._limits.max_call_bytes), *wanted)
+        found = await self._reader.run((scripts.FIND, arguments), sum(map(len, wanted)))
         if isinstance(found, int):
             check_call_bytes(found, self._limits)
         return {key: value for key, value in zip(wanted, found, strict=True) if value is not None}
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
         check_keys(kind, client, keys, self._limits)
-        given = (repr(self._clock()), kind, client, *dict.fromkeys(keys))
-        gone: int = await self._writer.run((scripts.REMOVE, given))
+        arguments = (repr(self._clock()), kind, client, *dict.fromkeys(keys))
+        gone: int = await self._writer.run((scripts.REMOVE, arguments))
         return gone
 
     async def add(
@@ -162,14 +162,14 @@ class RedisStore:
             if mark is None
             else (f"{mark.kind}\0{mark.client}\0{mark.key}", mark.addition, repr(mark.until))
         )
-        given = (repr(now), repr(end), kind, client, key, *marked, *pairs)
-        return _totals(await self._writer.run((scripts.ADD, given)))
+        arguments = (repr(now), repr(end), kind, client, key, *marked, *pairs)
+        return _totals(await self._writer.run((scripts.ADD, arguments)))
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
         end = moment(until, "$.until")
-        given = (repr(self._clock()), repr(end), kind, client, key, holder)
-        current: bytes = await self._writer.run((scripts.CLAIM, given))
+        arguments = (repr(self._clock()), repr(end), kind, client, key, holder)
+        current: bytes = await self._writer.run((scripts.CLAIM, arguments))
         return current.decode()
 
     async def scan(
@@ -179,8 +179,8 @@ class RedisStore:
         first, last = _range(client, prefix, after)
         now, found, left = self._clock(), list[Row](), self._limits.max_call_bytes
         while first:
-            given = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(LOOKED_AT))
-            total, *rest = await self._reader.run((scripts.SCAN, given))
+            arguments = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(LOOKED_AT))
+            total, *rest = await self._reader.run((scripts.SCAN, arguments))
             if not rest:
                 check_call_bytes(self._limits.max_call_bytes - left + total, self._limits)
             left -= total
@@ -199,10 +199,10 @@ class RedisStore:
     async def close(self) -> None:
         await self._loop_thread.close()
 
-    async def _batches(self, script: str, *given: str) -> int:
-        """A thousand at a time: others ask in between."""
+    async def _batches(self, script: str, *arguments: str) -> int:
+        """A thousand at a time, so that other clients of the server get their turn in between."""
         gone = 0
-        while batch := await self._writer.run((script, (*given, str(PRUNED_ROWS)))):
+        while batch := await self._writer.run((script, (*arguments, str(PRUNED_ROWS)))):
             gone += batch
             if batch < PRUNED_ROWS:
                 break
@@ -231,12 +231,12 @@ class RedisStore:
                 job.result = answer
 
     async def _send(self, client: Redis, jobs: Sequence[StoreJob[Script]], *, together: bool) -> list[Any]:
-        """The answers. Together is as a transaction, which the server writes to its disk at once, where it would write
-        a long message in parts; one that it refuses has done nothing."""
+        """The replies. `together` sends one transaction, which the server writes to its disk in one go, while it would
+        write a long message in parts; a transaction that it refuses has done nothing."""
         pipeline = client.pipeline(transaction=together and len(jobs) > 1)
         for job in jobs:
-            script, given = job.work
-            pipeline.execute_command("EVALSHA", SHA[script], 1, self._prefix, *given)
+            script, arguments = job.work
+            pipeline.execute_command("EVALSHA", SHA[script], 1, self._prefix, *arguments)
         try:
             return await pipeline.execute(raise_on_error=False)
         except ResponseError as error:

@@ -3,7 +3,7 @@
 One thread writes, in groups; another one reads. The journal is a write-ahead log, synchronised at checkpoints: what is
 committed outlives the process, however it ends; a power cut may take the last moments, and never damages the file. A
 durable store synchronises each group: what it has committed outlives a power cut too.
-`max_bytes` counts rows, not the file: space that `prune` frees is used again, and not given back to the disk.
+`max_bytes` counts rows, not the file: space that `prune` frees is used again, and not returned to the disk.
 
 Law: the event loop never waits for the disk, but when a store is made.
 """
@@ -51,7 +51,7 @@ OLDEST: Final = "SELECT age, size FROM kept WHERE until < 9e999 ORDER BY age"
 DROP: Final = (
     "DELETE FROM kept WHERE age IN (SELECT age FROM kept WHERE age <= ? AND until < 9e999 ORDER BY age LIMIT ?)"
 )
-"""9e999 is infinity: what is kept for ever is never too much."""
+"""9e999 is infinity: rows that never expire are not removed."""
 COUNTED: Final = "SELECT until, amounts FROM counted WHERE kind = ? AND client = ? AND key = ?"
 COUNT: Final = "INSERT OR REPLACE INTO counted (kind, client, key, until, amounts) VALUES (?, ?, ?, ?, ?)"
 CLAIMED: Final = "SELECT holder FROM claimed WHERE kind = ? AND client = ? AND key = ? AND until > ?"
@@ -218,16 +218,16 @@ class SqliteStore:
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:
         check_scan(kind, client, prefix, after, limit, self._limits)
-        given: dict[str, Any] = {"kind": kind, "now": self._clock(), "limit": limit}
-        given |= {"own": client} if client is not None else {}
-        given |= dict(zip(("head", "tail"), after.split("\0", 1), strict=True)) if after else {}
-        given |= {"prefix": prefix, "length": len(prefix)} if prefix else {}
-        more = "".join(condition for name, condition in SCANNED.items() if name in given) + IN_ORDER
+        parameters: dict[str, Any] = {"kind": kind, "now": self._clock(), "limit": limit}
+        parameters |= {"own": client} if client is not None else {}
+        parameters |= dict(zip(("head", "tail"), after.split("\0", 1), strict=True)) if after else {}
+        parameters |= {"prefix": prefix, "length": len(prefix)} if prefix else {}
+        more = "".join(condition for name, condition in SCANNED.items() if name in parameters) + IN_ORDER
 
         def work(connection: sqlite3.Connection) -> list[Row]:
-            kept = connection.execute(SCAN.format(column="value", table="kept", more=more), given)
-            counted = connection.execute(SCAN.format(column="amounts", table="counted", more=more), given)
-            return merge_pages(kept, counted, limit, self._limits)
+            rows = connection.execute(SCAN.format(column="value", table="kept", more=more), parameters)
+            counted = connection.execute(SCAN.format(column="amounts", table="counted", more=more), parameters)
+            return merge_pages(rows, counted, limit, self._limits)
 
         return await self._reader.run(work)
 

@@ -1,17 +1,17 @@
-"""A thread that owns a connection: what an event loop asks of it is done in groups, one transaction a group.
+"""A thread that owns a connection and runs the jobs of an event loop in groups, one transaction per group.
 
-Whatever is queued when a transaction begins is part of it; each asker hears when it is committed. An error in a group
-undoes the group, and then each of its jobs is tried alone, so that one asker's failure is not another's.
+Everything that is queued when a transaction begins is part of it; each caller is notified after the commit. An error in
+a group rolls the group back, and then each of its jobs runs alone, so that the failure of one does not affect another.
 
-    queued ── BEGIN ──▶ running ── COMMIT ──▶ told
+    queued ── BEGIN ──▶ running ── COMMIT ──▶ notified
                           │ error: ROLLBACK
-                          └──▶ each alone ── COMMIT or ROLLBACK ──▶ told
+                          └──▶ each alone ── COMMIT or ROLLBACK ──▶ notified
 
-SQLite goes on with a file that was removed or replaced, and nobody else would ever see what it writes there. So before
-each group the thread looks which file has the name: one that is gone is an error until it is back, and one that has
-come into its place is opened.
+SQLite keeps using a file that was removed or replaced, and no other process would ever see what it writes there. So
+before each group the thread checks which file has the name: a missing file is an error until it is back, and a new file
+is opened.
 
-Law: a job that was queued is run whether or not somebody still waits for it, and its asker is told exactly once.
+Law: a queued job runs even if its caller no longer waits for it, and its caller is notified exactly once.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Worker:
             retry_while_busy(lambda: self._connection.execute(self._begin_statement), self._seconds)
         except (sqlite3.Error, OSError, StoreError) as error:
             return error
-        except InputError as error:  # what has come into the place of the file is no store
+        except InputError as error:  # the file was replaced by one that is not a store
             return StoreError(str(error))
         return None
 
@@ -120,7 +120,7 @@ class Worker:
         if identity == self._identity:
             return
         if identity is None:
-            raise StoreError(f"{self._file}: the store's file is gone: put it back, or start toolglot anew")
+            raise StoreError(f"{self._file}: the store's file is gone: put it back, or restart toolglot")
         connection = self._reopen()
         self._connection.close()  # SQLite leaves the journals of the new file alone
         self._connection, self._identity = connection, identity
@@ -132,7 +132,7 @@ class Worker:
                 job.result = job.work(self._connection)
             self._connection.execute("COMMIT")
             self.groups += 1
-        except Exception as error:  # noqa: BLE001 — whatever it was, the thread goes on and the askers hear of it
+        except Exception as error:  # noqa: BLE001 — the thread continues after any error, and the callers get it
             self._roll_back()
             if len(group) == 1:
                 self._refuse(group, error)

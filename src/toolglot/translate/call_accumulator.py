@@ -1,4 +1,4 @@
-"""The tool calls of an answer that comes in pieces, whatever it is made of (seed 003).
+"""The tool calls of a reply that arrives in pieces, of any protocol.
 
     calls = toolglot.ToolCallAccumulator()
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Parsers: the tool calls in what a provider answered, by provider (seed 003).
+"""Parsers: the tool calls in a provider's reply, by provider.
 
     calls = get_parser("anthropic").parse(body)      # a reply, a message, blocks, or a single call
     calls = [validate_tool_call(call, provider="anthropic") for call in calls]
@@ -225,7 +225,7 @@ _TEXTS: Final[dict[str, tuple[str, ...]]] = {
     "xai": ("xai", "xai_tool_call"),
     "deepseek": ("deepseek_v3", "deepseek_v31", "deepseek_v32", "deepseek_v4", "tool_xml", "bash_tag"),
 }
-"""What the models of a provider write as text, as seed 003 has it: each dialect reads what those before it left."""
+"""The dialects that the models of a provider write: each reads what those before it left."""
 
 _FORMATS: Final = {"xml": "deepseek"}
 """Formats that are no provider's name."""

@@ -30,7 +30,7 @@ from toolglot.schema.lower import Loss
 from toolglot.schema.strict import strict_cost
 
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
-"""Ways on which required names are filtered unless a policy says otherwise: seed 002."""
+"""Conversions in which required names are filtered unless a policy says otherwise."""
 
 REMEMBERED: Final = 64
 LARGEST: Final = 262_144
