@@ -1,8 +1,8 @@
 """JSON text to plain Python values, and any Python values to plain JSON values.
 
-Laws: everything is bounded by `Limits`, and time is linear in the input however hostile it is. A refusal
-says where: a character position in text, a JSON path in a value. Whatever was mended is told. Equal keys of
-one object: the last wins, as everywhere.
+Laws: everything is bounded by `Limits`, and time is linear in the input however hostile it is. An error
+says where: a character position in text, a JSON path in a value. Repairs are reported. Of duplicate keys in
+one object, the last wins, as everywhere.
 
 The parser (jiter) nests at most `PARSER_DEPTH` deep; a larger `Limits.max_depth` does not raise that for
 text. It holds for values.
@@ -30,7 +30,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 
 PARSER_DEPTH: Final = 200
 LARGE_BYTES: Final = 1024 * 1024
-"""From which on it is looked whether there is memory for a text."""
+"""For larger text, `ensure_memory` checks first that there is enough memory."""
 CIRCULAR: Final = "[circular]"
 REPORTED_CHANGES: Final = 100
 PATH_CHARACTERS: Final = 200
@@ -75,7 +75,7 @@ _SCALARS: Final[Any] = ((str, str.__str__), (int, int.__int__), (float, float.__
 
 
 class Parsed(Struct, frozen=True):
-    """A value and what had to be mended to read it."""
+    """A value and what had to be repaired to read it."""
 
     value: Any
     repairs: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Cloned(Struct, frozen=True):
 
 
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
-    """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is mended."""
+    """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is repaired."""
     encoded, repairs = _encoded(data, limits, path)
     refuse_many_values(encoded, limits, path)
     try:
@@ -110,10 +110,14 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         encoded = _ID_VALUE.sub(lambda found: _ESCAPE.sub(_numbered, found[0]), encoded)
         encoded = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], encoded)
         try:
-            value, twice = _read_twice_named(encoded)
+            value, duplicates = _read_duplicates(encoded)
         except ValueError as error:
             raise _diagnosis(str(error), encoded, limits, path) from None
-        repairs = (*repairs, *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []), *twice)
+        repairs = (
+            *repairs,
+            *(["escapes of half a surrogate pair became U+FFFD"] if encoded != halves else []),
+            *duplicates,
+        )
     refuse_deep(encoded, value, limits, path)
     shape = encoded.translate(_SHAPE, b"+")
     if any(mark in shape for mark in _LARGE):
@@ -139,8 +143,8 @@ def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str
 def ensure_memory(data: bytes) -> None:
     """A MemoryError where there is no memory for the strings of a JSON text.
 
-    msgspec writes a string without looking whether there was memory for it, and the process is gone. The strings are no
-    longer than the text, and memory that is asked for and not touched costs nothing.
+    msgspec does not check whether it got the memory for a string, and crashes the process. The strings are no longer
+    than the text, and memory that is allocated and not touched costs nothing.
     """
     if len(data) > LARGE_BYTES:
         bytes(len(data))
@@ -152,7 +156,7 @@ def _numbered(escape: re.Match[bytes]) -> bytes:
     return escape[0] if half is None else b"\\ufffd" + half[1:].lower()
 
 
-def _read_twice_named(encoded: bytes) -> tuple[Any, tuple[str, ...]]:
+def _read_duplicates(encoded: bytes) -> tuple[Any, tuple[str, ...]]:
     """The value, and whether one of its objects names a key twice."""
     try:
         return _read(encoded, catch_duplicate_keys=True), ()
@@ -166,10 +170,10 @@ def refuse_large(data: bytes | str, limits: Limits, path: str) -> None:
         raise limit_error("max_bytes", limits.max_bytes, path)
 
 
-def limit_error(name: str, allowed: int, path: str, place: str = "") -> LimitError:
-    """The refusal of something larger than a limit."""
+def limit_error(name: str, allowed: int, path: str, where: str = "") -> LimitError:
+    """The error for something that is larger than a limit."""
     hint = f"make it smaller or raise Limits.{name}"
-    return LimitError(f"exceeds {name}={allowed}{place}", path=path, hint=hint)
+    return LimitError(f"exceeds {name}={allowed}{where}", path=path, hint=hint)
 
 
 def decode(data: bytes, *, path: str = "$") -> str:
@@ -306,12 +310,12 @@ def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> Input
         text = decode(encoded, path=path)
     except JSONError as error:
         return error
-    reason, _, place = problem.rpartition(" at line ")
+    reason, _, where = problem.rpartition(" at line ")
     if reason.startswith("EOF"):
         return _truncated(len(text), path)
     if reason.startswith("recursion"):
         return _too_deep(encoded, limits, path)
-    line, _, column = place.partition(" column ")
+    line, _, column = where.partition(" column ")
     rest = encoded.split(b"\n", int(line) - 1)[-1]
     position = len(encoded[: len(encoded) - len(rest) + int(column) - 1].decode(errors="ignore"))
     message = f"not JSON: {reason} at character {position}"
@@ -360,7 +364,7 @@ def clone(
     """A plain JSON value that holds what `value` holds, every string passed through `text`.
 
     Where nothing changes, the clone is the original object itself; it never shares an object that is part
-    of a circle. A container met twice is visited once, told about once, and counted twice. Tuples, and
+    of a circle. A container met twice is visited once, reported once, and counted twice. Tuples, and
     sets of scalars in sorted order, become lists; subclasses of JSON types become these; anything else
     becomes a string that says so. No method of an unknown object is called.
     """
@@ -389,7 +393,7 @@ class ChangeLog:
 
 
 class _Frame:
-    """A container that is being cloned: `key` is the place of the child that is being looked at."""
+    """A container that is being cloned: `key` is that of the child that is being cloned."""
 
     __slots__ = ("chars", "entries", "height", "key", "nodes", "out", "own_names", "repeats", "same", "source")
 
@@ -464,17 +468,17 @@ class _Cloner:
             else:
                 plain, reason = self._plain(child)
                 if reason:
-                    self._tell(reason)
+                    self._report(reason)
                     if keyed and frame.key in ID_FIELDS and type(child) is str and self.text is fix_surrogates:
                         plain = fix_surrogates_in_id(child)
                 frame.put(child, plain)
         return None
 
     def _open(self, parent: _Frame, child: object) -> _Frame | None:
-        """The frame of a container met for the first time; any other is put in its place here."""
+        """The frame of a container met for the first time; any other is put there at once."""
         identity = id(child)
         if identity in self.active:
-            self._tell("a circular reference was cut")
+            self._report("a circular reference was cut")
             parent.put(child, CIRCULAR)
         elif identity in self.done:
             _, result, nodes, chars, height = self.done[identity]
@@ -483,7 +487,7 @@ class _Cloner:
             parent.put(child, result)
         elif (contents := _contents(child)) is None:
             plain, reason = _marked(type_name(child))
-            self._tell(reason)
+            self._report(reason)
             parent.put(child, plain)
         else:
             entries, length = contents
@@ -491,7 +495,7 @@ class _Cloner:
             self._grow(length, 0, 1)
             self.active.add(identity)
             if not frame.same:
-                self._tell(f"a {type_name(child)} became a plain {type(frame.out).__name__}")
+                self._report(f"a {type_name(child)} became a plain {type(frame.out).__name__}")
             return frame
         return None
 
@@ -511,7 +515,7 @@ class _Cloner:
         if distinct is not key:
             frame.key = distinct
             frame.same = False
-            self._tell(reason or "a key became the text that JSON can carry")
+            self._report(reason or "a key became the text that JSON can carry")
         return distinct
 
     def _plain(self, value: Any) -> tuple[object, str]:
@@ -545,7 +549,7 @@ class _Cloner:
         if height and len(self.stack) - 1 + height > limits.max_depth:
             raise limit_error("max_depth", limits.max_depth, self._where())
 
-    def _tell(self, reason: str) -> None:
+    def _report(self, reason: str) -> None:
         self.log.add((frame.key for frame in self.stack[1:]), reason)
 
     def _where(self) -> str:
@@ -575,21 +579,21 @@ def local_reference(root: Any, reference: object) -> Any:
     """What a reference inside a JSON document names (`#/a/0`); None for any other, which is never fetched."""
     if type(reference) is not str or not (reference == "#" or reference.startswith("#/")):
         return None
-    place: Any = root
+    found: Any = root
     for step in reference.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
-        if type(place) is list and key.isdecimal() and int(key[:9]) < len(place):
-            place = place[int(key[:9])]
+        if type(found) is list and key.isdecimal() and int(key[:9]) < len(found):
+            found = found[int(key[:9])]
         else:
-            place = place.get(key) if type(place) is dict else None
-    return place
+            found = found.get(key) if type(found) is dict else None
+    return found
 
 
 def has_duplicate_keys(data: bytes | str, value: Any) -> bool:
     """Whether an object of a JSON text, which was read as `value`, has a key more than once.
 
-    As many quotes are written as were read, unless a key stood twice or a quote was written as a number: so nearly
-    every text is done with when they are counted.
+    As many quotes are written as were read, unless a key occurs twice or a quote is written as an escape: so counting
+    them settles nearly every text.
     """
     quotes = data.count(b'"') if isinstance(data, bytes) else data.count('"')
     return quotes != msgspec.json.encode(value).count(b'"') and bool(duplicate_keys(data, limit=1))

@@ -13,9 +13,9 @@ from msgspec import Struct
 from toolglot.errors import InputError
 
 MAX_NUMERIC_ID: Final = 10**1000
-"""Of ids that are numbers: Python writes numbers of some thousand digits, and no longer ones."""
+"""The largest id that is a number: Python refuses to write numbers of more than a few thousand digits."""
 MAX_DEPTH: Final = 200
-"""The parser goes no deeper."""
+"""The nesting depth that the parser supports."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
