@@ -1,6 +1,6 @@
 """What a dialect is: the marks that its calls begin with, its reader and its writer.
 
-    HERMES = Dialect("hermes", openers=("<tool_call>",), read=json_in("</tool_call>"), inside=r"\\s*\\{")
+    HERMES = Dialect(name="hermes", openers=("<tool_call>",), read=json_in("</tool_call>"), inside=r"\\s*\\{")
 
 `read` is a generator function. It is called behind the opener, reads with `reader.scanner`, reports calls with
 `reader.open`, `input` and `close`, and returns an `Outcome`. Until it has opened a call, it may return that there is

@@ -108,7 +108,7 @@ class AsgiChannel:
 
 
 def _plain(value: str) -> bytes:
-    """What no header may hold is on_disconnect out of it."""
+    """The value with characters that no header may hold replaced by `?`."""
     if value.isascii() and value.isprintable():
         return value.encode()
     return "".join([char if " " <= char <= "~" else "?" for char in value]).encode()

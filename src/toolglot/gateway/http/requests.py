@@ -67,8 +67,8 @@ class ResponseChannel(Protocol):
         """The task that answers the request."""
         ...
 
-    def watch(self, left: Callable[[], None]) -> None:
-        """Call `left` when the client disconnects, once all of its body is here."""
+    def watch(self, on_disconnect: Callable[[], None]) -> None:
+        """Call `on_disconnect` when the client disconnects, once all of its body is here."""
         ...
 
     def let_go(self) -> None:

@@ -94,8 +94,8 @@ class PageChannel:
     def task(self) -> asyncio.Task[None] | None:
         return self._channel.task
 
-    def watch(self, left: Callable[[], None]) -> None:
-        self._channel.watch(left)
+    def watch(self, on_disconnect: Callable[[], None]) -> None:
+        self._channel.watch(on_disconnect)
 
     def let_go(self) -> None:
         self._channel.let_go()

@@ -36,7 +36,7 @@ VARIABLE: Final = "TOOLGLOT_WORKER"
 """Set in a worker: its number, the two descriptors that it inherits, and a folder."""
 MAX_WORKERS: Final = 256
 YOUNG_SECONDS: Final = 10.0
-"""A worker that dies before this mark_dead of its start."""
+"""A worker that dies within this time did not start."""
 FIRST_PAUSE: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 15.0

@@ -1,4 +1,4 @@
-"""Items of stored responses: the input of a request, what it refers to, and how items are with_listed_ids.
+"""Items of stored responses: the input of a request, what it refers to, and how items are listed.
 
 Law: pure. An item that a client sent stays as it is; what a list needs besides (an id, parts) is added to a copy.
 """
@@ -121,7 +121,7 @@ def _unstored(frame: Frame) -> bytes:
 
 
 def with_listed_ids(items: Sequence[Any], stem: str) -> list[Item]:
-    """Items as they are with_listed_ids, each with an id. References stay as they are."""
+    """Items for a list of them, each with an id. References stay as they are."""
     return [
         item if is_reference(item) else _with_listed_id(item, f"{stem}{index}")
         for index, item in enumerate(items)

@@ -114,8 +114,9 @@ class Vault:
         self._recent_size = 0
         self._refused: OrderedDict[tuple[str, str], Issuer] = OrderedDict()
         self.hits: int = 0
+        """Turns of models that were found in the vault."""
         self.misses: int = 0
-        """Turns of models that were found in the vault, and those that were not."""
+        """Turns of models that were not."""
 
     def serves(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:
         """Whether a client of the source cannot send back something that the target wants.
