@@ -107,7 +107,7 @@ def test_a_store_whose_server_is_silent_is_closed_all_the_same_and_that_is_said(
             store = open_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=600")
             keeping = asyncio.ensure_future(store.keep("v", "a", {"k": b""}, until=LATER))
             await asyncio.sleep(0)
-            with pytest.raises(StoreError, match="closed without an answer of the server"):
+            with pytest.raises(StoreError, match="closed without a response of the server"):
                 await store.close()
             keeping.cancel()
 
