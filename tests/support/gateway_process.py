@@ -68,8 +68,10 @@ def process(
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
 ) -> Iterator[Process]:
-    """The gateway until the block ends, and no longer; its store is in the folder, unless another file is named.
-    `command` is what starts it, such as `prlimit`."""
+    """The gateway until the block ends, and no longer: then it stops in order, and its usage is in the store.
+
+    Its store is in the folder, unless another file is named. `command` is what starts it, such as `prlimit`.
+    """
     config = folder / "toolglot.toml"
     config.write_text(config_text(simulated, store or str(folder / "store.db"), settings))
     whole = [*command, sys.executable, "-m", "toolglot", "serve", "--config", str(config), "--quiet", *words]
@@ -89,7 +91,8 @@ def process(
         for sock in running.connections:
             sock.close()
         if popen.poll() is None:
-            for _ in range(3):
+            # The second one waits for no response. A third one would kill it before it has stored its usage.
+            for _ in range(2):
                 popen.send_signal(signal.SIGTERM)
             try:
                 popen.wait(SOON)

@@ -1,6 +1,7 @@
 """uvicorn's server with an end in order: it stops listening, waits for the answers that are open, and ends the rest.
 
-The first signal drains, the second one ends open requests at once, and the third one kills.
+The first signal drains, the second one ends open requests at once, and the third one kills: only then is usage lost
+that is not stored yet.
 
 Laws: no connection is accepted once it drains. Idle ones stay open meanwhile, so that a request on one gets an error
 and not a lost connection. It has ended within its time and a few seconds.
