@@ -128,6 +128,10 @@ class Gateway:
         self._pass_through: PassThrough | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """Background tasks."""
+        self._metering: dict[Meter, asyncio.Task[None]] = {}
+        """The meters whose usage may not be stored yet, and the tasks that store it."""
+        self._retiring: list[Upstreams] = []
+        """The upstreams of earlier configurations."""
         self._starting = asyncio.Lock()
         self.why_not_started: str = ""
         self.open: int = 0
@@ -161,7 +165,6 @@ class Gateway:
             await saved_keys(store)  # without a time limit: it may have to connect and to make the tables
         services = await self._served_by(self.config, self.upstreams, self._steps)
         self._serve_by(services)
-        meter = services.meter
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.request_log.notice)
         if self.worker_links is not None:
@@ -170,7 +173,7 @@ class Gateway:
         if self.config.simulates_known:
             own["simulated"] = True
         self.request_log.event("start", **own, upstreams=[*self.config.upstreams])
-        self._tasks = [asyncio.create_task(meter.run())]
+        self._run_meter(services.meter)
         if self._store is not None:
             self._tasks.append(asyncio.create_task(self._prune(self._store)))
             self._tasks.append(asyncio.create_task(self._store_watch.run()))
@@ -242,8 +245,9 @@ class Gateway:
         services = await self._served_by(config, Upstreams(config), steps)
         services.meter.take_over(old.meter)
         self._serve_by(replace(services, vault=old.vault, responses=old.responses))
-        self._tasks.append(asyncio.create_task(services.meter.run()))
-        self._tasks.append(asyncio.create_task(_retired(old)))
+        self._run_meter(services.meter)
+        self._retiring.append(old.upstreams)
+        self._tasks.append(asyncio.create_task(self._retire(old, self.shutdown.open_requests())))
         names = ", ".join(config.upstreams) or "none"
         rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
         self.request_log.notice(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
@@ -269,11 +273,11 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.upstreams.close()
+        for upstreams in (*self._retiring, self.upstreams):
+            await upstreams.close()
         if self.worker_links is not None:
             await self.worker_links.close()
-        if self._services is not None:
-            await self._services.meter.close()
+        await asyncio.gather(*map(self._close_meter, [*self._metering]))
         await self._store_watch.close()
         if self._store is not None:
             try:
@@ -286,7 +290,24 @@ class Gateway:
             self.request_log.event("stop", open=self.open)
         self.request_log.flush()
         self._services = self._store = None
-        self._tasks = []
+        self._tasks, self._retiring = [], []
+
+    def _run_meter(self, meter: Meter) -> None:
+        self._metering[meter] = asyncio.create_task(meter.run())
+
+    async def _close_meter(self, meter: Meter) -> None:
+        running = self._metering.pop(meter)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await meter.close()
+
+    async def _retire(self, old: Services, begun: frozenset[RequestRecord]) -> None:
+        """Close the old services when the requests that began with them are over and their usage is stored."""
+        while begun & self.shutdown.open_requests() or old.upstreams.running or old.meter.is_waiting:
+            await asyncio.sleep(RETIRE_SECONDS)
+        self._metering.pop(old.meter).cancel()
+        await old.upstreams.close()
+        self._retiring.remove(old.upstreams)
 
     async def __aenter__(self) -> Gateway:
         await self.start()
@@ -545,13 +566,3 @@ def _go_on() -> None:
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
-
-
-async def _retired(old: Services) -> None:
-    """Close the old services when their last request is over."""
-    try:
-        while old.upstreams.running:
-            await asyncio.sleep(RETIRE_SECONDS)
-    finally:
-        await old.meter.close()
-        await old.upstreams.close()

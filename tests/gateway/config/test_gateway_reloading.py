@@ -10,15 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 
 from gateway_client import ask, request_of
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
+from toolglot.gateway.accounting.usage import read_usage
 from toolglot.gateway.config.reloading import ConfigWatch, mark_of
 from toolglot.gateway.config.settings import Config, read_config
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
+from toolglot.store import open_store
 from waiting import wait_until
 
 ENV = {"KEY": "k", "HOME": "/nowhere"}
@@ -30,12 +33,12 @@ def simulated() -> Iterator[Server]:
         yield server
 
 
-def written(file: Path, simulated: Server, model: str, *more: str) -> None:
+def written(file: Path, simulated: Server, model: str, *more: str, store: str = ":memory:") -> None:
     """A file that leads `m` to a model; another mark than before, however fast it is written."""
     upstream, _, _ = model.partition("/")
     lines = [
         "[gateway]",
-        'store = ":memory:"',
+        f'store = "{store}"',
         *more,
         f"[upstreams.{upstream}]",
         f'url = "{simulated.url(upstream)}"',
@@ -106,6 +109,28 @@ def test_an_answer_that_has_begun_is_ended_by_the_upstream_that_began_it(simulat
             return (await asked).data
 
     assert b"message_stop" in asyncio.run(run())
+
+
+def test_usage_is_stored_at_the_end_also_what_was_counted_before_a_reload(simulated: Server, tmp_path: Path) -> None:
+    file, store = tmp_path / "toolglot.toml", tmp_path / "store.db"
+    written(file, simulated, "mistral/mistral-large-latest", store=str(store))
+    config = read_config(file, ENV)
+
+    async def run() -> float:
+        app = Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))
+        path, body = request_of("openai", "m")
+        async with app:
+            for _ in range(2):
+                async with AsyncClient(transport=ASGITransport(app), base_url="http://127.0.0.1") as client:
+                    assert (await client.post(path, json=body)).status_code == 200
+                await app.reload(config)
+        opened = open_store(str(store))
+        try:
+            return sum(row.amounts.requests for row in await read_usage(opened))
+        finally:
+            await opened.close()
+
+    assert asyncio.run(run()) == 2
 
 
 def test_a_watch_looks_only_when_the_file_has_changed(tmp_path: Path) -> None:

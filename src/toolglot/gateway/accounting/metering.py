@@ -423,6 +423,11 @@ class Meter:
             # Not cut off in the middle: then it would not be known what the store has.
             await asyncio.shield(self._flushing)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the store has not confirmed everything."""
+        return self._store is not None and any(total.is_waiting or total.is_sending for total in self._totals.values())
+
     async def flush(self) -> None:
         """Send to the store what was used, read what others have used, and drop what is past."""
         await self._ring.ensure_fresh(2 * BATCH_SECONDS)

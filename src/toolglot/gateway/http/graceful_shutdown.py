@@ -40,6 +40,9 @@ class GracefulShutdown:
     def end(self, record: RequestRecord) -> None:
         self._open.pop(record, None)
 
+    def open_requests(self) -> frozenset[RequestRecord]:
+        return frozenset(self._open)
+
     def refuse_new(self, record: RequestRecord) -> None:
         """Refuse a request while the gateway drains."""
         if self.is_draining and record.request.action not in STILL_ANSWERED:
