@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,11 @@ from toolglot.gateway.accounting.prices import ConfiguredPrices, PriceSettings
 from toolglot.gateway.accounting.usage import Amounts, group_usage, read_usage
 from toolglot.gateway.config.key_table import digest
 from toolglot.gateway.observability.request_record import RequestRecord
+from toolglot.gateway.state.bounded_store import STORE_SECONDS
 from toolglot.masking import mask
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import SqliteStore, Store, StoreError
+from waiting import HANG_SECONDS
 
 NOW = 1_794_700_830.0
 """2026-11-15 00:00:30 UTC"""
@@ -100,7 +104,14 @@ class FailingStore(SqliteStore):
 class Worker:
     """One process of a gateway: a ring and a meter over a store that may be shared."""
 
-    def __init__(self, store: Store | None, clock: Clock, *, configured: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        store: Store | None,
+        clock: Clock,
+        *,
+        configured: tuple[str, ...] = (),
+        store_seconds: float = STORE_SECONDS,
+    ) -> None:
         self.said: list[str] = []
         self.clock = clock
         self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, report=self.said.append)
@@ -112,6 +123,7 @@ class Worker:
             clock=clock,
             monotonic=clock.monotonic,
             report=self.said.append,
+            store_seconds=store_seconds,
         )
 
     async def use(self, client: str, *, model: str = "m", size: int = 0, ends: bool = True, **fields: Any) -> Ticket:
@@ -750,6 +762,43 @@ def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_
         await store.close()
 
     asyncio.run(act())
+
+
+def test_at_the_end_nothing_is_lost_that_was_used_while_an_earlier_batch_is_not_confirmed(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+
+    async def act() -> None:
+        clock = Clock()
+        store = SqliteStore(file, clock=clock, busy_seconds=HANG_SECONDS)
+        worker = Worker(store, clock, store_seconds=0.001)
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody else can write
+            await worker.use(ANYONE, model="one")
+            await worker.meter.flush()
+            await worker.use(ANYONE, model="one")
+            await worker.use(ANYONE, model="two")
+            await worker.meter.close()
+            other.execute("ROLLBACK")
+        await store.close()
+        store = SqliteStore(file, clock=clock)
+        models = group_usage(await read_usage(store), "model")
+        assert {model: amounts.requests for model, amounts in models.items()} == {"one": 2, "two": 1}
+        await store.close()
+
+    asyncio.run(act())
+
+
+def test_usage_that_cannot_be_stored_at_the_end_is_reported_as_lost() -> None:
+    async def act(store: FailingStore, clock: Clock) -> None:
+        worker = Worker(store, clock)
+        await worker.use(ANYONE, model="one")
+        await worker.use(ANYONE, model="two")
+        store.is_failing = True
+        await worker.meter.flush()
+        await worker.meter.close()
+        assert worker.said[-1] == "usage cannot be stored, and is lost: 2 rows"
+
+    with_store(act)
 
 
 # --- usage ------------------------------------------------------------------------------------------

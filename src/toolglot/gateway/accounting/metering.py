@@ -9,8 +9,8 @@ and the cost of a reply is known at its end: a limit can be exceeded by what oth
 and by replies in progress. Against bursts, a request in progress counts as many tokens as its length suggests.
 
 Laws: no use is counted twice, also when the store's answer is lost; none is lost, unless a process dies within the
-second. A refusal names the limit, its size and when there is more. A model without a known price is never paid from a
-budget of money.
+second, or its store cannot be written when it ends. A refusal names the limit, its size and when there is more. A model
+without a known price is never paid from a budget of money.
 """
 
 from __future__ import annotations
@@ -117,6 +117,13 @@ class Total:
                 await self._record(store, name, writer)
         finally:
             self.is_sending = False
+
+    async def send_last(self, store: Store, name: RowName, writer: str, addition: str) -> None:
+        """Send what is new without waiting for what was sent before. Nothing may be sent after it: it is not known
+        whether the store has both."""
+        last, self._pending = self._pending, {}
+        if last:
+            await store.add(*name, last, until=self.until, once=(writer, addition))
 
     async def _record(self, store: Store, name: RowName, writer: str) -> None:
         try:
@@ -498,12 +505,26 @@ class Meter:
         return total.is_waiting or total.is_sending or is_current
 
     async def close(self) -> None:
-        """Send the last batch."""
+        """Send the last batch; `run` is over. What the store does not confirm in time is in its queue, and is written
+        when it closes."""
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         await self.flush()
-        for task in self._late:
+        if self._store is None:
+            return
+        lost = sum(total.is_waiting for total in self._totals.values())
+        late, self._late = self._late, set()
+        last = [
+            asyncio.ensure_future(total.send_last(self._store, name, self._writer, f"{next(self._additions)}"))
+            for name, total in self._totals.items()
+            if total.is_sending
+        ]
+        await asyncio.sleep(0)  # a call puts its job into the store's queue before it waits for the first time
+        for task in (*late, *last):
             task.cancel()
+        lost += sum(isinstance(error, Exception) for error in await asyncio.gather(*last, return_exceptions=True))
+        if lost:
+            self._report(f"usage cannot be stored, and is lost: {lost} rows")
 
 
 # --- names of rows, and time ------------------------------------------------------------------------
