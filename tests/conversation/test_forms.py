@@ -521,6 +521,14 @@ def test_notes_of_version_1_that_bedrock_had_are_read_as_forms() -> None:
     assert load(dump(found)) == found
 
 
+def test_a_bedrock_tool_of_version_1_keeps_all_fields_but_its_markers() -> None:
+    marker = {"cachePoint": {"type": "default"}}
+    own = {"~markers": {"behind": [marker], "told": True}, **marker, "xmarkers": 1}
+    found = _from_version_1(tools=[{"name": "f", "extra": {"bedrock": own, "anthropic": {"x": 1}}}])
+    assert found.tools[0].extra == {"bedrock": {"xmarkers": 1}, "anthropic": {"x": 1}}
+    assert base.codec("bedrock").request.encode(found)["toolConfig"]["tools"][-1] == marker
+
+
 @pytest.mark.parametrize("note", [None, 3, [], {}, "x", {"a": None}, [[]]])
 def test_notes_of_version_1_that_make_no_sense_are_dropped(note: object) -> None:
     for protocol in base.names():

@@ -46,12 +46,12 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
     changes: dict[str, Any] = {}
     for protocol, fields in extra.items():
         read = library(protocol).from_notes
-        notes = {name[1:]: content for name, content in fields.items() if _is_note(name)}
+        notes = {name[1:]: content for name, content in fields.items() if is_note(name)}
         if read is None or not notes:
             kept[protocol] = fields
             continue
         changes |= _known(type(value), read(value, notes))
-        rest = {name: content for name, content in fields.items() if not _is_note(name)}
+        rest = {name: content for name, content in fields.items() if not is_note(name)}
         if rest:
             kept[protocol] = rest
     if not changes and kept.keys() == extra.keys() and all(kept[name] is extra[name] for name in kept):
@@ -59,7 +59,7 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
     return replace(value, **{"extra": kept or None, **changes})
 
 
-def _is_note(name: str) -> bool:
+def is_note(name: str) -> bool:
     return name[:1] == _NOTE and name[1:2] != _NOTE
 
 

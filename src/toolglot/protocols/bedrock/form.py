@@ -26,7 +26,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, is_note, opaque_of_notes
 
 PROTOCOL: Final = "bedrock"
 CACHE_MARKER: Final = "cachePoint"
@@ -246,9 +246,11 @@ def _from_notes_of_tool(tool: ToolSpec, notes: dict[str, Any]) -> dict[str, Any]
     known = {**notes, "before": markers.get("before"), "behind": markers.get("behind")}
     changes = form_of_notes(BedrockTool, known, **names, before="markers_before", behind="markers_after")
     if markers.get("told"):  # then the markers are also a field of the tool
-        own = (tool.extra or {}).get(PROTOCOL, {})
-        rest = {name: field for name, field in own.items() if name != CACHE_MARKER and name[1:] not in notes}
-        changes["extra"] = {PROTOCOL: rest} if rest else None
+        extra = dict(tool.extra or {})
+        rest = {
+            name: field for name, field in extra.pop(PROTOCOL, {}).items() if name != CACHE_MARKER and not is_note(name)
+        }
+        changes["extra"] = {**extra, PROTOCOL: rest} if rest else extra or None
     return changes
 
 
