@@ -106,7 +106,7 @@ def test_arguments_are_edited_before_a_tool_runs(tmp_path: Path) -> None:
         screen.expect('arguments: {"path":"a.txt"}')
         screen.send("\x15")  # the line is emptied
         screen.say("[1")
-        screen.expect("not JSON")
+        screen.expect("invalid JSON")
         screen.expect("[e]dit: ")
         screen.say("e")
         screen.expect('arguments: {"path":"a.txt"}')
@@ -155,7 +155,7 @@ def test_ctrl_c_in_a_tool_that_does_not_end_says_at_once_what_happens_and_once_m
         begun(screen).say("use stuck")
         screen.expect("→ stuck")
         screen.press(CTRL_C, "cancelling stuck: press Ctrl-C again to continue without it")
-        screen.press(CTRL_C, "did not stop when it was told to")
+        screen.press(CTRL_C, "did not stop when it was cancelled")
         screen.expect("stopped")
         screen.expect("> ")
         screen.say("hello")
@@ -464,7 +464,7 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/help", "/resume [ID]"),
             ("/tools", "delete"),
             ("/cost", "this session: "),
-            ("/compress", "too little"),
+            ("/compress", "nothing to summarise yet"),
             ("/nonsense", "unknown command '/nonsense'"),
             ("/modle", "did you mean /model?"),
             ("/model openai", "switched to openai/gpt-4.1"),
@@ -536,7 +536,7 @@ def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_pat
             screen.expect("sessions are not stored")
             screen.expect("> ")
             screen.say("/save talk.json")
-            screen.expect("written")
+            screen.expect("wrote talk.json")
             leave(screen)
         assert not (tmp_path / "state").exists()
         with place.terminal("chat") as screen:

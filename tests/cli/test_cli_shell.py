@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -348,6 +349,13 @@ def test_other_shells_know_every_command_and_option(cli: Cli, shell: str) -> Non
 BARE = "import sys; sys.modules[sys.argv[1]] = None; from toolglot.cli.main import main; sys.exit(main(sys.argv[2:]))"
 
 
+def without(missing: str, words: Iterable[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command line where a package is not installed."""
+    argv = [sys.executable, "-c", BARE, missing, *words]
+    environ = {**os.environ, **variables}
+    return subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("missing", "words", "code"),
     [
@@ -361,14 +369,17 @@ BARE = "import sys; sys.modules[sys.argv[1]] = None; from toolglot.cli.main impo
 def test_an_extra_that_is_not_installed_is_told_in_a_line(
     tmp_path: Path, missing: str, words: tuple[str, ...], code: int
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", BARE, missing, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    ran = without(missing, words, tmp_path, ANTHROPIC_API_KEY="sk-ant-0123456789abcdef")
     assert ran.returncode == code
     assert f"needs {missing}, which is not installed" in ran.stdout + ran.stderr
     assert "pip install '.[gateway]' in a clone of toolglot" in ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
     assert "http://" not in ran.stdout, "no address is told where nobody will answer"
+
+
+def test_a_simulated_model_needs_no_http_client(tmp_path: Path) -> None:
+    ran = without("aiohttp", ("run", "hello", "--model", "simulated/anthropic/claude-opus-5"), tmp_path)
+    assert (ran.returncode, "You said: hello" in ran.stdout) == (0, True), ran.stderr
 
 
 def test_the_examples_begin_with_chat_run_and_serve(cli: Cli) -> None:
