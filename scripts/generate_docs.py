@@ -171,14 +171,17 @@ def pairs() -> str:
         "",
         "Computed by the tests that prove it (`tests/support/carried.py`, `tests/translate/test_carried.py`): each",
         "feature is written in the source's protocol, converted, read in the target's, and looked for. The report of a",
-        "conversion tells every *nearest* and every *lost*; a test fails where one does not.",
+        "conversion lists every *nearest* and every *lost*; a test fails if one does not.",
         "",
-        "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that can be said",
-        "  (another field, another place, another amount). **address**: in the request's address, not in its body.",
-        "- **lost**: the target, or the model that stands for it here, has no place for it.",
-        f"- **{carried.UNSAID}**: the source cannot say it.",
+        "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that the target",
+        "  can express (another field, another place, another amount). **address**: in the address of the",
+        "  request, not in its body.",
+        "- **lost**: the target, or the model that represents it here, cannot express it.",
+        f"- **{carried.UNSAID}**: the source cannot express it.",
         "",
-        "Targets and models that stand for the protocols: " + "; ".join(f"`{k}` ({v})" for k, v in shown.items()) + ".",
+        "The targets and models that represent the protocols: "
+        + "; ".join(f"`{k}` ({v})" for k, v in shown.items())
+        + ".",
         "",
     ]
     requests = [(f.name, partial(carried.request_outcome, f)) for f in carried.FEATURES]

@@ -209,7 +209,7 @@ def test_a_file_that_is_no_store_is_told(cli: Cli) -> None:
     cli.write("s.db", "not a database at all" * 50)
     ended = cli("keys", "list", "--store", "s.db")
     assert ended.code == 2
-    assert "no SQLite database" in ended.err
+    assert "not an SQLite database" in ended.err
 
 
 def test_an_action_is_needed(cli: Cli) -> None:

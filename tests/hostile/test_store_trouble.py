@@ -210,7 +210,7 @@ def test_what_is_no_store_in_the_place_of_the_file_is_an_error_and_stays_as_it_i
             file.write_bytes(b"a text that is no database, and long enough to be looked at " * 10)
             before = file.read_bytes()
             for _ in range(2):
-                with pytest.raises(StoreError, match="no SQLite database"):
+                with pytest.raises(StoreError, match="not an SQLite database"):
                     await store.keep("k", "c", {"more": b"lost"}, until=LATER)
             assert file.read_bytes() == before
 

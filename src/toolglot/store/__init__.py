@@ -1,4 +1,4 @@
-"""Where the gateway keeps what a client's protocol cannot carry: opaque rows, by kind, client and key, for a time.
+"""Stores for the gateway and for sessions: opaque rows by kind, client and key, with an expiry time.
 
     store = open_store("/var/lib/toolglot/store.db")
     await store.keep("vault", client, {"key": b"value"}, until=time.time() + 3600)   # returns when it is committed
@@ -8,10 +8,10 @@
     await store.scan("usage", client=client, prefix="2026-", limit=100)              # rows, in the order of their keys
     await store.close()
 
-`interface.py` says what every store does, and how much it takes; `sqlite.py` is the default, `postgres.py` and
+`interface.py` says what every store does, and its limits; `sqlite.py` is the default, `postgres.py` and
 `redis.py` are for several machines.
 
-Law: a row is given to the client and the kind that it was kept for, until its time, and to nobody else.
+Law: a row is returned only for the kind and client that it was stored for, until it expires.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ def read_address(where: str, *, kind: str, parameter: str, pattern: re.Pattern[s
         parts = urlsplit(where)
         port = parts.port
     except ValueError:
-        raise InputError("this is no address of a store", path="$.store", hint=hint) from None
+        raise InputError("this is not the address of a store", path="$.store", hint=hint) from None
     if any(character.isspace() or not character.isprintable() for character in where):
-        raise InputError("this is no address of a store", path="$.store", hint=hint)
+        raise InputError("this is not the address of a store", path="$.store", hint=hint)
     wanted = parse_qsl(parts.query, keep_blank_values=True)
     name = dict(wanted).get(parameter, "toolglot")
     if not pattern.fullmatch(name):

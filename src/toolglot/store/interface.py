@@ -161,7 +161,7 @@ def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InputError("half of a surrogate pair is no text", path=path) from None
+        raise InputError("half of a surrogate pair is not text", path=path) from None
     if size > limits.max_name_bytes:
         raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
     if "\0" in name:

@@ -3,7 +3,7 @@
 A file is looked at in three steps: its first bytes, then by SQLite for reading only, then by SQLite for writing. What
 is refused is refused before the first write.
 
-Law: a file that is no store, is damaged or is of a newer version stays as it is, byte for byte.
+Law: a file that is not a store, is corrupt or has a newer version stays as it is, byte for byte.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD: Final = struct.Struct(">16sH6xI I 28xI 4xI 20xI 4x")
 application id, and the change counter that the number of pages was written with."""
 
 CHECKED_BYTES: Final = 64 * 1024**2
-"""A larger file is not read through when it is opened; what is damaged in it is told when it is met."""
+"""A larger file is not checked completely when it is opened; corruption is reported when it is found."""
 
 BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -107,7 +107,7 @@ def open_connections(
 
 def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     address = Path(file).as_uri()
-    # A journal that must be rolled back first cannot be read by who may not write; the next connection will tell.
+    # A journal that must be rolled back first cannot be read without write access; the next connection will report it.
     is_read_through = False
     with closing(connect(f"{address}?mode=ro", seconds)) as looking, suppress(sqlite3.OperationalError):
         retry_while_busy(lambda: look(looking, file), seconds)
@@ -129,8 +129,8 @@ def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connect
 
 
 def reopen(file: str, seconds: float, *, durable: bool, is_reader: bool) -> sqlite3.Connection:
-    """A connection to a file that has come into the place of the one that was opened. None is made where there is none:
-    an empty store would not know the keys of clients, and let everybody in."""
+    """A connection to a file that replaced the opened one. A missing file is not created: an empty store would not know
+    the keys of clients, and let everyone in."""
     check_head(Path(file))
     writing, reading = opened(file, seconds, "FULL" if durable else "NORMAL")
     kept, other = (reading, writing) if is_reader else (writing, reading)
@@ -178,13 +178,13 @@ def make_file(path: Path) -> None:
 
 
 def check_head(path: Path) -> None:
-    """What the first bytes tell without SQLite, which would take a short text for an empty database."""
+    """Checks the first bytes without SQLite, which would take a short text file for an empty database."""
     with path.open("rb") as file:
         head = file.read(HEAD.size)
     if not head:
         return
     if len(head) < HEAD.size or not head.startswith(MAGIC):
-        raise InputError("the file is no SQLite database", path=str(path), hint="give another path")
+        raise InputError("the file is not an SQLite database", path=str(path), hint="give another path")
     _, page, changes, pages, version, application, counted = HEAD.unpack(head)
     check_owner(application, version, str(path), len(MIGRATIONS))
     # Pages may be missing as long as a journal has them. The size is asked for last: a journal that is gone by now has

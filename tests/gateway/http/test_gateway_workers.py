@@ -185,7 +185,7 @@ def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Serve
     (tmp_path / "own.toml").write_text(config_text(simulated, str(tmp_path / "store.db")))
     ended = command("serve", "--config", "own.toml", *TWO, cwd=tmp_path, SIMULATED_KEY="simulated-key")
     assert ended.code == 2
-    assert "no SQLite database" in ended.err
+    assert "not an SQLite database" in ended.err
 
 
 def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cohere's Command R7B, A and 4: everything stands between tokens, and each call has its id in the text.
+"""Cohere's Command R7B, A and 4: every part is between special tokens, and each call has its id in the text.
 
     <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "ls", "parameters": {"p": "/"}}]<|END_ACTION|>
     <|START_RESPONSE|>It is <co>empty</co: 0:[0]>.<|END_RESPONSE|>

@@ -222,9 +222,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         Literal["keyed", "open", "off"],
         Meta(
             title='one of "keyed", "open", "off"',
-            description="Who may read [`/metrics`](observability.md). `keyed`: whoever has the `metrics_key`; without"
-            " a `metrics_key`, whoever has the client key if there is only one, and everybody if there is"
-            " none. `open`: everybody. `off`: nobody, and nothing is counted.",
+            description="Who may read [`/metrics`](observability.md). `keyed`: clients with the `metrics_key`;"
+            " without a `metrics_key`, clients with the client key if there is only one, and everyone if there is"
+            " none. `open`: everyone. `off`: no one, and nothing is counted.",
         ),
     ] = "keyed"
     metrics_key: Annotated[
