@@ -124,7 +124,7 @@ def test_F3_a_call_that_ends_without_arguments_has_none() -> None:
     sequence.open(0, ToolCall("a", "f"))
     sequence.finish("tool_calls")
     _, found = summed(sequence)
-    assert found.calls == (ToolCall("a", "f", {}),)
+    assert found.calls == (ToolCall("a", "f", {}, argument_fixes=("blank text stands for no arguments",)),)
 
 
 def test_arguments_of_an_object_protocol_keep_no_spelling() -> None:
