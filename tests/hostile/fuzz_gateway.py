@@ -126,8 +126,13 @@ class Upstream:
         if found is not None:
             return self.answers[int(found[1])]
         protocol = came.line.split("/")[1]
-        streams = "stream" in came.line or re.search(rb'"stream": ?true', came.body) is not None
-        return self._good[protocol, streams]
+        return self._good[protocol, "stream" in came.line or _asks_for_stream(came.body)]
+
+
+def _asks_for_stream(body: bytes) -> bool:
+    """Whether the request itself says so: a fuzzed schema within it may hold the same words."""
+    fields = json.loads(body) if b'"stream"' in body else None
+    return isinstance(fields, dict) and fields.get("stream") is True
 
 
 @contextlib.contextmanager
