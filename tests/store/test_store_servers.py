@@ -504,7 +504,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(tmp_path: Path) -> No
         await other.close()
 
     async def act(store: Store) -> None:
-        with pytest.raises(StoreError, match="encoded in LATIN1: make one in UTF8"):
+        with pytest.raises(StoreError, match="the encoding of the database is LATIN1: create one with UTF8"):
             await store.keep("v", "a", {"k": b"1"}, until=LATER)
 
     asyncio.run(make())
