@@ -238,6 +238,7 @@ def _document(turn: Body) -> str:
         ({}, "Unknown form None"),
         ([], "Expected `object`, got `list`"),
         ({"form": "ollama.message", "content": 3}, "got `int`"),
+        ({"form": "gemini.content", "parts": "x"}, "$.conversation.turns[0].form: Invalid enum value 'x' in its parts"),
         ({"form": "ollama.message", "later": 3}, "unknown field `later`"),
     ],
 )

@@ -176,7 +176,8 @@ def read_form(kind: type, value: Any) -> Any:
     try:
         return msgspec.convert(value, found)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+        message, _, where = str(error).partition(" - at `$")  # msgspec adds the path of the form itself
+        raise ValueError(f"{message} in its {where.strip('.`')}" if where else message) from None
 
 
 def schema_reference(kind: type) -> dict[str, Any]:
