@@ -136,13 +136,16 @@ def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, tu
     `provider` is the one that made the call, whoever is asked later. Its name is hashed and not looked up, so that
     calls which were stored under a name that is no longer known keep their ids. A missing raw id or name is None.
     """
-    if isinstance(raw_id, str) and raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
-        return raw_id
-    if isinstance(raw_id, int) and abs(raw_id) > MAX_NUMERIC_ID:
-        raise InputError("a number with too many digits for an id", path="raw_id", hint="a string")
-    if not isinstance(raw_id, str | int | None) or not isinstance(tool_name, str | None):
-        field, value = ("tool_name", tool_name) if isinstance(raw_id, str | int | None) else ("raw_id", raw_id)
-        raise InputError(f"expected a string or None, got {quote(value)}", path=field)
+    if isinstance(raw_id, str):
+        if raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
+            return raw_id
+    elif isinstance(raw_id, int):
+        if abs(raw_id) > MAX_NUMERIC_ID:
+            raise InputError("a number with too many digits for an id", path="raw_id", hint="a string")
+    elif raw_id is not None:
+        raise InputError(f"expected a string or None, got {quote(raw_id)}", path="raw_id")
+    if tool_name is not None and not isinstance(tool_name, str):
+        raise InputError(f"expected a string or None, got {quote(tool_name)}", path="tool_name")
     return mint(provider, raw_id, tool_name, turn_key, call_index)
 
 
