@@ -2,6 +2,10 @@
 
 The body is a coding agent's. The floor is an untyped read and write of it, which nobody can go below. Peers that
 cannot be measured break their limits; BENCH_PEERS=0 leaves them out. Exits with 1 when a limit is broken.
+
+That the work grows with the messages and no faster is shown against the JSON of the same 400 messages: reading and
+writing a megabyte takes more than ten times what a tenth of it takes (12 to 14 times), for everybody, because such
+buffers come fresh from the system.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ LONG_CALLS: Final = 2
 WARM_UP: Final = 5
 
 FLOOR_LIMIT: Final = 2.0
-LONG_LIMIT: Final = 11.0
+LONG_LIMIT: Final = 1.7
 LITELLM_LIMIT: Final = 1.5
 
 FLOOR: Final = "json only: read + write"
@@ -81,7 +85,7 @@ def own_rows(names: list[str]) -> list[Row]:
     limits = {
         OURS: Row(OURS, FLOOR, most=FLOOR_LIMIT),
         FLOOR_LONG: Row(FLOOR_LONG, FLOOR),
-        OURS_LONG: Row(OURS_LONG, OURS, most=LONG_LIMIT),
+        OURS_LONG: Row(OURS_LONG, FLOOR_LONG, most=LONG_LIMIT),
     }
     return [limits.get(name) or Row(name, FLOOR) for name in names]
 
@@ -97,7 +101,7 @@ def main() -> int:
     for peer in running.values():
         peer.stop()
     print(f"A coding agent's request: {len(body):,} bytes with 40 messages, {len(long):,} with 400; {ROUNDS} rounds.")
-    print(f"Ratio: own rows to '{FLOOR}' ({OURS_LONG} to 40 messages), other translators to '{OURS}'.\n")
+    print(f"Ratio: own rows to '{FLOOR}' ({OURS_LONG} to '{FLOOR_LONG}'), other translators to '{OURS}'.\n")
     return 0 if table("wire", "µs", 1000, rows, times) else 1
 
 
