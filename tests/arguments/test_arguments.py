@@ -1,4 +1,4 @@
-"""Tool arguments: read, never guessed; unwrapped only where it is certain, and told."""
+"""Tool arguments: parsed, never guessed; unwrapped only where that is certain, and every change is noted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_R_003_15_numbers_compare_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", " \n", b"", "null", " null ", b"null"])
-def test_F3_nothing_stands_for_no_arguments(nothing: object) -> None:
+def test_F3_nothing_means_no_arguments(nothing: object) -> None:
     found = parse(nothing, path="$.input")
     assert found.arguments == {}
     assert found.notes == (Note("emptied", "$.input", found.notes[0].reason),)
@@ -81,7 +81,7 @@ def test_R_003_9_malformed_text_is_refused_with_its_position(text: str, xml: boo
 
 @pytest.mark.law
 @given(st.text(alphabet='{}[]":,\\ud83 <a>/&;=1e.') | st.binary(max_size=9), st.booleans())
-def test_whatever_is_written_is_an_object_or_an_error_of_ours(value: str | bytes, xml: bool) -> None:
+def test_any_input_is_an_object_or_an_error_of_ours(value: str | bytes, xml: bool) -> None:
     with contextlib.suppress(InputError):
         assert type(parse(value, xml=xml).arguments) is dict
 
@@ -140,7 +140,7 @@ def test_R_002_15_a_parsed_object_with_circles_or_odd_values_is_made_plain() -> 
 
 
 @pytest.mark.parametrize("text", [r'{"a":"\ud83d"}', '{"a":"\ud83d"}', json.dumps('{"a":"\ud83d"}')])
-def test_G4_half_a_surrogate_pair_is_mended_and_told(text: str) -> None:
+def test_G4_half_a_surrogate_pair_is_replaced_and_noted(text: str) -> None:
     found = parse(text)
     assert found.arguments == {"a": "\ufffd"}
     assert "mended" in actions(found)
@@ -178,7 +178,7 @@ TODOS = {
 
 
 @pytest.mark.parametrize(
-    ("given_", "expected", "paths"),
+    ("value", "expected", "paths"),
     [
         ({"todos": "[1]"}, {"todos": [1]}, ["$.todos"]),
         ({"todos": ' [{"tags":"[2]"},{}]'}, {"todos": [{"tags": [2]}, {}]}, ["$.todos", "$.todos[0].tags"]),
@@ -189,13 +189,13 @@ TODOS = {
     ],
 )
 def test_F2_nested_text_is_decoded_where_only_an_array_or_object_fits(
-    given_: dict[str, Any], expected: dict[str, Any], paths: list[str]
+    value: dict[str, Any], expected: dict[str, Any], paths: list[str]
 ) -> None:
-    found = parse(given_, schema=TODOS)
+    found = parse(value, schema=TODOS)
     assert found.arguments == expected
     assert [note.path for note in found.notes] == paths
     assert set(actions(found)) == {"unwrapped"}
-    assert parse(json.dumps(given_), schema=TODOS).arguments == expected
+    assert parse(json.dumps(value), schema=TODOS).arguments == expected
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_F2_without_a_schema_nested_text_is_left_alone() -> None:
         {"properties": 5},
     ],
 )
-def test_F2_schemas_that_say_nothing_or_turn_in_circles_change_nothing(schema: dict[str, Any]) -> None:
+def test_F2_empty_or_circular_schemas_change_nothing(schema: dict[str, Any]) -> None:
     assert parse({"a": '{"a":"[1]"}', "b": [{"a": "[]"}]}, schema=schema).notes == ()
 
 
@@ -275,7 +275,7 @@ def test_F2_hostile_schemas_cost_no_more_than_their_size() -> None:
         ("<a>\ud83d</a>", {"a": "\ufffd"}),
     ],
 )
-def test_R_003_9_xml_stands_in_for_json(text: str, expected: dict[str, Any]) -> None:
+def test_R_003_9_xml_is_read_in_place_of_json(text: str, expected: dict[str, Any]) -> None:
     found = parse(text, xml=True)
     assert found.arguments == parse_xml(text) == expected
     assert actions(found)[-1] == "read-as-xml"
@@ -334,7 +334,7 @@ def test_xml_work_is_linear_for_hostile_text(unit: str) -> None:
         read(400_000)
 
 
-def test_mismatches_say_where_and_what() -> None:
+def test_mismatches_name_the_path_and_the_problem() -> None:
     schema = {
         "properties": {"todos": {"items": {"properties": {"id": {"type": "string"}}}}},
         "required": ["city"],
@@ -363,7 +363,7 @@ def test_references_outside_the_schema_are_refused_and_not_fetched(scheme: str, 
         address = scheme.format(port=server.getsockname()[1])
         with pytest.raises(InputError, match="the schema is invalid"):
             validate({}, {keyword: address})
-        with pytest.raises(BlockingIOError):  # nobody has connected
+        with pytest.raises(BlockingIOError):  # no client has connected
             server.accept()
 
 
@@ -533,7 +533,7 @@ def test_a_schema_may_be_true_or_false() -> None:
     assert len(validate({"a": 1}, False)) == 1
 
 
-def test_F2_a_key_that_is_given_twice_is_told() -> None:
+def test_F2_a_duplicate_key_is_noted() -> None:
     found = parse('{"a": 1, "b": {"c": 1, "c": 2}, "a": "\\ud83d"}')
     assert found.arguments == {"a": "\ufffd", "b": {"c": 2}}
     assert [note.reason for note in found.notes] == [
@@ -546,7 +546,7 @@ def test_a_key_that_needs_no_change_keeps_its_name() -> None:
     assert sanitise({"a\x00": 1, "a": 2}) == {"a#2": 1, "a": 2}
 
 
-def test_xml_is_a_text() -> None:
+def test_xml_must_be_a_string() -> None:
     with pytest.raises(ArgumentsError, match="expected a string, got None"):
         parse_xml(None)  # type: ignore[arg-type]
 

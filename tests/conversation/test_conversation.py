@@ -84,7 +84,7 @@ def test_R_003_5_a_result_has_the_same_three_shapes_as_its_call() -> None:
         ToolResult("1", "boom", status="cancelled"),
     ],
 )
-def test_R_003_5_a_failed_result_says_so_in_every_shape(failed: ToolResult) -> None:
+def test_R_003_5_a_failed_result_is_marked_in_every_shape(failed: ToolResult) -> None:
     assert failed.to_anthropic() == {"type": "tool_result", "tool_use_id": "1", "content": "boom", "is_error": True}
     assert failed.to_openai() == {"role": "tool", "tool_call_id": "1", "content": "Error: boom"}
     assert failed.to_generic() == {"tool_call_id": "1", "content": "boom", "is_error": True}

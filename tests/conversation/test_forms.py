@@ -177,7 +177,7 @@ BODIES: dict[str, list[Body]] = {
         {"modelId": "m", "messages": [], "inferenceConfig": {}, "toolConfig": {"toolChoice": {"later": {}}}},
     ],
 }
-"""Requests whose spelling no canonical value says, by protocol."""
+"""Requests with spellings that no canonical value can express, by protocol."""
 
 
 def _decoded() -> list[tuple[str, Body, Conversation]]:
@@ -185,13 +185,13 @@ def _decoded() -> list[tuple[str, Body, Conversation]]:
 
 
 @pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
-def test_what_was_loaded_is_written_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
+def test_a_loaded_conversation_is_encoded_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
     assert load(dump(conversation)) == conversation
     assert base.codec(protocol).request.encode(load(dump(conversation))) == body
 
 
 @pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
-def test_what_was_checked_is_written_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
+def test_a_checked_conversation_is_encoded_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
     found, changes = checked(conversation)
     assert not changes
     assert found == conversation
@@ -242,7 +242,7 @@ def _document(turn: Body) -> str:
         ({"form": "ollama.message", "later": 3}, "unknown field `later`"),
     ],
 )
-def test_a_form_that_nobody_knows_is_an_error_that_says_where(form: object, problem: str) -> None:
+def test_an_unknown_form_is_an_error_with_its_path(form: object, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         load(_document({"role": "user", "form": form}))
     assert problem in str(caught.value)

@@ -80,7 +80,7 @@ def test_R_001_13_a_missing_raw_id_is_an_empty_field() -> None:
     assert ids.canonical("openai", None, "f", "t", 0) != ids.canonical("openai", None, "f", "t", 1)
 
 
-def test_R_001_14_a_missing_tool_name_is_an_empty_field_and_the_index_tells_calls_apart() -> None:
+def test_R_001_14_a_missing_tool_name_is_an_empty_field_and_the_index_distinguishes_calls() -> None:
     assert ids.canonical("openai", None, None, "t", 0) == ids.canonical("openai", "", "", "t", 0)
     assert ids.canonical("openai", None, None, "t", 0) != ids.canonical("openai", None, None, "t", 1)
 

@@ -52,7 +52,7 @@ def test_R_001_8_openai_is_call_and_the_suffix() -> None:
     assert projected("openai").add(call()) == "call_" + SUFFIX
 
 
-def test_R_001_9_responses_is_call_and_the_suffix_unless_asked_otherwise() -> None:
+def test_R_001_9_responses_is_call_and_the_suffix_by_default() -> None:
     assert projected("openai_responses").add(call()) == "call_" + SUFFIX
     clasp = ids.Projection(profiles.get("openai_responses"), policy="canonical", prefix="fc_")
     assert clasp.add(call()) == "fc_" + SUFFIX
@@ -147,7 +147,7 @@ def test_law_5_6_R_004_6_projection_is_injective_and_prefix_stable(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_law_3_the_native_id_goes_home_unchanged(target: str) -> None:
+def test_law_3_the_native_id_returns_to_its_provider_unchanged(target: str) -> None:
     profile = profiles.get(target)
     native = projected(target).add(call(provider="elsewhere"))
     assert ids.Projection(profile).add(call("hist_tool_other", raw=native, provider=target)) == native
@@ -167,7 +167,7 @@ def test_reversible_swaps_a_known_prefix_and_comes_back() -> None:
     assert back == "toolu_abc"
 
 
-def test_reversible_falls_back_when_the_swap_collides_or_says_nothing() -> None:
+def test_reversible_falls_back_when_the_swap_collides_or_leaves_no_suffix() -> None:
     projection = projected("openai", policy="reversible")
     assert projection.add(call("hist_tool_1", raw="toolu_a")) == "call_a"
     assert projection.add(call("hist_tool_2", raw="fc_a")) == "call_2"
@@ -206,11 +206,11 @@ def test_law_5_6_7_a_foreign_id_stays_that_is_legal_and_free_and_has_no_known_pr
     again = ids.Projection(profile)
     assert [again.add(each) for each in history[:cut]] == made[:cut]
     own = [call(f"hist_tool_{n}", raw=id, provider=profile.name) for n, id in enumerate(made)]
-    home = ids.Projection(profile)
-    assert [home.add(each) for each in own] == made
+    native = ids.Projection(profile)
+    assert [native.add(each) for each in own] == made
 
 
-def test_a_legal_id_that_an_earlier_call_was_given_is_not_used_again() -> None:
+def test_a_legal_id_that_an_earlier_call_has_is_not_used_again() -> None:
     projection = projected("mistral", policy="reversible")
     first = projection.add(call("hist_tool_1", raw="not legal"))
     second = projection.add(call("hist_tool_2", raw=first))
@@ -274,7 +274,7 @@ def test_kimi_ordinals_survive_gaps_collisions_and_odd_names() -> None:
     assert re.fullmatch(r"functions\.tool_[A-Za-z0-9]{8}:10", odd)
 
 
-def test_B4_a_kimi_id_that_goes_home_is_kept_and_counts() -> None:
+def test_B4_a_native_kimi_id_is_kept_and_counts() -> None:
     projection = projected("kimi", model="kimi-k2")
     first, second, third = calls_with(("functions.read_file:0", "functions.read_file:0", ""), "kimi")
     assert projection.add(first) == "functions.read_file:0"
@@ -313,7 +313,7 @@ def test_a_profile_whose_pattern_no_id_can_meet_is_an_error() -> None:
         ("kimi", "kimi-k2", "functions.{name}:{n}"),
     ],
 )
-def test_R_004_19_the_format_chosen_can_be_told(target: str, model: str, format: str) -> None:
+def test_R_004_19_the_chosen_format_is_known(target: str, model: str, format: str) -> None:
     assert projected(target, model=model).format == format
 
 
@@ -330,7 +330,7 @@ def test_law_4_projection_is_the_same_in_every_process() -> None:
     assert len(outs) == 1
 
 
-def test_a_projection_wants_a_profile_and_a_policy_it_knows() -> None:
+def test_a_projection_needs_a_profile_and_a_known_policy() -> None:
     with pytest.raises(InputError, match=r"profile: expected a Profile, got 'openai' \(profiles.get"):
         ids.Projection("openai")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="policy: expected reversible or canonical, got 'x'"):
@@ -370,7 +370,7 @@ def test_ids_of_the_target_itself_are_adopted_if_each_of_them_is_legal(target: s
         unique=True,
     )
 )
-def test_ids_that_are_swapped_at_once_are_those_that_are_given_one_by_one(target: str, raw: list[str]) -> None:
+def test_ids_swapped_together_are_those_allocated_one_by_one(target: str, raw: list[str]) -> None:
     def projection() -> ids.Projection:
         return ids.Projection(profiles.get(target), canonical_id=lambda id: "hist_tool_" + id[:9], issuer="unheard_of")
 
@@ -384,7 +384,7 @@ def test_ids_that_are_swapped_at_once_are_those_that_are_given_one_by_one(target
     assert [at_once.add(ToolCall(id, "read_file")) for id in raw] == list(swapped.values())
 
 
-def test_ids_of_another_provider_are_swapped_at_once() -> None:
+def test_ids_of_another_provider_are_swapped_together() -> None:
     projection = ids.Projection(profiles.get("openai"), canonical_id=str, issuer="anthropic")
     assert projection.swap(["toolu_a", "toolu_b"]) == {"toolu_a": "call_a", "toolu_b": "call_b"}
     assert ids.Projection(profiles.get("openai"), canonical_id=str, issuer="anthropic").swap(["toolu_a", "b"]) is None

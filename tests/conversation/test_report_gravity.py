@@ -1,4 +1,4 @@
-"""How grave the entries of a report are, and that what is counted and listed has the gravest first."""
+"""The gravity of report entries. Counts and lists begin with the gravest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolglot.conversation.field_gravity import gravity_of_field
 from toolglot.conversation.report import GRAVITIES, Action, Entry, Gravity, Report, gravity_of
 from toolglot.gateway.observability.record_text import report_header
 
-SAID = [{"role": "user", "content": "Hi"}]
+MESSAGES = [{"role": "user", "content": "Hi"}]
 
 
 def entry(action: Action, gravity: Gravity | None = None, reason: str = "why") -> Entry:
@@ -25,20 +25,20 @@ def test_every_action_has_a_gravity() -> None:
     assert gravity_of("renamed") == "change"
 
 
-def test_an_entry_without_a_gravity_gets_that_of_its_action_also_when_it_is_read() -> None:
+def test_an_entry_without_a_gravity_gets_that_of_its_action_also_when_decoded() -> None:
     assert Entry(action="dropped", reason="x", fault="loss").gravity == "loss"
     old = b'{"action": "canonicalised", "reason": "x", "fault": "canonical"}'  # as earlier versions stored it
     assert msgspec.json.decode(old, type=Entry).gravity == "housekeeping"
-    given = entry("dropped", "housekeeping")
-    assert msgspec.json.decode(msgspec.json.encode(given), type=Entry) == given
+    original = entry("dropped", "housekeeping")
+    assert msgspec.json.decode(msgspec.json.encode(original), type=Entry) == original
 
 
 def test_a_report_counts_and_lists_losses_first() -> None:
     report = Report((entry("dropped", "housekeeping", "a"), entry("renamed", reason="b"), entry("dropped", reason="c")))
     assert report.summary == "1 loss, 1 change, 1 housekeeping"
     assert str(report).splitlines() == ["dropped: c", "renamed: b", "dropped: a"]
-    assert [said.reason for said in report] == ["a", "b", "c"]  # in the order in which it happened
-    assert [[said.reason for said in group] for group in (report.losses, report.changes, report.housekeeping)] == [
+    assert [each.reason for each in report] == ["a", "b", "c"]  # in the order in which it happened
+    assert [[each.reason for each in group] for group in (report.losses, report.changes, report.housekeeping)] == [
         ["c"],
         ["b"],
         ["a"],
@@ -91,27 +91,27 @@ def test_settings_that_mean_nothing_at_the_target_are_housekeeping() -> None:
 
 
 def test_a_demand_that_is_not_honoured_is_a_loss() -> None:
-    body = {"model": "m", "max_tokens": 9, "top_k": 3, "messages": SAID}
+    body = {"model": "m", "max_tokens": 9, "top_k": 3, "messages": MESSAGES}
     (lost,) = convert(body, source="anthropic", target="openai", model="gpt-4.1").report.losses
     assert lost.path == "$.top_k"
     forced = {
         "model": "m",
         "tool_choice": "required",
-        "messages": SAID,
+        "messages": MESSAGES,
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
     }
     report = convert(forced, source="openai", target="kimi", model="kimi-k2-thinking").report
-    assert [said.path for said in report.losses] == ["$.tool_choice"]
+    assert [each.path for each in report.losses] == ["$.tool_choice"]
 
 
 def test_an_image_that_the_model_cannot_see_is_a_loss() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     body = {"model": "m", "messages": [{"role": "user", "content": [image, {"type": "text", "text": "What is it?"}]}]}
     report = convert(body, source="openai", target="deepseek", model="deepseek-chat").report
-    assert any("image" in said.reason for said in report.losses)
+    assert any("image" in each.reason for each in report.losses)
 
 
-def test_keywords_that_tell_a_model_nothing_are_no_losses() -> None:
+def test_keywords_without_meaning_for_a_model_are_no_losses() -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

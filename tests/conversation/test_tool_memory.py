@@ -1,4 +1,4 @@
-"""Tools that come again: warm or cold, a request becomes the same and is told the same."""
+"""Tools that come again: with a warm memory or a cold one, a request and its report are the same."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def outcome(received: ReceivedRequest, target: tuple[str, str]) -> Any:
     ],
     ids=["plain", "renamed", "called tool not declared", "too many", "settings", "unknown field"],
 )
-def test_warm_and_cold_are_the_same(source: str, names: list[str], more: dict[str, Any]) -> None:
+def test_warm_and_cold_memories_give_the_same(source: str, names: list[str], more: dict[str, Any]) -> None:
     body, memory = body_of(source, names, **more), ToolMemory()
     for target in TARGETS:
         cold = outcome(read_request(body, source=source), target)
@@ -103,27 +103,29 @@ def test_warm_and_cold_are_the_same(source: str, names: list[str], more: dict[st
             assert outcome(read_request(body, source=source, memory=memory), target) == cold
 
 
-HOMES = {"anthropic": TARGETS[1], "openai": TARGETS[0], "openai_responses": TARGETS[2]}
+NATIVE_TARGETS = {"anthropic": TARGETS[1], "openai": TARGETS[0], "openai_responses": TARGETS[2]}
 
 
-@pytest.mark.parametrize("source", list(HOMES))
+@pytest.mark.parametrize("source", list(NATIVE_TARGETS))
 @pytest.mark.parametrize(
     "names", [["read_file", "write_file"], NAMES, ["other"]], ids=["plain", "renamed", "undeclared"]
 )
-def test_what_goes_home_without_a_memory_is_the_same_each_time(source: str, names: list[str]) -> None:
+def test_a_native_request_without_a_memory_is_the_same_each_time(source: str, names: list[str]) -> None:
     remembered.forget()
-    outcomes = [outcome(read_request(body_of(source, names), source=source), HOMES[source]) for _ in range(3)]
+    outcomes = [outcome(read_request(body_of(source, names), source=source), NATIVE_TARGETS[source]) for _ in range(3)]
     assert outcomes[1] == outcomes[0]
     assert outcomes[2] == outcomes[0]
 
 
-def test_tools_taken_as_they_are_leave_those_that_differ_in_the_kind_of_a_number_alone() -> None:
+def test_remembered_tools_do_not_replace_tools_that_differ_in_the_type_of_a_number() -> None:
     remembered.forget()
 
     def sent(least: object) -> Any:
         schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": least}}}
         tools = [{"name": "read_file", "description": "reads", "input_schema": schema}]
-        return outcome(read_request(body_of("anthropic", [], tools=tools), source="anthropic"), HOMES["anthropic"])
+        return outcome(
+            read_request(body_of("anthropic", [], tools=tools), source="anthropic"), NATIVE_TARGETS["anthropic"]
+        )
 
     for least in (1, 1.0, 1):
         data = sent(least)[0]
@@ -131,7 +133,7 @@ def test_tools_taken_as_they_are_leave_those_that_differ_in_the_kind_of_a_number
         assert repr(msgspec.json.decode(data)["tools"][0]["input_schema"]["properties"]["n"]["minimum"]) == repr(least)
 
 
-def test_a_call_of_a_tool_that_is_not_declared_is_named_after_tools_were_taken_as_they_are() -> None:
+def test_a_call_of_an_undeclared_tool_is_named_after_tools_were_remembered() -> None:
     remembered.forget()
     taken = read_request(body_of("anthropic", ["read_file"]), source="anthropic").for_target("anthropic")
     assert taken.rendered.tools.keys == {(None, "read_file"): "read_file"}
@@ -143,7 +145,7 @@ def test_a_call_of_a_tool_that_is_not_declared_is_named_after_tools_were_taken_a
 
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "b"}, {"type": "none"}])
-def test_a_tool_choice_is_heard_each_time(choice: dict[str, Any]) -> None:
+def test_a_tool_choice_is_read_each_time(choice: dict[str, Any]) -> None:
     memory = ToolMemory()
     plain, chosen = (
         body_of("anthropic", ["read_file", "b"]),
@@ -155,7 +157,7 @@ def test_a_tool_choice_is_heard_each_time(choice: dict[str, Any]) -> None:
             assert outcome(read_request(body, source="anthropic", memory=memory), target) == cold
 
 
-def test_what_is_called_decides_on_names_each_time() -> None:
+def test_the_called_tools_decide_on_names_each_time() -> None:
     memory = ToolMemory()
     for called in ("read_file", "undeclared.name", "read_file", "x" * 80):
         body = body_of("anthropic", ["read_file", "b c"], called)
@@ -192,7 +194,7 @@ def test_the_same_tools_are_read_once() -> None:
         b'{"messages": [{"role": "user", "content": 1}], "tools": [{"name": "abc", "input_schema": {}}]}',
     ],
 )
-def test_what_is_wrong_is_told_as_it_is_without_a_memory(body: bytes) -> None:
+def test_errors_are_the_same_as_without_a_memory(body: bytes) -> None:
     def read(memory: ToolMemory | None) -> Any:
         try:
             received = read_request(body, source="anthropic", memory=memory)
@@ -208,13 +210,13 @@ def test_what_is_wrong_is_told_as_it_is_without_a_memory(body: bytes) -> None:
 
 
 def _with_tools(tools: str, more: str = "", before: str = "") -> bytes:
-    said = '"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]'
-    return f'{{{before}"tools":{tools},{said}{more}}}'.encode()
+    other_fields = '"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]'
+    return f'{{{before}"tools":{tools},{other_fields}{more}}}'.encode()
 
 
 KNOWN = '[{"name":"a","input_schema":{}}]'
 OTHER = '[{"name":"b","input_schema":{}}]'
-STAND_IN = "7401236598012347659"
+PLACEHOLDER = "7401236598012347659"
 
 
 @pytest.mark.parametrize(
@@ -229,16 +231,16 @@ STAND_IN = "7401236598012347659"
         _with_tools(KNOWN, f',"tools":{OTHER}'),
         _with_tools(OTHER, f',"tools":{KNOWN}'),
         _with_tools(KNOWN, f',"t\\u006fols":{OTHER}'),
-        _with_tools(STAND_IN, before=f'"metadata":{{"tools":{KNOWN}}},'),
-        _with_tools(KNOWN, f',"seed":{STAND_IN}'),
-        _with_tools(KNOWN, f',"tools":{STAND_IN}.0'),
+        _with_tools(PLACEHOLDER, before=f'"metadata":{{"tools":{KNOWN}}},'),
+        _with_tools(KNOWN, f',"seed":{PLACEHOLDER}'),
+        _with_tools(KNOWN, f',"tools":{PLACEHOLDER}.0'),
         _with_tools(KNOWN[:-1] + "," + OTHER[1:]),
         _with_tools(KNOWN, f',"system":{json.dumps("tools:" + KNOWN)}'),
         _with_tools(KNOWN) + b"}",
         b"[" + _with_tools(KNOWN) + b"]",
     ],
 )
-def test_known_tools_are_seen_wherever_they_stand_and_nowhere_else(body: bytes) -> None:
+def test_known_tools_are_recognised_wherever_they_are_and_nowhere_else(body: bytes) -> None:
     def read(memory: ToolMemory | None) -> Any:
         try:
             received = read_request(body, source="anthropic", memory=memory)
@@ -255,7 +257,7 @@ def test_known_tools_are_seen_wherever_they_stand_and_nowhere_else(body: bytes) 
 
 @given(st.lists(st.sampled_from(range(12)), max_size=40))
 @pytest.mark.law
-def test_the_tools_of_many_clients_are_told_apart_in_any_order(order: list[int]) -> None:
+def test_the_tools_of_many_clients_are_distinguished_in_any_order(order: list[int]) -> None:
     memory = ToolMemory(most=10)
     for number in order:
         body = _with_tools(json.dumps([{"name": f"tool_{number}", "input_schema": {}}]))
@@ -281,7 +283,7 @@ def test_the_memory_is_bounded() -> None:
         assert len(tools.made) <= MOST_MADE
 
 
-def test_a_protocol_whose_tools_are_not_one_field_is_read_as_ever() -> None:
+def test_a_protocol_whose_tools_are_not_one_field_is_read_as_usual() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "tools": [{"functionDeclarations": []}]}
     data = json.dumps(body).encode()
     assert ToolMemory().split(data, "gemini") is None
@@ -301,13 +303,13 @@ PROTOCOLS = ["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock"
     st.one_of(st.none(), st.tuples(*[st.one_of(st.none(), st.integers(0, 10**6))] * 2)),
     st.text(min_size=1, max_size=5),
 )
-def test_every_protocol_has_a_place_for_a_plain_reply(
+def test_every_protocol_can_express_a_plain_reply(
     protocol: str, kinds: list[str], counts: tuple[int | None, int | None] | None, words: str
 ) -> None:
     """The law that lets `convert_reply` hand on a plain reply without reading it again."""
     blocks = tuple(
-        Text(words) if kind == "text" else ToolCall(f"call_{place}", "f", {"a": words})
-        for place, kind in enumerate(kinds)
+        Text(words) if kind == "text" else ToolCall(f"call_{index}", "f", {"a": words})
+        for index, kind in enumerate(kinds)
     )
     usage = Usage(*counts) if counts is not None else None
     reply = Reply(Turn("assistant", blocks), "tool_calls" if "call" in kinds else "stop", usage, "id", "model")
@@ -374,23 +376,23 @@ def test_short_arguments_are_read_as_long_ones_are(text: str) -> None:
 
 @pytest.mark.law
 @given(st.dictionaries(st.text(max_size=4), st.one_of(st.text(max_size=4), st.booleans(), st.none(), st.integers())))
-def test_flat_arguments_are_checked_as_deep_ones_are(given_arguments: dict[str, Any]) -> None:
+def test_flat_arguments_are_checked_as_deep_ones_are(value: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 2}}, "additionalProperties": False}
     nested = {"type": "object", "properties": {"x": schema}}
-    flat = arguments.validate(given_arguments, schema)
-    deep = arguments.validate({"x": given_arguments}, nested)
+    flat = arguments.validate(value, schema)
+    deep = arguments.validate({"x": value}, nested)
     assert [found.path.removeprefix("$") for found in flat] == [found.path.removeprefix("$.x") for found in deep]
     assert [found.message for found in flat] == [found.message for found in deep]
 
 
-def test_a_profile_is_found_by_a_name_of_the_wrong_type_as_little_as_ever() -> None:
+def test_a_name_of_the_wrong_type_finds_no_profile() -> None:
     with pytest.raises(InputError):
         read_request(b"{}", source=["anthropic"])  # type: ignore[arg-type]
     assert profiles.get("anthropic").name == "anthropic"
 
 
 @pytest.mark.parametrize("field", [b'"tools": [{"name": "\xff"}]', b'"model": "\xff"', b'"model": [1, "\xff"]'])
-def test_what_is_wrong_in_a_field_that_comes_again_is_told_warm_too(field: bytes) -> None:
+def test_errors_in_a_remembered_field_are_raised_with_a_warm_memory_too(field: bytes) -> None:
     good, memory = body_of("anthropic", ["read_file"]), ToolMemory()
     read_request(good, source="anthropic", memory=memory)
     spaced = good.replace(b'"tools": ', b'"tools" : ')

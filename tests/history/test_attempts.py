@@ -89,7 +89,7 @@ def test_the_issuer_is_the_one_who_answered() -> None:
     assert (turn.issuer.provider, turn.issuer.model, turn.key) == ("anthropic", "claude-x", "k")
 
 
-def test_K2_after_a_try_that_broke_off_the_next_one_asks_what_the_first_one_asked() -> None:
+def test_K2_the_attempt_after_an_interrupted_one_sends_the_same_request() -> None:
     kept = history()
     before = request_for(kept, target="anthropic", model="claude-opus-5").data
     attempt = Attempt(kept, provider="anthropic")

@@ -37,8 +37,8 @@ def six_call_batch(*, one_turn_each: bool) -> History:
     history.append(Turn("system", (Text("be brief"),)))
     history.append(Turn("user", (Text("go"),)))
     history.append(Turn("assistant", tuple(ToolCall(f"call_{n}", "read", {"n": n}) for n in range(6))))
-    said = [ToolResult(f"call_{n}", f"said {n}") for n in range(6)]
-    history.extend([Turn("tool", (each,)) for each in said] if one_turn_each else [Turn("tool", tuple(said))])
+    results = [ToolResult(f"call_{n}", f"said {n}") for n in range(6)]
+    history.extend([Turn("tool", (each,)) for each in results] if one_turn_each else [Turn("tool", tuple(results))])
     history.append(Turn("assistant", (Text("done"), ToolCall("call_0", "read", {"n": 6}))))
     history.append(Turn("tool", (ToolResult("call_0", "said 6"),)))
     return history
@@ -109,7 +109,7 @@ def test_a_pending_call_is_never_cut_off() -> None:
         history.prune(history.turns[1].key)
 
 
-def test_system_turns_stay_wherever_they_stand() -> None:
+def test_system_turns_stay_wherever_they_are() -> None:
     history = History()
     history.extend([Turn(role, (Text(role),)) for role in ("system", "user", "developer", "user")])
     history.compress(summary="s")
@@ -199,11 +199,11 @@ def test_shortening_what_an_earlier_turn_carries_makes_no_conflict() -> None:
 
 @pytest.mark.law
 @given(st.text(max_size=200), st.integers(0, 200))
-def test_shortening_never_makes_a_text_longer_and_says_how_much_is_gone(text: str, most: int) -> None:
-    short = shorten(text, most)
+def test_shortening_never_makes_a_text_longer_and_counts_what_is_left_out(text: str, max_characters: int) -> None:
+    short = shorten(text, max_characters)
     if short != text:
         assert len(short) < len(text)
-        assert len(short) <= max(most, len("\n[… 200 characters left out …]\n"))
+        assert len(short) <= max(max_characters, len("\n[… 200 characters left out …]\n"))
         head, tail = short.split("\n[… ")[0], short.split(" …]\n")[-1]
         gone = int(short.split("\n[… ")[-1].split(" ")[0])
         assert len(head) + len(tail) + gone == len(text)
@@ -211,16 +211,16 @@ def test_shortening_never_makes_a_text_longer_and_says_how_much_is_gone(text: st
         assert text.endswith(tail)
 
 
-@pytest.mark.parametrize("most", [-1, 1.5, "a", True, None])
-def test_a_length_is_a_whole_number_from_0(most: Any) -> None:
+@pytest.mark.parametrize("max_characters", [-1, 1.5, "a", True, None])
+def test_a_length_is_a_whole_number_from_0(max_characters: Any) -> None:
     with pytest.raises(InputError, match="max_characters: expected a whole number from 0, got"):
-        History().shorten_results(max_characters=most)
-    if most is not None:
+        History().shorten_results(max_characters=max_characters)
+    if max_characters is not None:
         with pytest.raises(InputError, match="max_result_characters: expected a whole number"):
-            History().compress(summary="s", max_result_characters=most)
+            History().compress(summary="s", max_result_characters=max_characters)
 
 
-def test_a_cancelled_call_does_not_hold_compression_up() -> None:
+def test_a_cancelled_call_does_not_block_compression() -> None:
     history = History(provider="openai")
     history.append(Turn("assistant", (ToolCall("old", "f"),)))
     for n in range(5):
@@ -260,7 +260,7 @@ def test_what_compress_takes_out_can_be_seen_before() -> None:
         assert len(cut) == len(history) - len(taken) + bool(taken)
 
 
-def test_a_summary_is_a_text_that_says_something() -> None:
+def test_a_summary_is_a_string_that_is_not_blank() -> None:
     for summary in ("", " ", 3):
         with pytest.raises(InputError, match="summary: expected a string that is not blank"):
             History().compress(summary=summary)  # type: ignore[arg-type]

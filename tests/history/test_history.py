@@ -85,7 +85,7 @@ def test_R_001_17_a_legacy_id_is_canonicalised_once_and_its_results_find_it() ->
     assert history.turns[1].results[0].call_id == history.turns[0].calls[0].id != legacy
 
 
-def test_B9_a_signature_hidden_in_an_id_is_kept_apart_and_told() -> None:
+def test_B9_a_signature_hidden_in_an_id_is_separated_and_reported() -> None:
     history = history_of(assistant("call_a__thought__c2ln"))
     metadata = history.turns[0].calls[0].metadata
     assert metadata is not None
@@ -93,7 +93,7 @@ def test_B9_a_signature_hidden_in_an_id_is_kept_apart_and_told() -> None:
     assert "hidden in the id" in str(history.report)
 
 
-def test_B7_a_number_in_the_place_of_an_id_is_taken_as_text_and_told() -> None:
+def test_B7_a_number_as_an_id_becomes_a_string_and_is_reported() -> None:
     seven: Any = 7
     history = history_of(Turn("assistant", (ToolCall(seven, "read"),)), Turn("tool", (ToolResult(seven, "ok"),)))
     assert answers(history) == [("7", "ok")]
@@ -229,7 +229,7 @@ def test_R_004_5_R_004_11_a_repeated_result_under_a_reused_id_never_lands_on_an_
         *between,
         *(assistant("call_0"), results(("call_0", "B")), results(("call_0", "B")), results(("call_0", "B"))),
     )
-    found = [said for raw_id, said in answers(history) if raw_id == "call_0"]
+    found = [content for raw_id, content in answers(history) if raw_id == "call_0"]
     assert found == [None, "B"]
     assert "a duplicate: its call has a result already" in {entry.reason for entry in history.report}
     assert History(history.conversation).ledger == history.ledger
@@ -240,19 +240,19 @@ def test_R_004_5_a_result_that_an_earlier_call_had_under_the_same_id_is_a_duplic
         *(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B"))),
         *(user(), assistant("call_0"), results(("call_0", "C")), results(("call_0", "B"))),
     )
-    assert [said for _, said in answers(history)] == [None, "B", "C"]
+    assert [content for _, content in answers(history)] == [None, "B", "C"]
 
 
 def test_R_001_5_ids_that_differ_in_half_a_surrogate_are_two_ids() -> None:
     history = history_of(assistant("c\ud800", "c\udc01"), results(("c\udc01", "two"), ("c\ud800", "one")))
-    assert [said for _, said in answers(history)] == ["one", "two"]
+    assert [content for _, content in answers(history)] == ["one", "two"]
     raw_ids = [found.call.metadata.raw_id for found in history.ledger if found.call.metadata is not None]
     assert raw_ids == ["c\ufffdd800", "c\ufffddc01"]
 
 
 def test_R_004_5_equal_results_of_two_calls_of_one_turn_answer_both() -> None:
     history = history_of(assistant("call_0", "call_0"), results(("call_0", "ok"), ("call_0", "ok")))
-    assert [said for _, said in answers(history)] == ["ok", "ok"]
+    assert [content for _, content in answers(history)] == ["ok", "ok"]
 
 
 def test_several_results_before_their_call_are_the_first_and_its_duplicates() -> None:
@@ -264,14 +264,16 @@ def test_several_results_before_their_call_are_the_first_and_its_duplicates() ->
 @pytest.mark.parametrize("missing", ["", " ", "\n"])
 def test_R_001_15_results_without_an_id_are_matched_by_position(missing: str) -> None:
     history = history_of(assistant("", " "), results((missing, "first")), results((missing, "second")))
-    assert [said for _, said in answers(history)] == ["first", "second"]
+    assert [content for _, content in answers(history)] == ["first", "second"]
     assert {entry.action for entry in history.report} == {"matched"}
 
 
 def test_R_001_15_a_name_decides_before_position() -> None:
     turn = Turn("assistant", (ToolCall("", "a"), ToolCall("", "b"), ToolCall("", "a")))
-    said = Turn("tool", tuple(ToolResult("", text, name=name) for name, text in (("b", "1"), ("a", "2"), ("a", "3"))))
-    assert [text for _, text in answers(history_of(turn, said))] == ["2", "1", "3"]
+    tool_turn = Turn(
+        "tool", tuple(ToolResult("", text, name=name) for name, text in (("b", "1"), ("a", "2"), ("a", "3")))
+    )
+    assert [text for _, text in answers(history_of(turn, tool_turn))] == ["2", "1", "3"]
 
 
 def test_a_name_that_no_open_call_has_is_not_overruled_by_position() -> None:
@@ -332,7 +334,7 @@ def test_calls_in_a_tool_turn_and_results_in_an_assistant_turn_are_matched_too()
 
 def test_ids_of_another_kind_of_blank_never_pair_with_each_other_by_id() -> None:
     history = history_of(assistant(" "), user(), assistant(""), results((" ", "near")))
-    assert [said for _, said in answers(history)] == [None, "near"]
+    assert [content for _, content in answers(history)] == [None, "near"]
 
 
 @pytest.mark.law
@@ -396,16 +398,16 @@ def test_a_conversation_goes_through_a_history_a_dump_and_a_history_unchanged(
 # --- recording and cancelling -----------------------------------------------------------------------
 
 
-def test_record_names_canonical_ids_and_is_not_led_astray_by_raw_ids() -> None:
+def test_record_takes_canonical_ids_and_ignores_raw_ids() -> None:
     history = history_of(assistant("hist_tool_x"), assistant("hist_tool_x"))
     first, second = (found.id for found in history.ledger)
     history.record(ToolResult(first, "1"), ToolResult(second, "2"))
-    assert [said for _, said in answers(history)] == ["1", "2"]
+    assert [content for _, content in answers(history)] == ["1", "2"]
     history.record(ToolResult(first, "again"))
-    assert [said for _, said in answers(history)] == ["1", "2"]
+    assert [content for _, content in answers(history)] == ["1", "2"]
 
 
-def test_record_takes_the_place_of_a_guess() -> None:
+def test_record_replaces_a_guess() -> None:
     history = history_of(assistant("a"), results(("", "guess")))
     history.record(ToolResult(next(iter(history.ledger)).id, "sure"))
     assert answers(history) == [("a", "sure")]
@@ -422,7 +424,7 @@ def test_record_refuses_what_no_call_has() -> None:
     assert len(history) == 1
 
 
-def test_R_004_9_cancel_is_terminal_and_carries_what_the_tool_had_said() -> None:
+def test_R_004_9_cancel_is_terminal_and_carries_the_partial_output_of_the_tool() -> None:
     history = history_of(assistant("a", "b"))
     first, second = (found.id for found in history.ledger)
     history.cancel(first, reason="Stopped.", output="half")
@@ -441,24 +443,24 @@ def test_R_004_9_cancel_is_terminal_and_carries_what_the_tool_had_said() -> None
 
 def test_R_004_1_a_switch_waits_for_the_turn_in_flight() -> None:
     history = History()
-    flight = history.begin_turn("anthropic")
+    open_turn = history.begin_turn("anthropic")
     history.switch("openai")
-    assert history.target == flight.target == "anthropic"
-    kept = flight.append(assistant("toolu_1"))
+    assert history.target == open_turn.target == "anthropic"
+    kept = open_turn.append(assistant("toolu_1"))
     assert kept.issuer == Issuer("anthropic")
     history.append(results(("toolu_1", "ok")))
     assert history.target == "anthropic"
-    flight.finish()
-    assert flight.is_over
+    open_turn.finish()
+    assert open_turn.is_over
     assert history.target == "openai"
     assert "waits for the turn in flight" in str(history.report)
     with history.begin_turn() as following:
         assert following.append(Turn("assistant", (Text("hi"),))).issuer == Issuer("openai")
 
 
-def test_R_004_1_nobody_else_speaks_in_a_turn_in_flight() -> None:
+def test_R_004_1_no_other_provider_adds_to_a_turn_in_flight() -> None:
     history = History()
-    flight = history.begin_turn("anthropic")
+    open_turn = history.begin_turn("anthropic")
     with pytest.raises(HistoryError, match="bound to anthropic; a turn of openai must wait"):
         history.append(assistant("a"), provider="openai")
     with pytest.raises(HistoryError, match="cannot begin a turn while a turn is in flight on anthropic"):
@@ -471,23 +473,23 @@ def test_R_004_1_nobody_else_speaks_in_a_turn_in_flight() -> None:
     ):
         with pytest.raises(HistoryError, match="in flight"):
             cut()
-    assert history.in_flight is flight
+    assert history.in_flight is open_turn
     assert len(history) == 0
 
 
 def test_a_turn_ends_only_when_its_calls_are_answered() -> None:
     history = history_of(assistant("old"))
-    flight = history.begin_turn()
-    flight.append(assistant("a", "b"))
+    open_turn = history.begin_turn()
+    open_turn.append(assistant("a", "b"))
     history.append(results(("a", "1")))
-    (waiting,) = flight.pending
+    (waiting,) = open_turn.pending
     with pytest.raises(HistoryError, match=f"calls without a result: {waiting.id};"):
-        flight.finish()
-    assert not flight.is_over
-    flight.cancel("Stopped.")
-    assert flight.is_over
+        open_turn.finish()
+    assert not open_turn.is_over
+    open_turn.cancel("Stopped.")
+    assert open_turn.is_over
     assert [found.status for found in history.ledger] == ["pending", "complete", "cancelled"]
-    for late in (flight.finish, flight.cancel, lambda: flight.append(user())):
+    for late in (open_turn.finish, open_turn.cancel, lambda: open_turn.append(user())):
         with pytest.raises(HistoryError, match="over already"):
             late()
 
@@ -496,8 +498,8 @@ def test_an_exception_inside_a_turn_cancels_what_it_left_open() -> None:
     history = History()
 
     def run() -> None:
-        with history.begin_turn("openai") as flight:
-            flight.append(assistant("a"))
+        with history.begin_turn("openai") as open_turn:
+            open_turn.append(assistant("a"))
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
@@ -508,8 +510,8 @@ def test_an_exception_inside_a_turn_cancels_what_it_left_open() -> None:
         "Interrupted by TimeoutError.",
     )
     assert history.in_flight is None
-    with history.begin_turn() as flight:
-        flight.cancel()
+    with history.begin_turn() as open_turn:
+        open_turn.cancel()
     assert history.in_flight is None
 
 
@@ -536,7 +538,7 @@ def test_what_a_caller_does_to_its_objects_later_is_not_a_write() -> None:
     assert history.turns[0].calls[0].arguments == {"a": {"b": [1]}}
 
 
-def test_circular_and_unserialisable_arguments_are_cloned_and_told() -> None:
+def test_circular_and_unserialisable_arguments_are_cloned_and_reported() -> None:
     circular: dict[str, Any] = {"ok": 1}
     circular["self"] = circular
     circular["odd"] = object()
@@ -609,7 +611,7 @@ def test_the_five_scenarios_keep_every_pair_through_changes_of_provider() -> Non
     history = History()
     for n, provider in enumerate(["openai", "anthropic", "gemini", "kimi", "mistral", "openai"]):
         history.append(user(f"step {n}"))
-        with history.begin_turn(provider) as flight:
-            flight.append(assistant("call_0", "call_1"))
+        with history.begin_turn(provider) as open_turn:
+            open_turn.append(assistant("call_0", "call_1"))
             history.append(results(("call_0", f"{n}.0"), ("call_1", f"{n}.1")))
-    assert [said for _, said in answers(history)] == [f"{n}.{k}" for n in range(6) for k in range(2)]
+    assert [content for _, content in answers(history)] == [f"{n}.{k}" for n in range(6) for k in range(2)]

@@ -145,7 +145,7 @@ def test_a_write_that_fails_half_way_is_rolled_back(monkeypatch: pytest.MonkeyPa
     assert answers(history) == [("c1", None), ("zzz", "of zzz")]
 
 
-def test_a_result_that_says_nothing_yet_leaves_its_call_open() -> None:
+def test_a_result_without_content_leaves_its_call_open() -> None:
     nothing = Turn("tool", (ToolResult("call_0"),))
     history = history_of(assistant("call_0"), nothing, assistant("call_0"), results(("call_0", "b"), ("call_0", "a")))
     assert answers(history) == [("call_0", "a"), ("call_0", "b")]
@@ -183,8 +183,8 @@ def test_an_exception_in_a_turn_is_not_hidden_by_a_limit() -> None:
     history = History(provider="openai", limits=Limits(max_bytes=1_000))
 
     def run() -> None:
-        with history.begin_turn() as flight:
-            flight.append(Turn("assistant", tuple(ToolCall("", "") for _ in range(50))))
+        with history.begin_turn() as open_turn:
+            open_turn.append(Turn("assistant", tuple(ToolCall("", "") for _ in range(50))))
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
@@ -192,7 +192,7 @@ def test_an_exception_in_a_turn_is_not_hidden_by_a_limit() -> None:
     assert history.in_flight is None
 
 
-def test_turns_that_say_different_things_are_never_the_same_turn() -> None:
+def test_turns_with_different_content_are_never_the_same_turn() -> None:
     history = History(provider="openai")
     history.append(Turn("assistant", (ServerTool("anthropic", "call", {}, "search"),)), key="k")
     with pytest.raises(InputError, match="a different turn has the key"):

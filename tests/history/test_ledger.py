@@ -16,7 +16,7 @@ from toolglot.conversation.completion import completion_key, status_of
 CALL = Turn("assistant", (ToolCall("hist_tool_1", "read", {"path": "a"}),), key="t1")
 
 
-def said(*results: ToolResult) -> Interaction:
+def interaction_after(*results: ToolResult) -> Interaction:
     """What becomes of one call that gets these results, each in a turn of its own."""
     ledger = Ledger.of([CALL, *(Turn("tool", (result,), key=f"r{n}") for n, result in enumerate(results))])
     return ledger["hist_tool_1"]
@@ -52,11 +52,11 @@ def result(content: str | None = None, **fields: Any) -> ToolResult:
 )
 def test_R_004_10_status_comes_from_all_fields_together(fields: dict[str, Any], status: str) -> None:
     assert status_of(ToolResult("c", **fields)) == status
-    assert said(result(**fields)).status == status
+    assert interaction_after(result(**fields)).status == status
 
 
 def test_R_004_9_an_interaction_has_the_fields_of_the_contract() -> None:
-    found = said(result("ok", executed_arguments={"path": "b"}))
+    found = interaction_after(result("ok", executed_arguments={"path": "b"}))
     assert (found.id, found.name, found.call.arguments) == ("hist_tool_1", "read", {"path": "a"})
     assert (found.turn_key, found.index, found.status) == ("t1", 0, "complete")
     assert found.result is not None
@@ -64,17 +64,17 @@ def test_R_004_9_an_interaction_has_the_fields_of_the_contract() -> None:
 
 
 def test_law_11_what_was_executed_is_recorded_beside_what_the_model_wrote() -> None:
-    found = said(result("ok", executed_arguments={"path": "b"}))
+    found = interaction_after(result("ok", executed_arguments={"path": "b"}))
     assert found.call.arguments == {"path": "a"}
     assert found.executed_arguments == {"path": "b"}
-    assert said(result("ok")).executed_arguments == {"path": "a"}
-    assert said().executed_arguments == {"path": "a"}
+    assert interaction_after(result("ok")).executed_arguments == {"path": "a"}
+    assert interaction_after().executed_arguments == {"path": "a"}
 
 
 def test_R_004_11_identical_repeated_completions_change_nothing() -> None:
-    once = said(result("ok"))
-    assert said(result("ok"), result("ok"), result("ok")) == once
-    assert said(result("ok"), replace(result("ok"), name="read")).set_aside == ()
+    once = interaction_after(result("ok"))
+    assert interaction_after(result("ok"), result("ok"), result("ok")) == once
+    assert interaction_after(result("ok"), replace(result("ok"), name="read")).set_aside == ()
 
 
 def test_R_004_11_text_as_a_string_and_as_blocks_is_the_same_completion() -> None:
@@ -86,20 +86,20 @@ def test_R_004_11_text_as_a_string_and_as_blocks_is_the_same_completion() -> Non
 
 
 def test_R_004_T2_the_first_of_two_real_completions_stays() -> None:
-    found = said(result("first"), result("second"), result("second"))
+    found = interaction_after(result("first"), result("second"), result("second"))
     assert found.result is not None
     assert found.result.text == "first"
     assert [(aside.result.text, aside.reason) for aside in found.set_aside] == [("second", "conflict")]
 
 
 def test_R_004_T2_an_error_that_came_first_stays() -> None:
-    assert said(result("boom", is_error=True), result("fine")).status == "error"
+    assert interaction_after(result("boom", is_error=True), result("fine")).status == "error"
 
 
 @pytest.mark.parametrize("order", [0, 1])
 def test_R_004_T2_A3_a_real_result_wins_over_a_synthetic_one_in_either_order(order: int) -> None:
     real, synthetic = result("real"), result("made up", is_error=True, synthetic="interrupted")
-    found = said(*((real, synthetic) if order else (synthetic, real)))
+    found = interaction_after(*((real, synthetic) if order else (synthetic, real)))
     assert found.status == "complete"
     assert found.result == real
     assert [aside.result for aside in found.set_aside] == [synthetic]
@@ -109,12 +109,12 @@ def test_R_004_T2_A3_a_real_result_wins_over_a_synthetic_one_in_either_order(ord
 @pytest.mark.parametrize("order", [0, 1])
 def test_R_004_T2_a_complete_result_wins_over_a_partial_one(order: int) -> None:
     whole, part = result("whole"), result("who", is_complete=False)
-    assert said(*((whole, part) if order else (part, whole))).result == whole
+    assert interaction_after(*((whole, part) if order else (part, whole))).result == whole
 
 
 def test_R_004_T3_a_late_result_after_an_explicit_cancel_is_kept_and_does_not_win() -> None:
     cancel = result("Cancelled.", status="cancelled")
-    found = said(cancel, result("late"), result("later"))
+    found = interaction_after(cancel, result("late"), result("later"))
     assert found.status == "cancelled"
     assert found.result == cancel
     assert [(aside.result.text, aside.reason) for aside in found.set_aside] == [
@@ -125,14 +125,14 @@ def test_R_004_T3_a_late_result_after_an_explicit_cancel_is_kept_and_does_not_wi
 
 def test_only_an_explicit_cancel_is_final() -> None:
     made_up = result("Interrupted.", status="cancelled", synthetic="interrupted")
-    assert said(made_up).status == "cancelled"
-    assert said(made_up, result("real")).status == "complete"
+    assert interaction_after(made_up).status == "cancelled"
+    assert interaction_after(made_up, result("real")).status == "complete"
 
 
 def test_a_terminal_state_does_not_go_back_to_pending() -> None:
-    assert said(result("ok"), result()).set_aside == ()
-    assert said(result("ok"), result()).status == "complete"
-    assert said(result(), result(), result("ok")).status == "complete"
+    assert interaction_after(result("ok"), result()).set_aside == ()
+    assert interaction_after(result("ok"), result()).status == "complete"
+    assert interaction_after(result(), result(), result("ok")).status == "complete"
 
 
 @pytest.mark.law
@@ -146,9 +146,9 @@ def test_terminal_states_change_only_as_stated(kinds: list[str]) -> None:
         "error": result("e", is_error=True),
         "nothing": result(),
     }
-    before = said()
+    before = interaction_after()
     for n in range(len(kinds)):
-        after = said(*(made[kind] for kind in kinds[: n + 1]))
+        after = interaction_after(*(made[kind] for kind in kinds[: n + 1]))
         if before.status != "pending" and before.result is not None:
             won = after.result
             assert won is not None
@@ -184,23 +184,23 @@ def test_R_004_12_pending_calls_are_listed() -> None:
     assert [found.id for found in ledger.pending] == [f"hist_tool_{n}" for n in (0, 1, 2, 4, 5)]
 
 
-def test_a_second_call_with_a_taken_id_is_ignored_and_told() -> None:
+def test_a_second_call_with_a_taken_id_is_ignored_and_reported() -> None:
     ledger = Ledger.of([CALL, CALL])
     assert len(ledger) == 1
     assert [entry.action for entry in ledger.entries] == ["ignored"]
 
 
 def test_an_interaction_that_was_cut_out_is_taken_up_whole_or_completes_its_call() -> None:
-    removed = said(result("ok"), result("other"))
+    removed = interaction_after(result("ok"), result("other"))
     whole = Ledger.of([Turn("user", metadata=TurnMetadata(removed=(removed,)))])
     assert whole["hist_tool_1"] == removed
     completed = Ledger.of([replace(CALL, metadata=TurnMetadata(removed=(removed,)))])
     assert completed["hist_tool_1"] == removed
-    pending = Ledger.of([replace(CALL, metadata=TurnMetadata(removed=(said(),)))])
+    pending = Ledger.of([replace(CALL, metadata=TurnMetadata(removed=(interaction_after(),)))])
     assert pending["hist_tool_1"].status == "pending"
 
 
-def test_ledgers_compare_by_what_they_say() -> None:
+def test_ledgers_compare_by_content() -> None:
     assert Ledger.of([CALL]) == Ledger.of([CALL])
     assert Ledger.of([CALL]) != Ledger.of([])
     assert Ledger.of([CALL]) != "a ledger"

@@ -19,29 +19,29 @@ from toolglot.render import render
 ISSUER = Issuer("anthropic")
 
 
-def asked(text: str = "go on") -> Turn:
+def user_turn(text: str = "go on") -> Turn:
     return Turn("user", (Text(text),))
 
 
-def called(*ids: str, name: str = "look") -> Turn:
+def call_turn(*ids: str, name: str = "look") -> Turn:
     return Turn("assistant", tuple(ToolCall(id, name, {}) for id in ids))
 
 
-def answered(*ids: str) -> Turn:
+def result_turn(*ids: str) -> Turn:
     return Turn("user", tuple(ToolResult(id, "seen", is_complete=True) for id in ids))
 
 
-def taken_in(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], list[Entry]]:
-    told: list[Entry] = []
+def take_in(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], list[Entry]]:
+    entries: list[Entry] = []
     issued = [turn if turn.issuer is not None else replace(turn, issuer=ISSUER) for turn in turns]
-    return Intake(told).take_all(issued), told
+    return Intake(entries).take_all(issued), entries
 
 
-def assert_named_as_by_a_history(turns: tuple[Turn, ...], order: list[int]) -> None:
+def assert_ids_and_keys_of_a_history(turns: tuple[Turn, ...], order: list[int]) -> None:
     names = well_formed_turns(turns, ISSUER)
     assert names is not None
-    taken, told = taken_in(turns)
-    assert told == []
+    taken, entries = take_in(turns)
+    assert entries == []
     for number in order:
         assert names.key(f"#{number}") == taken[number].key
         assert names.key(f"#{number}+results") == f"{taken[number].key}+results"
@@ -51,14 +51,14 @@ def assert_named_as_by_a_history(turns: tuple[Turn, ...], order: list[int]) -> N
 
 @pytest.mark.law
 @given(conversations, st.randoms(use_true_random=False))
-def test_whatever_needs_no_matching_has_the_names_that_a_history_gives(
+def test_turns_that_need_no_matching_have_the_ids_and_keys_that_a_history_gives(
     conversation: Conversation, random: Random
 ) -> None:
     turns = conversation.turns
     if well_formed_turns(turns, ISSUER) is not None:
         order = list(range(len(turns)))
         random.shuffle(order)
-        assert_named_as_by_a_history(turns, order)
+        assert_ids_and_keys_of_a_history(turns, order)
 
 
 @pytest.mark.law
@@ -70,40 +70,46 @@ def test_calls_without_a_result_need_no_matching(exchanges: list[str], has_keys:
     for number, kind in enumerate(exchanges):
         first, second = f"toolu_{number}a", f"toolu_{number}b"
         if kind != "ask":
-            turns.append(called(first, second))
+            turns.append(call_turn(first, second))
         if kind == "answered":
-            turns.append(answered(second, first))
+            turns.append(result_turn(second, first))
         if kind == "half answered":
-            turns.append(answered(second))
-        turns += [asked(), asked()] if kind == "twice" else [asked()]
+            turns.append(result_turn(second))
+        turns += [user_turn(), user_turn()] if kind == "twice" else [user_turn()]
     if has_keys and turns:
         turns[-1] = replace(turns[-1], key="mine")
-    assert_named_as_by_a_history(tuple(turns), list(reversed(range(len(turns)))))
+    assert_ids_and_keys_of_a_history(tuple(turns), list(reversed(range(len(turns)))))
 
 
 @pytest.mark.parametrize(
     "turns",
     [
-        pytest.param((called("toolu_1"), asked(), called("toolu_2"), answered("toolu_1")), id="late"),
-        pytest.param((called("toolu_1"), answered("toolu_2")), id="of no call"),
-        pytest.param((called("toolu_1"), answered("toolu_1", "toolu_1")), id="twice"),
-        pytest.param((answered("toolu_1"), called("toolu_1")), id="early"),
-        pytest.param((called("toolu_1"), called("toolu_1"), answered("toolu_1")), id="of two calls"),
-        pytest.param((called(""), answered("")), id="without an id"),
+        pytest.param((call_turn("toolu_1"), user_turn(), call_turn("toolu_2"), result_turn("toolu_1")), id="late"),
+        pytest.param((call_turn("toolu_1"), result_turn("toolu_2")), id="of no call"),
+        pytest.param((call_turn("toolu_1"), result_turn("toolu_1", "toolu_1")), id="twice"),
+        pytest.param((result_turn("toolu_1"), call_turn("toolu_1")), id="early"),
+        pytest.param((call_turn("toolu_1"), call_turn("toolu_1"), result_turn("toolu_1")), id="of two calls"),
+        pytest.param((call_turn(""), result_turn("")), id="without an id"),
     ],
 )
-def test_a_result_that_somebody_has_to_decide_on_needs_matching(turns: tuple[Turn, ...]) -> None:
+def test_an_ambiguous_result_needs_matching(turns: tuple[Turn, ...]) -> None:
     assert well_formed_turns(turns, ISSUER) is None
 
 
-def test_texts_that_begin_alike_are_told_apart_and_equal_ones_are_counted() -> None:
+def test_texts_that_begin_alike_are_distinguished_and_equal_ones_are_counted() -> None:
     long = "x" * 100
-    turns = (asked(f"{long}1"), called("toolu_1"), asked(f"{long}2"), called("toolu_2"), asked(f"{long}1"))
-    assert_named_as_by_a_history(turns, [4, 2, 0, 3, 1])
+    turns = (
+        user_turn(f"{long}1"),
+        call_turn("toolu_1"),
+        user_turn(f"{long}2"),
+        call_turn("toolu_2"),
+        user_turn(f"{long}1"),
+    )
+    assert_ids_and_keys_of_a_history(turns, [4, 2, 0, 3, 1])
 
 
 def test_an_id_that_no_call_has_stays_as_it_is() -> None:
-    names = well_formed_turns((called("toolu_1"), answered("toolu_1")), ISSUER)
+    names = well_formed_turns((call_turn("toolu_1"), result_turn("toolu_1")), ISSUER)
     assert names is not None
     assert names.canonical_id("toolu_2") == "toolu_2"
     assert names.key("mine") == "mine"
@@ -120,9 +126,13 @@ def test_law_5_ids_of_another_issuers_turns_do_not_depend_on_what_follows() -> N
         Turn("assistant", (ToolCall("call_02", "read", {"n": 2}),), issuer=Issuer("anthropic")),
         Turn("tool", (ToolResult("call_02", None, is_complete=True),)),
     )
-    home = profiles.get("anthropic", "claude-sonnet-4-5")
+    native = profiles.get("anthropic", "claude-sonnet-4-5")
     sent = [
-        [made.id for turn in render(Conversation(turns), home, source=home).conversation.turns for made in turn.calls]
+        [
+            made.id
+            for turn in render(Conversation(turns), native, source=native).conversation.turns
+            for made in turn.calls
+        ]
         for turns in (begun, begun + more)
     ]
     assert sent == [["toolu_01"], ["toolu_01", "call_02"]]

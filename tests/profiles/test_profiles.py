@@ -157,7 +157,7 @@ def test_every_entry_has_an_id_of_its_own_a_source_and_a_confidence() -> None:
 
 
 @pytest.mark.parametrize("target", LISTED)
-def test_every_target_says_what_rendering_needs(target: str) -> None:
+def test_every_target_has_the_rules_that_rendering_needs(target: str) -> None:
     profile = profiles.get(target)
     assert profile.title
     for key in ("results.carrier", "calls.arguments", "choice.modes", "turns.system"):
@@ -234,7 +234,7 @@ def test_the_render_safe_core_is_the_default() -> None:
 # --- layers -----------------------------------------------------------------------------------------
 
 
-def test_each_value_says_which_layer_it_came_from() -> None:
+def test_each_value_names_the_layer_it_came_from() -> None:
     profile = profiles.get("vllm", "moonshotai/Kimi-K2-Instruct")
     assert profile.layers[:4] == ("default", "openai_compatible", "openai_compatible:models.kimi-k2", "vllm")
     style = profile.origin("ids.style")
@@ -247,7 +247,7 @@ def test_each_value_says_which_layer_it_came_from() -> None:
         profile.origin("ids.nope")
 
 
-def test_a_user_overrides_any_entry_and_the_layer_says_so() -> None:
+def test_a_user_overrides_any_entry_and_the_layer_is_named() -> None:
     mine = override('[profiles.mistral.rules]\n"ids.fixed_length" = 12\n"ids.pattern" = "[a-z]{12}"')
     profile = profiles.get("mistral", overrides=mine)
     assert (profile.ids.fixed_length, profile.ids.pattern, profile.ids.style) == (12, "[a-z]{12}", "fixed")
@@ -410,7 +410,7 @@ def test_overrides_are_overrides() -> None:
         profiles.Overrides(None)  # type: ignore[arg-type]
 
 
-def test_what_a_key_allows_can_be_asked() -> None:
+def test_allowed_values_of_a_key() -> None:
     assert profiles.allowed_values("ids.style") == 'one of "prefixed", "fixed", "ordinal"'
     with pytest.raises(ProfileError, match=r'unknown key .*did you mean "ids.style"'):
         profiles.allowed_values("ids.stile")
@@ -448,7 +448,7 @@ def test_aliases_that_were_published_stay() -> None:
     assert {alias: aliases().get(alias) for alias in PUBLISHED} == PUBLISHED
 
 
-def test_the_head_of_a_file_says_what_the_whole_file_says() -> None:
+def test_the_head_of_a_file_agrees_with_the_whole_file() -> None:
     for name, head in profile_heads().items():
         file = loader.read_builtin(name)
         assert (head.title, head.protocol, head.extends) == (file.title, file.protocol, file.extends)

@@ -1,4 +1,4 @@
-"""Lowering, case by case: what each demand of a target does to a schema, and what is told."""
+"""Lowering, case by case: what each demand of a target does to a schema, and what is reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parameter(schema: Any, profile: Profile, **beside: Any) -> Any:
     return lowered["properties"]["a"]
 
 
-def told(lowered: Lowered) -> list[tuple[str, str, bool]]:
+def losses_of(lowered: Lowered) -> list[tuple[str, str, bool]]:
     return [(loss.path, loss.keyword, loss.described) for loss in lowered.losses]
 
 
@@ -102,7 +102,7 @@ def test_a_root_union_becomes_one_object() -> None:
         "properties": {"a": {"anyOf": [STRING, {}]}, "b": {"anyOf": [{"type": "integer"}, {}]}},
         "description": "(needs a | b)",
     }
-    assert told(lowered) == [("$.oneOf", "oneOf", True)]
+    assert losses_of(lowered) == [("$.oneOf", "oneOf", True)]
 
 
 def test_a_closed_root_union_keeps_its_types_and_stays_closed() -> None:
@@ -180,7 +180,7 @@ def test_a_root_that_is_no_object_and_other_words_at_the_root() -> None:
     assert lower({"type": ["object", "null"], "properties": {}}, COHERE).schema == {"type": "object", "properties": {}}
 
 
-def test_a_root_may_be_a_union_where_the_target_says_so() -> None:
+def test_a_root_may_be_a_union_where_the_target_accepts_one() -> None:
     schema = {"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]}
     assert lower(schema, rules(root_union=True)).schema is schema
 
@@ -193,7 +193,7 @@ def test_references_are_written_out_and_recursion_is_cut() -> None:
     cut = {"type": "object", "properties": {}, "description": "(recursive: Node)"}
     children = {"type": "array", "items": cut}
     assert lowered.schema == tool(root=required("name", name=STRING, children=children))
-    assert told(lowered) == [("$['$defs'].Node.properties.children.items['$ref']", "$ref", True)]
+    assert losses_of(lowered) == [("$['$defs'].Node.properties.children.items['$ref']", "$ref", True)]
 
 
 def test_a_reference_to_the_root_is_cut_one_level_down() -> None:
@@ -202,7 +202,7 @@ def test_a_reference_to_the_root_is_cut_one_level_down() -> None:
     assert lowered["properties"]["sub"]["properties"]["sub"]["description"] == "(recursive: the whole)"
 
 
-def test_a_root_without_a_type_that_is_referred_to_is_told() -> None:
+def test_a_root_without_a_type_that_is_referred_to_is_reported() -> None:
     lowered = lower({"properties": {"a": {"$ref": "#"}}}, OPENAI)
     assert lowered.schema == tool(a={"$ref": "#"})
     assert [loss.keyword for loss in lowered.losses] == ["type"]
@@ -223,13 +223,13 @@ def parameter_of(schema: Schema, profile: Profile) -> Any:
     return lowered["properties"]["a"]
 
 
-def test_a_reference_that_names_nothing_is_left_open_and_told() -> None:
+def test_a_dangling_reference_accepts_anything_and_is_reported() -> None:
     lowered = lower(ZOO["reference_to_nothing"], OPENAI)
     assert lowered.schema == tool(a={}, b={})
     assert [loss.reason for loss in lowered.losses] == ["it names nothing in this schema"] * 2
 
 
-def test_references_by_place_are_written_out_where_places_change() -> None:
+def test_references_by_pointer_are_inlined_where_pointers_change() -> None:
     schema = {**ZOO["zod_pointer_reference"], "anyOf": [{"required": ["a"]}]}
     assert lower(ZOO["zod_pointer_reference"], OPENAI).schema is ZOO["zod_pointer_reference"]
     lowered = lower(schema, OPENAI).schema
@@ -237,7 +237,7 @@ def test_references_by_place_are_written_out_where_places_change() -> None:
     assert lowered["properties"]["b"] == tool(x=STRING)
 
 
-def test_old_drafts_ignore_what_stands_beside_a_reference() -> None:
+def test_old_drafts_ignore_keywords_beside_a_reference() -> None:
     schema = {
         **tool(a={"$ref": "#/definitions/S", "maxLength": 1, "description": "Here."}, b={"$ref": "#/definitions/S"}),
         "definitions": {"S": STRING},
@@ -368,7 +368,7 @@ def test_all_of_is_merged() -> None:
     }
 
 
-def test_what_cannot_be_merged_keeps_its_first_half_and_is_told() -> None:
+def test_what_cannot_be_merged_keeps_its_first_half_and_is_reported() -> None:
     schema = {
         "allOf": [
             {"type": "string", "pattern": "^a", "const": "ab", "multipleOf": 0.5, "contains": STRING},
@@ -433,7 +433,7 @@ def test_values_where_only_strings_can_be_listed() -> None:
         ({**tool(x=STRING), "dependentRequired": {"x": ["y"]}}, "(x needs y)"),
     ],
 )  # fmt: skip
-def test_what_a_target_cannot_be_told_is_said_in_words(schema: Schema, description: str) -> None:
+def test_keywords_that_a_target_refuses_go_into_the_description(schema: Schema, description: str) -> None:
     found = parameter(schema, OLLAMA)["description"]
     assert (
         found.replace("the whole", "any value").replace("keys matching ^y: #", "keys matching ^y: any value")
@@ -441,11 +441,11 @@ def test_what_a_target_cannot_be_told_is_said_in_words(schema: Schema, descripti
     )
 
 
-def test_R_002_16_an_unsupported_format_is_dropped_and_told() -> None:
+def test_R_002_16_an_unsupported_format_is_dropped_and_reported() -> None:
     lowered = lower(ZOO["fetch"], GEMINI)
     assert lowered.schema is not None
     assert lowered.schema["properties"]["url"] == {"type": "string", "description": "(format: uri)"}
-    assert ("$.properties.url.format", "format", True) in told(lowered)
+    assert ("$.properties.url.format", "format", True) in losses_of(lowered)
     assert parameter({"type": "string", "format": "date-time"}, GEMINI)["format"] == "date-time"
     assert parameter({"type": "string", "format": "int64"}, GEMINI) == {
         "type": "string",
@@ -509,7 +509,7 @@ def test_tuples_are_written_as_the_target_has_them() -> None:
     }
 
 
-def test_names_that_are_not_accepted_are_dropped_and_told_and_the_object_is_opened() -> None:
+def test_names_that_are_not_accepted_are_dropped_and_reported_and_the_object_is_opened() -> None:
     lowered = lower(ZOO["odd_names"], ANTHROPIC)
     assert lowered.schema is not None
     assert lowered.schema["properties"] == {"ok": STRING}
@@ -587,7 +587,7 @@ def test_unions_where_they_are_not_understood() -> None:
 # --- nonsense -----------------------------------------------------------------------------------------
 
 
-def test_nonsense_is_mended_and_told() -> None:
+def test_nonsense_is_fixed_and_reported() -> None:
     lowered = lower(ZOO["nonsense"], ANTHROPIC)
     assert lowered.schema == {
         "type": "object",
@@ -616,9 +616,9 @@ def test_what_is_no_schema_at_all_is_refused() -> None:
     for wrong in wrongs:
         with pytest.raises(InputError, match="expected a JSON Schema object"):
             lower(wrong, OPENAI)
-    nobody: Any = "openai"
+    not_a_profile: Any = "openai"
     with pytest.raises(InputError, match="expected a Profile"):
-        lower({}, nobody)
+        lower({}, not_a_profile)
 
 
 def test_a_schema_that_holds_itself_is_cut() -> None:
@@ -629,6 +629,6 @@ def test_a_schema_that_holds_itself_is_cut() -> None:
     assert lowered.losses
 
 
-def test_gemini_takes_its_own_spelling() -> None:
+def test_gemini_accepts_its_own_spelling() -> None:
     assert lower(ZOO["gemini_spelling"], GEMINI).schema is ZOO["gemini_spelling"]
     assert lower(ZOO["gemini_spelling"], OPENAI).schema == required("q", q=STRING)

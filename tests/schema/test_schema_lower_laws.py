@@ -78,7 +78,7 @@ def test_what_another_generator_makes_of_the_original_is_not_forbidden(
 def check_nothing_forbidden(schema: Schema, target: str, accepted: list[Any]) -> None:
     profile = TARGETS[target]
     lowered = lower(schema, profile)
-    # Where a type is demanded and none was given, one is assumed, and told; that may forbid other types.
+    # Where a type is demanded and there is none, one is assumed and reported; that may forbid other types.
     if lowered.schema is None or any("was assumed" in loss.reason for loss in lowered.losses):
         return
     judge: Any = jsonschema_rs.Draft202012Validator

@@ -52,7 +52,7 @@ def test_a_strict_schema_comes_back_as_the_same_object() -> None:
     assert strict(schema) is schema
 
 
-def test_strict_is_never_switched_on_unasked_and_not_where_it_is_unknown() -> None:
+def test_strict_is_switched_on_only_on_request_and_where_it_is_known() -> None:
     schema = closed(a=STRING)
     assert not lower(schema, OPENAI).strict
     for target in ("deepseek", "groq", "gemini", "cohere"):
@@ -116,7 +116,7 @@ def test_optional_properties_become_nullable() -> None:
         {"$ref": "#/$defs/S", "pattern": "^b"},
     ],
 )
-def test_what_strict_mode_cannot_say_is_not_strict(parameter: Schema) -> None:
+def test_what_strict_mode_cannot_express_is_not_strict(parameter: Schema) -> None:
     schema = {
         **required("a", "z", a=parameter, z=STRING),
         "$defs": {"R": {"$ref": "#/$defs/S"}, "S": {**STRING, "pattern": "^a"}},
@@ -148,7 +148,7 @@ def test_a_tool_without_parameters_may_be_strict() -> None:
     assert lower(None, OPENAI, strict=True).strict
 
 
-def test_unions_that_their_tags_tell_apart_are_strict() -> None:
+def test_unions_with_distinct_tags_are_strict() -> None:
     for pet in ({"oneOf": [CAT, DOG]}, {"oneOf": [STRING, INTEGER]}):
         found = strict(required("pet", pet=pet))
         assert found is not None

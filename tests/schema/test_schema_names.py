@@ -35,7 +35,7 @@ def mapped(names: list[str], target: str = "openai") -> list[str]:
     return [found[name] for name in names]
 
 
-# --- legal names, and readable ones in the place of others ------------------------------------------
+# --- legal names, and readable ones instead of others -----------------------------------------------
 
 
 def test_E4_legal_names_keep_theirs() -> None:
@@ -81,7 +81,7 @@ def test_E4_the_nasty_ones_are_legal_distinct_and_come_back(target: str) -> None
         assert name in found
 
 
-def test_E4_what_was_renamed_is_told_with_the_rule() -> None:
+def test_E4_a_renamed_tool_is_reported_with_the_rule() -> None:
     found = NameMap(profiles.get("openai"), ["a.b", "ok", "x" * 65, "\ud83d"])
     assert found.renamed == (
         Rename("a.b", found["a.b"], "does not match [A-Za-z0-9_-]+ (openai-name-charset)"),
@@ -257,7 +257,7 @@ def test_E7_where_even_the_used_ones_are_too_many_the_first_named_stay() -> None
 
 
 @pytest.mark.parametrize("target", ["openai", "anthropic"])
-def test_E7_nothing_is_dropped_where_there_is_room(target: str) -> None:
+def test_E7_nothing_is_dropped_within_the_limit(target: str) -> None:
     few = ["b", "a", "b"]
     assert choose_tools(few, [], profiles.get(target)) == Chosen(("b", "a"), ())
 
@@ -281,7 +281,7 @@ def test_E7_the_choice_is_whole_ordered_and_keeps_what_is_used(names: list[str],
 # --- bad input --------------------------------------------------------------------------------------
 
 
-def test_a_map_wants_a_profile_and_names_in_order() -> None:
+def test_a_map_needs_a_profile_and_names_in_order() -> None:
     openai = profiles.get("openai")
     with pytest.raises(InputError, match=r"profile: expected a Profile, got 'openai' \(profiles.get"):
         NameMap("openai", [])  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ def test_R_002_5_R_002_T1_file_path_offset_limit(aggressive: bool) -> None:
         *("Not optional for admins, optional for all others", "A cannon optional"),
     ],
 )
-def test_R_002_3_a_description_that_says_optional_makes_it_so(description: str) -> None:
+def test_R_002_3_a_description_that_says_optional_makes_a_parameter_optional(description: str) -> None:
     assert not required(tool(description, type="string"))
 
 
@@ -278,7 +278,7 @@ def test_R_002_T2_what_is_not_on_the_way_is_shared_and_order_is_that_of_the_docu
     assert [each.path for each in filtered.removed] == ["$", "$.properties.one", "$.properties.two"]
 
 
-def test_R_002_T2_a_part_that_stands_in_two_places_is_filtered_in_both() -> None:
+def test_R_002_T2_a_part_that_is_used_twice_is_filtered_in_both_uses() -> None:
     part = tool(default=1)
     filtered = filter_required({"properties": {"x": part, "y": part}})
     assert len(filtered.removed) == 2
@@ -305,7 +305,7 @@ def test_R_002_T2_a_property_may_be_called_required_or_properties() -> None:
 
 
 def branch(name: str, *, tag: str | None = None, **keywords: Any) -> Schema:
-    """An object with an optional-looking required name, told apart by a tag or by nothing else."""
+    """An object with an optional-looking required name, distinguished by a tag or by nothing else."""
     properties: Schema = {name: {"type": "string", "description": "optional"}}
     needed = [name]
     if tag is not None:
@@ -334,7 +334,7 @@ def test_law_where_less_required_is_stricter_it_stays(keyword: str) -> None:
         [{"type": "array", "items": branch("a")}, {"type": "array", "items": branch("b")}],
     ],
 )
-def test_law_a_one_of_that_only_required_tells_apart_is_left_alone(branches: list[Any]) -> None:
+def test_law_a_one_of_that_only_required_distinguishes_is_left_alone(branches: list[Any]) -> None:
     schema: Schema = {"oneOf": branches}
     assert filter_required(schema).schema is schema
 
