@@ -31,8 +31,8 @@ SHORT, MIDDLE, LONG = 10_000, 100_000, 1_000_000
 PIECES_LIMIT: Final = 25.0
 LONG_LIMIT: Final = 1.3
 PLAIN_LIMIT: Final = 2.0
-PLACE: Final = "QQQQ"
-"""Stands in an example where the long argument goes."""
+MARKER: Final = "QQQQ"
+"""Marks the position of the long argument in an example."""
 
 Examples = dict[str, tuple[str, list[Any]]]
 
@@ -45,44 +45,44 @@ def examples() -> Examples:
         for vector in body["vectors"]:
             calls = vector["expected"].get("calls", [])
             tools = vector.get("tools", body.get("tools", []))
-            text = _with_place(vector["text"], calls)
+            text = _with_marker(vector["text"], calls)
             if text is not None and _is_read(text, name, tools):
                 found[name] = (text, tools)
                 break
     return found
 
 
-def _with_place(text: str, calls: list[Any]) -> str | None:
-    """The text with the place in its only argument; None if there is not just one, or it stands there twice."""
+def _with_marker(text: str, calls: list[Any]) -> str | None:
+    """The text with the marker as its only argument; None if there is more than one, or if it occurs twice."""
     if len(calls) != 1 or len(calls[0]["arguments"]) != 1:
         return None
     value = next(iter(calls[0]["arguments"].values()))
     if not isinstance(value, str) or len(value) < 2 or text.count(value) != 1:
-        return text.replace("/", PLACE, 1) if value == "/" and text.count('"/"') == 1 else None
-    return text.replace(value, PLACE)
+        return text.replace("/", MARKER, 1) if value == "/" and text.count('"/"') == 1 else None
+    return text.replace(value, MARKER)
 
 
 def _is_read(text: str, dialect: str, tools: list[Any]) -> bool:
-    calls = parse_text(text.replace(PLACE, "abcd" * 20), dialect=dialect, tools=tools).calls
+    calls = parse_text(text.replace(MARKER, "abcd" * 20), dialect=dialect, tools=tools).calls
     return len(calls) == 1 and list((calls[0].arguments or {}).values()) == ["abcd" * 20]
 
 
 def long_text(text: str, characters: int) -> str:
-    return text.replace(PLACE, "abcd" * (characters // 4))
+    return text.replace(MARKER, "abcd" * (characters // 4))
 
 
 def cut(text: str) -> list[str]:
     return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
 
 
-def streamed(pieces: list[str], dialect: str, tools: list[Any]) -> None:
+def read_stream(pieces: list[str], dialect: str, tools: list[Any]) -> None:
     stream = TextToolStream(dialect=dialect, tools=tools)
     for piece in pieces:
         stream.feed(piece)
     stream.finish()
 
 
-def collected(pieces: list[str], dialect: str, tools: list[Any]) -> None:
+def collect_and_parse(pieces: list[str], dialect: str, tools: list[Any]) -> None:
     kept: list[str] = []
     for piece in pieces:
         kept.append(piece)  # noqa: PERF402 - one at a time, as they come
@@ -103,38 +103,38 @@ class LeastReader:
         return [TextDelta(piece)]
 
 
-def least(pieces: list[str]) -> None:
+def read_least(pieces: list[str]) -> None:
     reader = LeastReader()
     for piece in pieces:
         reader.feed(piece)
 
 
 def each(run: Callable[[], object], parts: int, calls: int = 1) -> Callable[[], float]:
-    """A round of `run`, told for one of its parts."""
+    """A round of `run`, divided by the number of its parts."""
     measure = timed(run, calls)
     return lambda: measure() / parts
 
 
-def measured(name: str, text: str, tools: list[Any]) -> tuple[list[Row], Times]:
-    """What a dialect costs, a character."""
+def measure(name: str, text: str, tools: list[Any]) -> tuple[list[Row], Times]:
+    """The cost of a dialect, per character."""
     short, middle, long = (cut(long_text(text, size)) for size in (SHORT, MIDDLE, LONG))
     floor, ours = f"{name}: collected, parsed once", f"{name}: {MIDDLE // 1000} kB in pieces"
     small, large = f"{name}: {SHORT // 1000} kB in pieces", f"{name}: {LONG // 1000} kB in pieces"
     times = in_turn(
         ROUNDS,
         {
-            floor: each(lambda: collected(middle, name, tools), MIDDLE, 3),
-            ours: each(lambda: streamed(middle, name, tools), MIDDLE),
+            floor: each(lambda: collect_and_parse(middle, name, tools), MIDDLE, 3),
+            ours: each(lambda: read_stream(middle, name, tools), MIDDLE),
         },
     )
     times |= in_turn(
         LENGTH_ROUNDS,
         {
-            small: each(lambda: streamed(short, name, tools), SHORT, 10),
-            large: each(lambda: streamed(long, name, tools), LONG),
+            small: each(lambda: read_stream(short, name, tools), SHORT, 10),
+            large: each(lambda: read_stream(long, name, tools), LONG),
         },
     )
-    return [Row(ours, floor, most=PIECES_LIMIT), Row(large, small, most=LONG_LIMIT)], times
+    return [Row(ours, floor, max_ratio=PIECES_LIMIT), Row(large, small, max_ratio=LONG_LIMIT)], times
 
 
 def plain_text() -> tuple[list[Row], Times]:
@@ -144,12 +144,12 @@ def plain_text() -> tuple[list[Row], Times]:
     times = in_turn(
         5,
         {
-            base: each(lambda: least(pieces), parts),
-            named: each(lambda: streamed(pieces, "hermes", ["ls"]), parts),
-            auto: each(lambda: streamed(pieces, "auto", ["ls"]), parts),
+            base: each(lambda: read_least(pieces), parts),
+            named: each(lambda: read_stream(pieces, "hermes", ["ls"]), parts),
+            auto: each(lambda: read_stream(pieces, "auto", ["ls"]), parts),
         },
     )
-    return [Row(base), Row(named, base, most=PLAIN_LIMIT), Row(auto, base, most=PLAIN_LIMIT)], times
+    return [Row(base), Row(named, base, max_ratio=PLAIN_LIMIT), Row(auto, base, max_ratio=PLAIN_LIMIT)], times
 
 
 def main() -> int:
@@ -159,9 +159,9 @@ def main() -> int:
     rows: list[Row] = []
     times: Times = {}
     for name, (text, tools) in known.items():
-        more, told = measured(name, text, tools)
+        more, measured_times = measure(name, text, tools)
         rows += more
-        times |= told
+        times |= measured_times
     print(f"One argument in pieces of {PIECE} characters; {len(known)} dialects, {ROUNDS} rounds.")
     print("Ratio: 100 kB to collecting and parsing once; 1 MB to 10 kB, each a character.\n")
     kept = table("dialects, one character", "ns", 1, rows, times)

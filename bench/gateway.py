@@ -1,11 +1,11 @@
-"""What the gateway costs, next to LiteLLM's proxy, llm-rosetta's gateway and nginx, which only hands bytes on.
+"""What the gateway costs, next to LiteLLM's proxy, llm-rosetta's gateway and nginx, which only forwards bytes.
 
-A Messages client, a Chat provider: a fake one that answers at once, so that what is measured is the gateway. CPU time
-of the gateway's processes for a request, rounds in turn; then what 1,000 slow streams cost in memory and delay, what it
-takes to start, and what it holds when nobody asks. Who cannot be measured breaks their limits; BENCH_PEERS=0 leaves
-them out, and nginx with them. Exits with 1 when a limit is broken.
+The client sends Messages, the provider Chat Completions. The provider is a fake one that responds at once, so that only
+the gateway is measured: CPU time of its processes for a request, rounds in turn; then memory and delay of 1,000 slow
+streams, the time to start, and memory when idle. A server that cannot be measured breaks its limits; BENCH_PEERS=0
+leaves out the other servers. Exits with 1 when a limit is broken.
 
-`--json FILE` writes what was measured too; `scripts/plot_performance.py FILE` makes docs/ tell it.
+`--json FILE` also writes the figures to a file, and `scripts/plot_performance.py FILE` puts them into docs/.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import gateway_traffic as traffic
 import peers
-from gateway_servers import NGINX, OURS, STARTERS, Load, Server, ask, provider, toolglot
+from gateway_servers import NGINX, OURS, STARTERS, Load, Server, post, provider, toolglot
 from timing import NAME_WIDTH, Row, in_turn, table
 
 ROUNDS: Final = 7
@@ -53,16 +53,16 @@ measures: dict[str, Any] = {"compared": [], "figures": []}
 """What was measured, for `--json`."""
 
 
-def wrong_answer(server: Server) -> str:
-    """Why a server cannot be compared; empty: it answers as it should."""
-    whole = ask(server.port, traffic.request(stream=False))
-    streamed = ask(server.port, traffic.request(stream=True))
+def find_fault(server: Server) -> str:
+    """Why a server cannot be compared; empty: its responses are right."""
+    whole = post(server.port, traffic.request(stream=False))
+    streamed = post(server.port, traffic.request(stream=True))
     if (whole.status, streamed.status) != (200, 200):
-        return f"it answers with status {whole.status}, {streamed.status}: {whole.body[:150]!r}"
+        return f"it responds with status {whole.status}, {streamed.status}: {whole.body[:150]!r}"
     if server.name == NGINX:
-        return "" if whole.body == traffic.reply() else "it changes the answer"
-    said, told = traffic.census(whole.body), peers.stream_census(streamed.body)
-    return "" if (said, told) == _expected() else f"its answers hold {said} and {told}"
+        return "" if whole.body == traffic.reply() else "it changes the response"
+    contents = traffic.census(whole.body), peers.stream_census(streamed.body)
+    return "" if contents == _expected() else f"its responses contain {contents[0]} and {contents[1]}"
 
 
 def _expected() -> tuple[dict[str, Any], dict[str, int]]:
@@ -72,8 +72,8 @@ def _expected() -> tuple[dict[str, Any], dict[str, int]]:
 
 
 @contextmanager
-def started(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], dict[str, str]]]:
-    """The servers that run and answer rightly, ours among them, and why others do not."""
+def start_servers(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], dict[str, str]]]:
+    """The servers that run and respond rightly, ours among them, and why others do not."""
     running = {OURS: toolglot(upstream, folder)}
     missing: dict[str, str] = {}
     try:
@@ -86,7 +86,7 @@ def started(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], di
             except (peers.PeerError, OSError) as error:
                 missing[kind] = str(error)
         for kind, server in list(running.items()):
-            if reason := wrong_answer(server):
+            if reason := find_fault(server):
                 missing[kind] = reason
                 running.pop(kind).stop()
         if OURS in missing:
@@ -100,7 +100,7 @@ def started(upstream: int, folder: Path) -> Iterator[tuple[dict[str, Server], di
 # --- CPU of a request -------------------------------------------------------------------------------
 
 
-def measured(server: Server, load: Load, kind: str, requests: int) -> Callable[[], float]:
+def round_of(server: Server, load: Load, kind: str, requests: int) -> Callable[[], float]:
     """Nanoseconds of CPU for one request, a round."""
 
     def fire(count: int) -> None:
@@ -109,7 +109,7 @@ def measured(server: Server, load: Load, kind: str, requests: int) -> Callable[[
             raise SystemExit(f"{server.title}: {done['failed']} of {count} requests failed: {done['why']}")
 
     def one_round() -> float:
-        fire(max(4, requests // 10))  # connections, caches: whoever had the turn before has left them cold
+        fire(max(4, requests // 10))  # the turn of another server has left connections and caches cold
         before = server.cpu_ns()
         fire(requests)
         return (server.cpu_ns() - before) / requests
@@ -117,27 +117,27 @@ def measured(server: Server, load: Load, kind: str, requests: int) -> Callable[[
     return one_round
 
 
-def compared(
+def compare(
     title: str, load: Load, kind: str, found: tuple[dict[str, Server], dict[str, str]], limits: dict[str, float]
 ) -> bool:
     running, missing = found
     counts = REQUESTS if kind == "whole" else STREAMS
-    rounds = {server.title: measured(server, load, kind, counts[name]) for name, server in running.items()}
+    rounds = {server.title: round_of(server, load, kind, counts[name]) for name, server in running.items()}
     for one_round in rounds.values():
         one_round()
     times = in_turn(ROUNDS, rounds)
     own = running[OURS].title
     rows = [Row(own), *_nginx_rows(running, missing, own, kind)]
-    for name, least in limits.items():
+    for name, min_ratio in limits.items():
         if name in running:
-            rows.append(Row(running[name].title, own, least=least))
+            rows.append(Row(running[name].title, own, min_ratio=min_ratio))
         else:
-            rows.append(Row(name, own, least=least, missing=missing[name], excused=not peers.wanted()))
-    measures["compared"].append(_noted(title, kind, running, times, limits))
+            rows.append(Row(name, own, min_ratio=min_ratio, missing=missing[name], excused=not peers.wanted()))
+    measures["compared"].append(_comparison_data(title, kind, running, times, limits))
     return table(title, "µs", 1_000, rows, times)
 
 
-def _noted(
+def _comparison_data(
     title: str, kind: str, running: dict[str, Server], times: dict[str, list[float]], limits: dict[str, float]
 ) -> dict[str, Any]:
     """A comparison as data: medians in µs, and the medians of the ratios of each round."""
@@ -146,16 +146,16 @@ def _noted(
     for name, server in running.items():
         ratio = statistics.median(one / other for one, other in zip(times[server.title], own, strict=True))
         found[name] = {"title": server.title, "us": statistics.median(times[server.title]) / 1e3, "ratio": ratio}
-    most = {NGINX: NGINX_LIMIT} if kind == "whole" else {}
-    return {"title": title, "servers": found, "least": limits, "most": most}
+    upper = {NGINX: NGINX_LIMIT} if kind == "whole" else {}
+    return {"title": title, "servers": found, "least": limits, "most": upper}
 
 
 def _nginx_rows(running: dict[str, Server], missing: dict[str, str], own: str, kind: str) -> list[Row]:
-    most = NGINX_LIMIT if kind == "whole" else None
+    limit = NGINX_LIMIT if kind == "whole" else None
     if NGINX not in running:
-        return [Row(NGINX, own, most=most, missing=missing[NGINX], excused=not peers.wanted())]
+        return [Row(NGINX, own, max_ratio=limit, missing=missing[NGINX], excused=not peers.wanted())]
     title = running[NGINX].title
-    return [Row(title), Row(own, title, most=most)]
+    return [Row(title), Row(own, title, max_ratio=limit)]
 
 
 # --- single figures ---------------------------------------------------------------------------------
@@ -166,20 +166,20 @@ class Figure:
     name: str
     value: float
     unit: str
-    most: float | None = None
+    limit: float | None = None
 
     def show(self) -> bool:
-        kept = self.most is None or self.value <= self.most
-        measures["figures"].append({"name": self.name, "value": self.value, "unit": self.unit, "most": self.most})
-        limit = f"<= {self.most:,g}" if self.most is not None else ""
-        verdict = "" if self.most is None else "yes" if kept else "NO"
+        kept = self.limit is None or self.value <= self.limit
+        measures["figures"].append({"name": self.name, "value": self.value, "unit": self.unit, "most": self.limit})
+        limit = f"<= {self.limit:,g}" if self.limit is not None else ""
+        verdict = "" if self.limit is None else "yes" if kept else "NO"
         print(f"{self.name:<{NAME_WIDTH}}{self.value:>10,.2f} {self.unit:<7}  {limit:<10}{verdict}".rstrip())
         return kept
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What streams that are held at the same time cost."""
+    """The cost of streams that are open at the same time."""
 
     seen: dict[str, Any]
     memory: float
@@ -188,7 +188,7 @@ class Holding:
     """Nanoseconds of each event."""
 
 
-def held(upstream: int, folder: Path, load: Load, kind: str, seconds: int) -> Holding:
+def hold_streams(upstream: int, folder: Path, load: Load, kind: str, seconds: int) -> Holding:
     """Slow streams on a gateway of their own, which has served some quick ones before."""
     server = toolglot(upstream, folder)
     try:
@@ -198,8 +198,8 @@ def held(upstream: int, folder: Path, load: Load, kind: str, seconds: int) -> Ho
         seen = load.order(do="hold", port=server.port, streams=HELD, seconds=seconds, kind=kind)
         growth, spent = server.memory() - before, server.cpu_ns() - cpu
         events = HELD * (time.monotonic() - begun - OPENING) / traffic.SECONDS_AN_EVENT
-        load.tell("release")
-        load.hear()
+        load.write_line("release")
+        load.read_line()
     finally:
         server.stop()
     if seen["open"] != HELD:
@@ -207,13 +207,13 @@ def held(upstream: int, folder: Path, load: Load, kind: str, seconds: int) -> Ho
     return Holding(seen, growth / HELD, spent / events)
 
 
-def slow(upstream: int, folder: Path, load: Load) -> list[Figure]:
-    """Slow streams, and the same without a gateway between."""
+def slow_stream_figures(upstream: int, folder: Path, load: Load) -> list[Figure]:
+    """Slow streams, with a gateway and without."""
     direct = load.order(do="hold", port=upstream, streams=HELD, seconds=HOLD_SECONDS, kind="question")
-    load.tell("release")
-    load.hear()
-    short = held(upstream, folder, load, "question", HOLD_SECONDS)
-    agent = held(upstream, folder, load, "agent", 3)
+    load.write_line("release")
+    load.read_line()
+    short = hold_streams(upstream, folder, load, "question", HOLD_SECONDS)
+    agent = hold_streams(upstream, folder, load, "agent", 3)
     expected = HELD * HOLD_SECONDS / traffic.SECONDS_AN_EVENT
     return [
         Figure("events that came, of those expected", 100 * short.seen["events"] / expected, "%"),
@@ -226,16 +226,16 @@ def slow(upstream: int, folder: Path, load: Load) -> list[Figure]:
     ]
 
 
-def fresh(upstream: int, folder: Path) -> list[Figure]:
-    """A gateway that just began. The best of some starts: others of the machine only ever make one longer."""
+def start_figures(upstream: int, folder: Path) -> list[Figure]:
+    """The start of a gateway. The best of several: other work of the machine only ever makes one longer."""
     seconds, idle, cpu = [], [], []
     for _ in range(STARTS):
         begun = time.perf_counter()
         server = toolglot(upstream, folder)
         try:
-            answer = ask(server.port, traffic.request(stream=False))
+            response = post(server.port, traffic.request(stream=False))
             seconds.append(time.perf_counter() - begun)
-            assert answer.status == 200
+            assert response.status == 200
             cpu.append(server.cpu_ns() / 1e9)
             time.sleep(0.5)
             idle.append(server.memory())
@@ -257,7 +257,7 @@ def machine() -> str:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there too")
+    options.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     file = options.parse_args().json
     code = _main()
     if file is not None:
@@ -283,15 +283,15 @@ def _run(upstream: int, folder: Path, load: Load) -> bool:
     print(f"Machine: {machine()}.")
     print(f"Messages client, Chat provider: {size:,} bytes, 8 tools; {CONNECTIONS} connections, {ROUNDS} rounds.")
     print(f"Ratio: others to '{OURS}', ours in the second row of its name to nginx.\n")
-    with started(upstream, folder) as found:
-        kept = compared("a request, CPU", load, "whole", found, WHOLE_LIMITS)
+    with start_servers(upstream, folder) as found:
+        kept = compare("a request, CPU", load, "whole", found, WHOLE_LIMITS)
         print()
-        kept &= compared(f"a stream of {traffic.EVENTS} events, CPU", load, "stream", found, STREAM_LIMITS)
+        kept &= compare(f"a stream of {traffic.EVENTS} events, CPU", load, "stream", found, STREAM_LIMITS)
     print(f"\n{HELD:,} streams, an event each {traffic.SECONDS_AN_EVENT * 1000:.0f} ms, one process")
-    for figure in slow(upstream, folder, load):
+    for figure in slow_stream_figures(upstream, folder, load):
         kept &= figure.show()
     print("\nstart, and nothing to do")
-    for figure in fresh(upstream, folder):
+    for figure in start_figures(upstream, folder):
         kept &= figure.show()
     return kept
 

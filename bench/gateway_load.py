@@ -1,10 +1,10 @@
 """Clients that cost next to nothing: many connections, each with one request at a time.
 
-python bench/gateway_load.py        reads an order a line (JSON), writes what came of it (JSON)
+python bench/gateway_load.py        reads one order a line (JSON) and prints its outcome (JSON)
 
 {"do": "fire", "port": …, "kind": "whole" | "stream", "requests": …, "connections": …}
-{"do": "hold", "port": …, "streams": …, "seconds": …}       says when all are open, then the delays, then waits
-                                                            for a line and lets go
+{"do": "hold", "port": …, "streams": …, "seconds": …}       opens streams, prints their delays, waits for a line
+                                                            and closes them
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _STAMP: Final = re.compile(rb'"(?:text|content)": ?"(\d{10,})"')
 _LAST: Final = b"\r\n0\r\n\r\n"
 PATIENCE: Final = 240.0
 OPEN_AT_ONCE: Final = 20
-"""Streams that are opened in the time of a hundredth second, so that their events are spread."""
+"""Streams that are opened before a short pause, so that their events are spread."""
 
 
-def written(body: bytes) -> bytes:
+def http_request(body: bytes) -> bytes:
     head = (
         "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: any\r\nanthropic-version: 2023-06-01\r\n"
         f"content-type: application/json\r\naccept: application/json\r\nuser-agent: bench\r\n"
@@ -38,20 +38,20 @@ def written(body: bytes) -> bytes:
 
 
 class Reader:
-    """Finds the end of an answer."""
+    """Finds the end of a response."""
 
     def __init__(self) -> None:
         self.status = 0
         self.closes = False
         self.size = 0
-        self.kept = bytearray()
-        """Of an answer that is no success: what it says."""
+        self.error_text = bytearray()
+        """The beginning of a response that is an error."""
         self._head = bytearray()
         self._left: int | None = None
         self._tail = b""
 
     def feed(self, data: bytes) -> bool:
-        """Whether the answer is over."""
+        """Whether the response is complete."""
         if not self.status:
             self._head += data
             end = self._head.find(b"\r\n\r\n")
@@ -65,8 +65,8 @@ class Reader:
             self._left = None if is_chunked or length is None else int(length[1])
             self._tail = b"\r\n"
         self.size += len(data)
-        if self.status >= 300 and len(self.kept) < 1000:
-            self.kept += data
+        if self.status >= 300 and len(self.error_text) < 1000:
+            self.error_text += data
         if self._left is not None:
             self._left -= len(data)
             return self._left <= 0
@@ -75,11 +75,11 @@ class Reader:
 
 
 class Firing:
-    """So many requests, over so many connections."""
+    """A number of requests, over a number of connections."""
 
     def __init__(self, port: int, body: bytes, requests: int) -> None:
         self.port = port
-        self.body = written(body)
+        self.body = http_request(body)
         self.left = requests
         self.open = 0
         self.answered = 0
@@ -95,13 +95,15 @@ class Firing:
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    def ended(self, reader: Reader, why: str = "") -> None:
+    def finish_request(self, reader: Reader, why: str = "") -> None:
         self.answered += 1
         self.size += reader.size
         self.open -= 1
         if why or reader.status != 200:
             self.failed += 1
-            self.why = self.why or why or f"{reader.status}: {bytes(reader.kept[:300]).decode('utf-8', 'replace')}"
+            self.why = (
+                self.why or why or f"{reader.status}: {bytes(reader.error_text[:300]).decode('utf-8', 'replace')}"
+            )
         if not self.left and not self.open and not self.done.done():
             self.done.set_result(None)
 
@@ -115,9 +117,9 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._ask()
+        self._send_next()
 
-    def _ask(self) -> None:
+    def _send_next(self) -> None:
         if not self._firing.left:
             self._transport.close()
             return
@@ -131,20 +133,20 @@ class Client(asyncio.Protocol):
         if reader is None or not reader.feed(data):
             return
         self._reader = None
-        self._firing.ended(reader)
+        self._firing.finish_request(reader)
         if reader.closes:
             self._transport.close()
             if self._firing.left:
                 self._firing.connect()
         else:
-            self._ask()
+            self._send_next()
 
     def connection_lost(self, exc: Exception | None) -> None:
         reader, self._reader = self._reader, None
         if reader is None:
             return
-        # An answer without a length ends with its connection.
-        self._firing.ended(reader, "" if exc is None and reader.status == 200 else f"broken off: {exc}")
+        # A response without a length ends with its connection.
+        self._firing.finish_request(reader, "" if exc is None and reader.status == 200 else f"broken off: {exc}")
         if self._firing.left:
             self._firing.connect()
 
@@ -190,7 +192,7 @@ async def fire(order: dict[str, Any]) -> dict[str, Any]:
 
 async def hold(order: dict[str, Any]) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    body = written(request(stream=True, model=SLOW_MODEL) if order["kind"] == "agent" else question())
+    body = http_request(request(stream=True, model=SLOW_MODEL) if order["kind"] == "agent" else question())
     delays: list[int] = []
     opened: list[int] = []
     holders = []
@@ -206,7 +208,7 @@ async def hold(order: dict[str, Any]) -> dict[str, Any]:
     delays.clear()
     await asyncio.sleep(order["seconds"])
     seen = sorted(delays)
-    say({"open": len(opened), "events": len(seen), "p50": _at(seen, 0.5), "p99": _at(seen, 0.99)})
+    print_line({"open": len(opened), "events": len(seen), "p50": _at(seen, 0.5), "p99": _at(seen, 0.99)})
     await loop.run_in_executor(None, sys.stdin.readline)
     for holder in holders:
         holder.transport.abort()
@@ -218,7 +220,7 @@ def _at(seen: list[int], part: float) -> float:
     return seen[min(len(seen) - 1, int(len(seen) * part))] / 1e6 if seen else float("inf")
 
 
-def say(fields: dict[str, Any]) -> None:
+def print_line(fields: dict[str, Any]) -> None:
     print(json.dumps(fields), flush=True)
 
 
@@ -226,7 +228,7 @@ async def work() -> None:
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         order = json.loads(line)
-        say(await (fire if order["do"] == "fire" else hold)(order))
+        print_line(await (fire if order["do"] == "fire" else hold)(order))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The gateways that are measured, each a process of its own as its users start it: ours, two peers, and nginx.
 
-Law: nobody is measured who does not give the right answer first. Every process that is started here is ended here, by
-its id; a listener that another process owns is not used.
+Law: a server is measured only after it has given the right response. Every process that is started here is ended here,
+by its id; a port that another process listens on is not used.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _tree(root: int) -> list[int]:
 
 
 def _cpu_of(pid: int) -> int:
-    """The CPU clock of another process, to the nanosecond: utime and stime of /proc are told in hundredths."""
+    """The CPU clock of another process, to the nanosecond: /proc has utime and stime in hundredths of a second only."""
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
@@ -201,7 +201,7 @@ def _wait_for(process: subprocess.Popen[str], port: int, log: Path, name: str) -
         time.sleep(0.05)
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     Server(name, process, port).stop()
-    raise PeerError(f"{name} does not listen: {lines[-1][:200] if lines else 'it gave no reason'}")
+    raise PeerError(f"{name} does not listen: {lines[-1][:200] if lines else 'no reason given'}")
 
 
 def _first_line(stream: IO[str] | None) -> str:
@@ -215,33 +215,33 @@ _LITELLM_OPTIONS: Final = ("--num_workers", "1", "--telemetry", "False")
 _ROSETTA_OPTIONS: Final = ("--log-level", "error")
 
 
-# --- who is started ---------------------------------------------------------------------------------
+# --- the servers ------------------------------------------------------------------------------------
 
 
 def toolglot(upstream: int, folder: Path) -> Server:
     file = folder / "toolglot.toml"
     file.write_text(_TOOLGLOT.format(upstream=upstream, model=MODEL, slow=SLOW_MODEL))
     process = _spawn([sys.executable, "-m", "toolglot", "serve", "--config", file], folder / "toolglot.log")
-    said = _first_line(process.stdout)
-    if not said.startswith("http://"):
-        raise PeerError(f"toolglot serve says {said!r}: {(folder / 'toolglot.log').read_text()[-300:]}")
-    return Server(OURS, process, int(said.rpartition(":")[2]))
+    address = _first_line(process.stdout)
+    if not address.startswith("http://"):
+        raise PeerError(f"toolglot serve printed {address!r}: {(folder / 'toolglot.log').read_text()[-300:]}")
+    return Server(OURS, process, int(address.rpartition(":")[2]))
 
 
 def nginx(upstream: int, folder: Path) -> Server:
     program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None:
-        raise PeerError("there is no nginx here (Debian: apt-get install nginx-light)")
+        raise PeerError("nginx is not installed (Debian: apt-get install nginx-light)")
     port, file, log = free_port(), folder / "nginx.conf", folder / "nginx.log"
     file.write_text(_NGINX.format(folder=folder, upstream=upstream, port=port))
-    told = subprocess.run([program, "-v"], stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - as above
+    version = subprocess.run([program, "-v"], stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - as above
     process = _spawn([program, "-p", folder, "-c", file, "-e", "stderr"], log)
     _wait_for(process, port, log, NGINX)
-    return Server(NGINX, process, port, told.stderr.strip().rpartition("/")[2])
+    return Server(NGINX, process, port, version.stderr.strip().rpartition("/")[2])
 
 
 def litellm(upstream: int, folder: Path) -> Server:
-    python = peers.prepared("litellm-proxy", PACKAGES["litellm-proxy"])
+    python = peers.environment_python("litellm-proxy", PACKAGES["litellm-proxy"])
     port, file, log = free_port(), folder / "litellm.yaml", folder / "litellm.log"
     file.write_text(_LITELLM.format(upstream=upstream, model=MODEL))
     program = python.with_name("litellm")
@@ -257,7 +257,7 @@ def litellm(upstream: int, folder: Path) -> Server:
 
 
 def rosetta(upstream: int, folder: Path) -> Server:
-    python = peers.prepared("llm-rosetta")
+    python = peers.environment_python("llm-rosetta")
     port, file, log = free_port(), folder / "rosetta.jsonc", folder / "rosetta.log"
     config: dict[str, Any] = {
         "providers": {"openai_chat": {"api_key": "any", "base_url": f"http://{LOOPBACK}:{upstream}/v1"}},
@@ -303,18 +303,18 @@ class Load:
         self._process = _spawn([sys.executable, HERE / "gateway_load.py"], folder / "load.log")
 
     def order(self, **fields: Any) -> dict[str, Any]:
-        self.tell(json.dumps(fields))
-        return self.hear()
+        self.write_line(json.dumps(fields))
+        return self.read_line()
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         stdin: IO[str] | None = self._process.stdin
         assert stdin is not None
         stdin.write(line + "\n")
         stdin.flush()
 
-    def hear(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(_first_line(self._process.stdout))
-        return said
+    def read_line(self) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(_first_line(self._process.stdout))
+        return fields
 
     def stop(self) -> None:
         self._process.kill()
@@ -322,13 +322,15 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Received:
+    """A response."""
+
     status: int
     body: bytes
 
 
-def ask(port: int, body: bytes) -> Asked:
-    """One request, read to its end; without a client library, which would cost more than the start of a server."""
+def post(port: int, body: bytes) -> Received:
+    """Send one request and read the response. A client library would take longer to import than a server to start."""
     head = (
         f"POST /v1/messages HTTP/1.1\r\nhost: {LOOPBACK}\r\nx-api-key: any\r\nanthropic-version: 2023-06-01\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
@@ -339,11 +341,11 @@ def ask(port: int, body: bytes) -> Asked:
         while piece := sock.recv(65_536):
             pieces.append(piece)
     top, _, rest = b"".join(pieces).partition(b"\r\n\r\n")
-    return Asked(int(top[9:12]), _joined(rest) if b"chunked" in top.lower() else rest)
+    return Received(int(top[9:12]), _join_chunks(rest) if b"chunked" in top.lower() else rest)
 
 
-def _joined(data: bytes) -> bytes:
-    """A body out of its chunks."""
+def _join_chunks(data: bytes) -> bytes:
+    """The body of a chunked response."""
     made = []
     while data:
         size, _, rest = data.partition(b"\r\n")

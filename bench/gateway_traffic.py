@@ -1,6 +1,6 @@
-"""What the gateway bench sends and answers: an agent's Messages request of 7 kB with 8 tools, and Chat answers to it.
+"""The traffic of the gateway bench: an agent's Messages request of 7 kB with 8 tools, and Chat responses to it.
 
-Law: the same bytes every time. Whoever answers, the client should read one text and one call of a tool out of it.
+Law: the same bytes every time. Through every server, the client should read the same text and the same tool call.
 """
 
 from __future__ import annotations
@@ -145,16 +145,16 @@ def request(*, stream: bool, model: str = MODEL) -> bytes:
         "tools": [_tool(name) for name in _TOOLS],
         "messages": _messages(),
     }
-    return _written(body)
+    return _encode(body)
 
 
 def question() -> bytes:
-    """A short request whose answer is a slow stream."""
-    asked = {"role": "user", "content": "Why does the settlement of last month differ by one cent?"}
-    return _written({"model": SLOW_MODEL, "max_tokens": 8192, "stream": True, "messages": [asked]})
+    """A short request whose response is a slow stream."""
+    message = {"role": "user", "content": "Why does the settlement of last month differ by one cent?"}
+    return _encode({"model": SLOW_MODEL, "max_tokens": 8192, "stream": True, "messages": [message]})
 
 
-# --- answers ----------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------
 
 _HEAD: Final = {"id": "chatcmpl-Bx1Fq0aZ", "created": 1763000000, "model": "gpt-4.1-2025-04-14"}
 _USAGE: Final = {"prompt_tokens": 1874, "completion_tokens": 212, "total_tokens": 2086}
@@ -163,23 +163,23 @@ _WORDS: Final = ("The", " quick", " brown", " fox", " jumps", " over", " the", '
 
 
 def reply() -> bytes:
-    """A Chat answer that says something and calls a tool."""
+    """A Chat reply with text and a tool call."""
     arguments = json.dumps({"path": "src/ledger/settlement.py", "old": "ROUND_DOWN", "new": "ROUND_HALF_EVEN"})
     call = {"id": _CALL, "type": "function", "function": {"name": "edit_file", "arguments": arguments}}
     message = {"role": "assistant", "content": "Each account is rounded down.", "tool_calls": [call], "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
-    return _written({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
+    return _encode({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
 
 
 def events() -> list[bytes]:
-    """The same as a stream of `EVENTS` events: text, then a call in small pieces, then what it has cost."""
+    """The same as a stream of `EVENTS` events: text, then a call in small pieces, then usage."""
     half = EVENTS // 2 - 2
-    said = [chunk(content=_WORDS[number % len(_WORDS)]) for number in range(half)]
+    text = [chunk(content=_WORDS[number % len(_WORDS)]) for number in range(half)]
     first = {"index": 0, "id": _CALL, "type": "function", "function": {"name": "write_file", "arguments": ""}}
     pieces = ['{"path":"a.py","text":"', *["x = 1"] * (EVENTS - half - 7), '"}']
     called = [chunk(tool_calls=[{"index": 0, "function": {"arguments": piece}}]) for piece in pieces]
     end = [chunk("tool_calls"), _event({**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE})]
-    made = [chunk(role="assistant", content=""), *said, chunk(tool_calls=[first]), *called, *end, b"data: [DONE]\n\n"]
+    made = [chunk(role="assistant", content=""), *text, chunk(tool_calls=[first]), *called, *end, b"data: [DONE]\n\n"]
     assert len(made) == EVENTS
     return made
 
@@ -190,15 +190,15 @@ def chunk(finish: str | None = None, /, **delta: Any) -> bytes:
 
 
 def _event(body: Fields) -> bytes:
-    return b"data: " + _written(body) + b"\n\n"
+    return b"data: " + _encode(body) + b"\n\n"
 
 
-def _written(body: Fields) -> bytes:
+def _encode(body: Fields) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def census(data: bytes) -> Fields:
-    """What a Messages answer holds: everybody's should hold the same."""
+    """What a Messages reply contains, which should be the same through every server."""
     body = json.loads(data)
     calls = [block for block in body["content"] if block["type"] == "tool_use"]
     text = "".join(block["text"] for block in body["content"] if block["type"] == "text")

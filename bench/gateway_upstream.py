@@ -1,4 +1,4 @@
-"""A provider that costs next to nothing: it answers every request with the same bytes, whole, in events, or slowly.
+"""A provider that costs next to nothing: it responds to every request with the same bytes, whole, in events, or slowly.
 
     python bench/gateway_upstream.py        prints its port, serves until its standard input ends
 
@@ -61,24 +61,24 @@ class Provider(asyncio.Protocol):
             size = end + 4 + (int(found[1]) if found is not None else 0)
             if len(self._data) < size:
                 return
-            asked = bytes(self._data[:size])
+            request = bytes(self._data[:size])
             del self._data[:size]
-            self._answer(asked)
+            self._respond(request)
 
-    def _answer(self, asked: bytes) -> None:
-        path = asked[: asked.find(b"\r\n")].split(b" ")[1].partition(b"?")[0]
+    def _respond(self, request: bytes) -> None:
+        path = request[: request.find(b"\r\n")].split(b" ")[1].partition(b"?")[0]
         if not path.endswith(_PATHS):
             self._transport.write(NOT_FOUND)
-        elif not _STREAM.search(asked):
+        elif not _STREAM.search(request):
             self._transport.write(WHOLE)
-        elif not _SLOW.search(asked):
+        elif not _SLOW.search(request):
             self._transport.write(BURST)
         else:
             self._transport.write(START)
-            self._go_on(self._loop.time())
+            self._send_event(self._loop.time())
 
-    def _go_on(self, due: float) -> None:
-        self._timer = self._loop.call_at(due + SECONDS_AN_EVENT, self._go_on, due + SECONDS_AN_EVENT)
+    def _send_event(self, due: float) -> None:
+        self._timer = self._loop.call_at(due + SECONDS_AN_EVENT, self._send_event, due + SECONDS_AN_EVENT)
         self._transport.write(_http_chunk(_BEFORE + b"%d" % time.monotonic_ns() + _AFTER))
 
 

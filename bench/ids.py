@@ -56,7 +56,7 @@ VARIANTS: dict[str, tuple[Callable[[], None], float | None]] = {
 def main() -> int:
     quiet_gc()
     times = in_turn(ROUNDS, {name: timed(run, 1) for name, (run, _) in VARIANTS.items()})
-    rows = [Row(name, BASE, most=limit) for name, (_, limit) in VARIANTS.items()]
+    rows = [Row(name, BASE, max_ratio=limit) for name, (_, limit) in VARIANTS.items()]
     return 0 if table("ids", "ns each", CALLS, rows, times) else 1
 
 

@@ -1,8 +1,8 @@
-"""What seeing costs: a request through the gateway with metrics, a JSON log and spans, next to the same without.
+"""What observability costs: a request through the gateway with metrics, a JSON log and spans, and without.
 
-CPU time, in one process: an ASGI call with a 7 kB agent request, Messages to Chat, and an upstream that answers at once
-from memory. No sockets on either side, so that the share of what is looked at here is larger than in a gateway that
-serves. Exits with 1 when a limit is broken.
+CPU time, in one process: an ASGI call with a 7 kB agent request, Messages to Chat, and an upstream that responds at
+once from memory. There are no sockets, so the share of observability is larger here than in a gateway that serves.
+Exits with 1 when a limit is broken.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ key_env = "KEY"
 WITHOUT: Final = "neither metrics, log nor spans"
 METRICS: Final = "metrics"
 LOG: Final = "a log in JSON"
-SPANS: Final = "spans, kept by nobody"
+SPANS: Final = "spans, without an exporter"
 
 BODY: Final = gateway_traffic.request(stream=False)
 REPLY: Final = gateway_traffic.reply()
@@ -57,8 +57,8 @@ SCOPE: Final = {
 }
 
 
-class Remembered:
-    """An answer that is there."""
+class CannedResponse:
+    """The same response every time."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -67,47 +67,47 @@ class Remembered:
     async def pieces(self) -> AsyncIterator[bytes]:
         yield REPLY
 
-    async def whole(self, most: int) -> bytes:
-        assert len(REPLY) < most
+    async def whole(self, max_bytes: int) -> bytes:
+        assert len(REPLY) < max_bytes
         return REPLY
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Nothing to close."""
 
 
-class Memory:
-    """A way to a provider that is not far."""
+class MemoryTransport:
+    """A transport that responds from memory."""
 
-    async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
-        assert ask.body
+    async def send(self, request: HttpRequest, limits: TimeLimits) -> HttpResponse:
+        assert request.body
         assert limits.connect
-        return Remembered()
+        return CannedResponse()
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Nothing to close."""
 
 
-class NearUpstreams(Upstreams):
-    def of(self, route: Route) -> Upstream:
+class MemoryUpstreams(Upstreams):
+    def find(self, route: Route) -> Upstream:
         assert route.upstream_name == UPSTREAM.name
         return UPSTREAM
 
 
-UPSTREAM: Final = Upstream(name="memory", target="openai", url="http://memory/v1", transport=Memory(), key="k")
+UPSTREAM: Final = Upstream(name="memory", target="openai", url="http://memory/v1", transport=MemoryTransport(), key="k")
 
 
 def gateway(metrics: str = "off", form: LogForm = "off", tracing: Tracing | None = None) -> Gateway:
     config = parse_config(ConfigText("bench.toml", CONFIG.format(metrics)), {"KEY": "a key", "HOME": "/nowhere"})
     request_log = RequestLog(max_remembered=0, form=form, stream=io.StringIO())
-    return Gateway(config, upstreams=NearUpstreams(config), request_log=request_log, tracing=tracing)
+    return Gateway(config, upstreams=MemoryUpstreams(config), request_log=request_log, tracing=tracing)
 
 
-async def ask(app: Gateway) -> None:
-    waiting = asyncio.get_running_loop().create_future()
-    come: list[dict[str, Any]] = [{"type": "http.request", "body": BODY}]
+async def send_request(app: Gateway) -> None:
+    never = asyncio.get_running_loop().create_future()
+    incoming: list[dict[str, Any]] = [{"type": "http.request", "body": BODY}]
 
     async def receive() -> dict[str, Any]:
-        return come.pop() if come else await waiting
+        return incoming.pop() if incoming else await never
 
     async def send(message: Any) -> None:
         assert message.get("status", 200) == 200
@@ -115,15 +115,15 @@ async def ask(app: Gateway) -> None:
     await app(dict(SCOPE), receive, send)
 
 
-def asked(app: Gateway, loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """What one round is: as many requests as it takes, in one call into the loop."""
+def round_of(app: Gateway, loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """One round: `CALLS` requests, in one call into the loop."""
     loop.run_until_complete(app.start())
 
-    async def some() -> None:
+    async def send_all() -> None:
         for _ in range(CALLS):
-            await ask(app)
+            await send_request(app)
 
-    return lambda: spent(lambda: loop.run_until_complete(some()), 1) / CALLS
+    return lambda: spent(lambda: loop.run_until_complete(send_all()), 1) / CALLS
 
 
 def main() -> int:
@@ -135,12 +135,17 @@ def main() -> int:
         LOG: gateway(form="json"),
         SPANS: gateway(tracing=Tracing(TracerProvider())),
     }
-    times = in_turn(ROUNDS, {name: asked(app, loop) for name, app in apps.items()})
+    times = in_turn(ROUNDS, {name: round_of(app, loop) for name, app in apps.items()})
     for app in apps.values():
         loop.run_until_complete(app.stop())
     loop.close()
-    rows = [Row(WITHOUT, WITHOUT), Row(METRICS, WITHOUT, most=METRICS_LIMIT), Row(LOG, WITHOUT), Row(SPANS, WITHOUT)]
-    return 0 if table(f"seeing, {len(BODY):,} byte requests", "µs a request", 1000, rows, times) else 1
+    rows = [
+        Row(WITHOUT, WITHOUT),
+        Row(METRICS, WITHOUT, max_ratio=METRICS_LIMIT),
+        Row(LOG, WITHOUT),
+        Row(SPANS, WITHOUT),
+    ]
+    return 0 if table(f"observability, {len(BODY):,} byte requests", "µs a request", 1000, rows, times) else 1
 
 
 if __name__ == "__main__":

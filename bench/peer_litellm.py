@@ -12,7 +12,7 @@ from importlib.metadata import version
 import orjson
 from litellm.llms.anthropic.pass_through.adapters.transformation import LiteLLMAnthropicMessagesAdapter
 
-from peers import answer
+from peers import run_peer
 
 ADAPTER = LiteLLMAnthropicMessagesAdapter()
 
@@ -24,4 +24,4 @@ def translate(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    answer(f"litellm {version('litellm')}", translate, sys.argv[1])
+    run_peer(f"litellm {version('litellm')}", translate, sys.argv[1])

@@ -13,7 +13,7 @@ import orjson
 from litellm.llms.anthropic.pass_through.adapters.streaming_iterator import AnthropicStreamWrapper
 from litellm.types.utils import ModelResponseStream
 
-from peers import answer, stream_census
+from peers import run_peer, stream_census
 
 
 def chunks(body: bytes) -> Iterator[ModelResponseStream]:
@@ -29,4 +29,4 @@ def translate(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    answer(f"litellm {version('litellm')}", translate, sys.argv[1], stream_census)
+    run_peer(f"litellm {version('litellm')}", translate, sys.argv[1], stream_census)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import orjson
 from llm_rosetta import ConversionPipeline
 
-from peers import answer
+from peers import run_peer
 
 
 def translate(body: bytes) -> bytes:
@@ -21,4 +21,4 @@ def translate(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    answer(f"llm-rosetta {version('llm-rosetta')}", translate, sys.argv[1])
+    run_peer(f"llm-rosetta {version('llm-rosetta')}", translate, sys.argv[1])

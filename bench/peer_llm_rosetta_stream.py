@@ -13,7 +13,7 @@ from typing import Any
 from llm_rosetta import ConversionPipeline
 from llm_rosetta.gateway.transport.sse_format import SSE_FORMATTERS
 
-from peers import answer, stream_census
+from peers import run_peer, stream_census
 
 REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-4-5",
@@ -38,4 +38,4 @@ def translate(body: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    answer(f"llm-rosetta {version('llm-rosetta')}", translate, sys.argv[1], stream_census)
+    run_peer(f"llm-rosetta {version('llm-rosetta')}", translate, sys.argv[1], stream_census)

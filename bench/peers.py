@@ -1,8 +1,8 @@
 """Other translators, each in an environment and a process of its own, measured in turn with ours.
 
-A peer is a script that calls `answer`: it says once what it is and what it makes of the body, then waits; for every
-number it is sent it makes so many translations and says how long one took, in CPU time of its own process.
-Runs in the environments of the peers too: only the standard library.
+A peer is a script that calls `run_peer`. It first prints its name and what its translation contains. Then, for every
+number on its standard input, it makes that many translations and prints how long one took, in CPU time of its own
+process. This file runs in the environments of the peers too: only the standard library.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ def stream_census(data: bytes) -> Census:
 # --- in the environment of the peer -----------------------------------------------------------------
 
 
-def answer(
+def run_peer(
     name: str, translate: Callable[[bytes], bytes], path: str, count: Callable[[bytes], Census] = census
 ) -> None:
-    """The peer's side: says what it is, then answers every number on standard input with a time."""
+    """The side of the peer: print what it is, then a time for every number on standard input."""
     body = Path(path).read_bytes()
     for _ in range(WARM_UP):
         made = translate(body)
-    _say({"name": name, "census": count(made), "bytes": len(made)})
+    _print_line({"name": name, "census": count(made), "bytes": len(made)})
     quiet_gc()
     for line in sys.stdin:
-        _say({"ns": spent(lambda: translate(body), int(line))})
+        _print_line({"ns": spent(lambda: translate(body), int(line))})
 
 
-def _say(fields: dict[str, Any]) -> None:
+def _print_line(fields: dict[str, Any]) -> None:
     print(json.dumps(fields), flush=True)
 
 
@@ -86,54 +86,54 @@ class Peer:
         script = Path(__file__).with_name(f"peer_{kind.replace('-', '_')}{task}.py")
         self._kind = kind
         self._process = subprocess.Popen(  # noqa: S603 - our own script in an environment that we made
-            [prepared(kind), script, body],
+            [environment_python(kind), script, body],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=_surroundings(),
+            env=_environment(),
         )
-        said = self._hear()
-        self.name = str(said["name"])
-        self.census: Census = said["census"]
+        first = self._read_line()
+        self.name = str(first["name"])
+        self.census: Census = first["census"]
 
     def measure(self, calls: int) -> float:
         stdin: IO[str] | None = self._process.stdin
         assert stdin is not None
         stdin.write(f"{calls}\n")
         stdin.flush()
-        return float(self._hear()["ns"])
+        return float(self._read_line()["ns"])
 
     def stop(self) -> None:
         self._process.communicate()  # the end of its input is the end of its work
 
-    def _hear(self) -> dict[str, Any]:
-        """The next thing the peer says; it may print lines of its own, which are passed over."""
+    def _read_line(self) -> dict[str, Any]:
+        """The next line of JSON; lines that the peer's own code prints are skipped."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
-                said: dict[str, Any] = json.loads(line)
-                return said
-        _, complaint = self._process.communicate()
-        raise PeerError(f"{self._kind} stopped: {_last_line(complaint)}")
+                fields: dict[str, Any] = json.loads(line)
+                return fields
+        _, stderr = self._process.communicate()
+        raise PeerError(f"{self._kind} stopped: {_last_line(stderr)}")
 
 
-def _surroundings() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """No packages of ours, no warnings, and no price list from the network when litellm starts."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return {**kept, "PYTHONWARNINGS": "ignore", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
-def prepared(kind: str, packages: tuple[str, ...] = ()) -> Path:
-    """The Python of a peer's environment, which is made when it is not there."""
+def environment_python(kind: str, packages: tuple[str, ...] = ()) -> Path:
+    """The Python of a peer's environment, which is made the first time."""
     packages = packages or PEERS[kind]
-    home = ENVIRONMENTS / kind
+    folder = ENVIRONMENTS / kind
     wanted = "\n".join(packages)
-    stamp, python = home / ".installed", home / "bin" / "python"
+    stamp, python = folder / ".installed", folder / "bin" / "python"
     if stamp.exists() and stamp.read_text() == wanted:
         return python
-    print(f"==> installing {', '.join(packages)} into {home} (once)", file=sys.stderr, flush=True)
-    venv.create(home, clear=True, symlinks=True, with_pip=True)  # cleared: it may be half made
+    print(f"==> installing {', '.join(packages)} into {folder} (once)", file=sys.stderr, flush=True)
+    venv.create(folder, clear=True, symlinks=True, with_pip=True)  # an interrupted run may have left half of it
     command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - as above
     if done.returncode:
@@ -146,8 +146,8 @@ def wanted() -> bool:
     return os.environ.get("BENCH_PEERS", "1") != "0"
 
 
-def started(body: bytes, ours: Census, task: str = "") -> tuple[dict[str, Peer], dict[str, str]]:
-    """The peers, each with the body in hand, and why others are not; one that loses something is not comparable."""
+def start_peers(body: bytes, ours: Census, task: str = "") -> tuple[dict[str, Peer], dict[str, str]]:
+    """The peers that run, and why others do not. One whose translation loses something cannot be compared."""
     if not wanted():
         return {}, dict.fromkeys(PEERS, "BENCH_PEERS=0")
     with tempfile.TemporaryDirectory() as folder:
@@ -161,11 +161,12 @@ def started(body: bytes, ours: Census, task: str = "") -> tuple[dict[str, Peer],
     return running, missing
 
 
-def rows(running: dict[str, Peer], missing: dict[str, str], base: str, least: dict[str, float]) -> list[Row]:
+def rows(running: dict[str, Peer], missing: dict[str, str], base: str, limits: dict[str, float]) -> list[Row]:
     """Peers against ours: a ratio over 1 is how many times faster ours is."""
-    measured = {kind: Row(peer.name, base, least=least.get(kind)) for kind, peer in running.items()}
+    measured = {kind: Row(peer.name, base, min_ratio=limits.get(kind)) for kind, peer in running.items()}
     unmeasured = {
-        kind: Row(kind, base, least=least.get(kind), missing=why, excused=not wanted()) for kind, why in missing.items()
+        kind: Row(kind, base, min_ratio=limits.get(kind), missing=why, excused=not wanted())
+        for kind, why in missing.items()
     }
     return [(measured | unmeasured)[kind] for kind in PEERS]
 
@@ -184,4 +185,4 @@ def _start(kinds: Iterable[str], body: Path, task: str) -> tuple[dict[str, Peer]
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
-    return lines[-1][:200] if lines else "it gave no reason"
+    return lines[-1][:200] if lines else "no reason given"

@@ -1,8 +1,7 @@
 """What the scheduler costs: microseconds of CPU a call, less a bare `await` of the same tool that does nothing.
 
 Batches of one call and of eight; a tool without a schema, one whose arguments are validated, and one with everything
-else that can be told of it: a resource, a journal, somebody who watches. Exits with 1 when a call costs more than the
-limit.
+else that can be set: a resource, a journal, a callback for changes. Exits with 1 when a call costs more than the limit.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ BOX: Final = ToolBox(
     [
         Tool(spec=ToolSpec("plain"), run=nothing),
         Tool(spec=ToolSpec("validated", parameters=SCHEMA), run=nothing),
-        Tool(spec=ToolSpec("told", parameters=SCHEMA), run=nothing, resources=resource),
+        Tool(spec=ToolSpec("journaled", parameters=SCHEMA), run=nothing, resources=resource),
     ]
 )
 
@@ -70,13 +69,13 @@ def batches(tool: str, size: int) -> list[list[ToolCall]]:
 
 def run(tool: str, size: int) -> Callable[[], None]:
     """All calls, on a scheduler that does not know them."""
-    asked = batches(tool, size)
+    planned = batches(tool, size)
     runner = asyncio.Runner()
 
     async def main() -> None:
-        told = tool == "told"
-        scheduler = Scheduler(BOX, journal=Journal() if told else None, watch=watch if told else None)
-        for batch in asked:
+        has_journal = tool == "journaled"
+        scheduler = Scheduler(BOX, journal=Journal() if has_journal else None, watch=watch if has_journal else None)
+        for batch in planned:
             results = await scheduler.run(batch)
             assert len(results) == size
 
@@ -96,7 +95,9 @@ def bare() -> Callable[[], None]:
 
 def main() -> int:
     quiet_gc()
-    shapes = {f"{tool}, a batch of {size}": (tool, size) for tool in ("plain", "validated", "told") for size in (1, 8)}
+    shapes = {
+        f"{tool}, a batch of {size}": (tool, size) for tool in ("plain", "validated", "journaled") for size in (1, 8)
+    }
     variants = {"a bare await": bare()} | {name: run(*shape) for name, shape in shapes.items()}
     times = in_turn(ROUNDS, {name: lambda work=work: spent(work, 1) for name, work in variants.items()})  # type: ignore[misc]
     floor = times["a bare await"]
@@ -105,8 +106,8 @@ def main() -> int:
     kept = True
     for name, (tool, _) in shapes.items():
         cost = statistics.median(one - base for one, base in zip(times[name], floor, strict=True)) / CALLS / 1000
-        limit = "" if tool == "told" else f"<= {LIMIT:g}"
-        verdict = "" if tool == "told" else "yes" if cost <= LIMIT else "NO"
+        limit = "" if tool == "journaled" else f"<= {LIMIT:g}"
+        verdict = "" if tool == "journaled" else "yes" if cost <= LIMIT else "NO"
         kept &= verdict != "NO"
         print(f"{name:<{NAME_WIDTH}}{cost:>10.1f}  {limit:<9}{verdict}".rstrip())
     return 0 if kept else 1

@@ -1,5 +1,5 @@
-"""A thousand sessions in one process against the simulator, five tool turns each: what each of them takes of memory
-beyond its history, that none hears of another, and how long all of them take.
+"""A thousand sessions in one process against the simulator, five tool turns each: the memory that each needs beyond its
+history, that none sees data of another, and how long all of them take.
 
 Memory is what Python allocated (tracemalloc), measured at two moments: when every session waits in its last tool, and
 when all are open and idle. What is left when they are closed and only their histories are kept is taken off. Exits
@@ -85,8 +85,8 @@ class Crowd:
     async def one(self, number: int) -> History:
         target, limits = ALL_TARGETS[number % len(ALL_TARGETS)], RunLimits(timeout=3_600)
         async with self.stage.session(target, tools=[tool(self.look_up)], run_limits=limits) as session:
-            answer = await session.run(f"I am number {number}.")
-            _refuse_crosstalk(session, number, answer.stop)
+            result = await session.run(f"I am number {number}.")
+            _refuse_crosstalk(session, number, result.stop)
             self.done += 1
             if self.done == self.count:
                 self.all_done.set()
@@ -101,7 +101,7 @@ def _refuse_crosstalk(session: Session, number: int, stop: str) -> None:
         raise SystemExit(f"session {number} ended as {stop} with {results}")
 
 
-async def measured(count: int) -> Measured:
+async def measure(count: int) -> Measured:
     found = Measured()
     before = allocated()
     crowd = Crowd(count)
@@ -130,10 +130,10 @@ async def measured(count: int) -> Measured:
 
 
 def main() -> int:
-    asyncio.run(measured(20))  # what is imported and cached once
+    asyncio.run(measure(20))  # what is imported and cached once
     tracemalloc.start()
-    asyncio.run(measured(20))
-    found = asyncio.run(measured(SESSIONS))
+    asyncio.run(measure(20))
+    found = asyncio.run(measure(SESSIONS))
     running, idle = ((size - found.kept) / SESSIONS for size in (found.running, found.idle))
     print(f"{SESSIONS} sessions, {TURNS} tool turns each, against the simulator")
     print(f"  history of a session         {found.kept / SESSIONS / 1000:8.1f} kB")

@@ -1,7 +1,7 @@
 """What keeping a row costs: 64 keepers at once, whose rows are committed in groups, next to one after the other.
 
-Wall time, for most of it is waiting for another thread and the disk. The floor is SQLite itself, one transaction a
-row, in the thread that asks. Rows of 2 kB; every round has a file of its own. Durable rows wait for the disk at each
+Wall time, because most of it is waiting for another thread and the disk. The floor is SQLite itself, one transaction a
+row, in the calling thread. Rows of 2 kB; every round has a file of its own. Durable rows wait for the disk at each
 commit: there a group must be worth it. Postgres and Redis are measured where they are installed, and have no limit.
 Exits with 1 when a limit is broken.
 """
@@ -79,23 +79,23 @@ def new_file() -> Iterator[Path]:
         yield Path(folder) / "store.db"
 
 
-def stored(
+def store_round(
     act: Act, times: int, at_once: int, *, filled: bool = False, open_at: Open = SqliteStore, part: int = 1
 ) -> Callable[[], float]:
-    """Nanoseconds for all rows, by this many askers that each wait for their own answer; measured on a part of them."""
+    """Nanoseconds for all rows, by this many concurrent callers; measured on a part of them."""
 
-    async def ask(store: Store, numbers: Iterator[int]) -> None:
+    async def call_all(store: Store, numbers: Iterator[int]) -> None:
         for number in numbers:
             await act(store, number)
 
     async def run(file: Path) -> float:
         store = open_at(file)
-        await store.find("vault", "client", [])  # a server is spoken to for the first time
+        await store.find("vault", "client", [])  # connects to a server
         if filled:
             await store.keep("vault", "client", dict.fromkeys(KEYS, VALUE), until=FOR_EVER)
         numbers = iter(range(times // part))
         start = perf_counter_ns()
-        await asyncio.gather(*(ask(store, numbers) for _ in range(at_once)))
+        await asyncio.gather(*(call_all(store, numbers) for _ in range(at_once)))
         spent = perf_counter_ns() - start
         await store.close()
         return spent * part
@@ -126,8 +126,8 @@ def durable(file: Path) -> Store:
     return SqliteStore(file, durable=True)
 
 
-def of_server(name: str) -> tuple[dict[str, Callable[[], float]], list[Row]]:
-    """What it takes on a server that waits for its disk, if there is one."""
+def server_variants(name: str) -> tuple[dict[str, Callable[[], float]], list[Row]]:
+    """The same on a server that waits for its disk, if it is installed."""
     alone, at_once = f"{name}, one after the other", f"{name}, {KEEPERS} at once"
 
     def open_at(file: Path) -> Store:
@@ -138,8 +138,8 @@ def of_server(name: str) -> tuple[dict[str, Callable[[], float]], list[Row]]:
     except pytest.skip.Exception as error:
         return {}, [Row(at_once, alone, missing=str(error), excused=True)]
     variants = {
-        alone: stored(keep, ROWS, 1, open_at=open_at, part=PART),
-        at_once: stored(keep, ROWS, KEEPERS, open_at=open_at, part=PART),
+        alone: store_round(keep, ROWS, 1, open_at=open_at, part=PART),
+        at_once: store_round(keep, ROWS, KEEPERS, open_at=open_at, part=PART),
     }
     return variants, [Row(alone, DURABLE), Row(at_once, alone)]
 
@@ -148,28 +148,28 @@ def main() -> int:
     quiet_gc()
     variants = {
         FLOOR: bare,
-        ALONE: stored(keep, ROWS, 1),
-        AT_ONCE: stored(keep, ROWS, KEEPERS),
-        TOGETHER: stored(keep_many, ROWS // KEEPERS, 1),
-        FIND: stored(find, ROWS, 1, filled=True),
-        FIND_AT_ONCE: stored(find, ROWS, KEEPERS, filled=True),
-        DURABLE: stored(keep, ROWS, 1, open_at=durable, part=PART),
-        DURABLE_AT_ONCE: stored(keep, ROWS, KEEPERS, open_at=durable, part=PART),
+        ALONE: store_round(keep, ROWS, 1),
+        AT_ONCE: store_round(keep, ROWS, KEEPERS),
+        TOGETHER: store_round(keep_many, ROWS // KEEPERS, 1),
+        FIND: store_round(find, ROWS, 1, filled=True),
+        FIND_AT_ONCE: store_round(find, ROWS, KEEPERS, filled=True),
+        DURABLE: store_round(keep, ROWS, 1, open_at=durable, part=PART),
+        DURABLE_AT_ONCE: store_round(keep, ROWS, KEEPERS, open_at=durable, part=PART),
     }
-    servers = [of_server(name) for name in SERVERS]
+    servers = [server_variants(name) for name in SERVERS]
     for more, _ in servers:
         variants |= more
     times = in_turn(ROUNDS, variants)
     rows = [
         Row(FLOOR, FLOOR),
         Row(ALONE, FLOOR),
-        Row(AT_ONCE, FLOOR, most=FLOOR_LIMIT),
-        Row(AT_ONCE, ALONE, most=GROUP_LIMIT),
+        Row(AT_ONCE, FLOOR, max_ratio=FLOOR_LIMIT),
+        Row(AT_ONCE, ALONE, max_ratio=GROUP_LIMIT),
         Row(TOGETHER, ALONE),
         Row(FIND, FLOOR),
-        Row(FIND_AT_ONCE, FIND, most=GROUP_LIMIT),
+        Row(FIND_AT_ONCE, FIND, max_ratio=GROUP_LIMIT),
         Row(DURABLE, ALONE),
-        Row(DURABLE_AT_ONCE, DURABLE, most=DURABLE_LIMIT),
+        Row(DURABLE_AT_ONCE, DURABLE, max_ratio=DURABLE_LIMIT),
         *(row for _, found in servers for row in found),
     ]
     return 0 if table(f"store, {len(VALUE)} byte rows", "ns a row", ROWS, rows, times) else 1

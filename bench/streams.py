@@ -34,7 +34,7 @@ MEMORY_LIMIT: Final = 16 * 1024
 FLOOR: Final = "json only: read every event"
 OURS: Final = "toolglot: openai_chat -> anthropic"
 BURST: Final = "toolglot: the same in one piece"
-HOME: Final = "toolglot: openai_chat -> openai_chat"
+SAME: Final = "toolglot: openai_chat -> openai_chat"
 SHORT: Final = "arguments of 1 kB, a character"
 LONG: Final = "arguments of 1 MB, a character"
 
@@ -61,13 +61,13 @@ def call_piece(text: str, **first: Any) -> bytes:
 
 
 def agent_stream() -> list[bytes]:
-    """An answer that says something and then writes a file."""
-    said = [chunk(content=WORDS[number % len(WORDS)]) for number in range(EVENTS)]
+    """A reply with text and a call that writes a file."""
+    text = [chunk(content=WORDS[number % len(WORDS)]) for number in range(EVENTS)]
     pieces = ['{"path":"a.py","text":"', *("x = 1" for _ in range(EVENTS)), '"}']
     start = call_piece("", id="call_Yq1", type="function", function={"name": "write_file"})
     called = [start, *map(call_piece, pieces)]
     end = chunk().replace(b'"finish_reason":null', b'"finish_reason":"tool_calls"')
-    return [chunk(role="assistant", content=""), *said, *called, end, b"data: [DONE]\n\n"]
+    return [chunk(role="assistant", content=""), *text, *called, end, b"data: [DONE]\n\n"]
 
 
 def arguments_stream(characters: int) -> list[bytes]:
@@ -78,7 +78,7 @@ def arguments_stream(characters: int) -> list[bytes]:
     return [start, *body, end, b"data: [DONE]\n\n"]
 
 
-def translated(events: list[bytes], target: str = "anthropic") -> bytes:
+def translate(events: list[bytes], target: str = "anthropic") -> bytes:
     translator = StreamTranslator(source="openai_chat", target=target)
     written = [translator.feed(event) for event in events]
     written.append(translator.finish())
@@ -91,16 +91,16 @@ def only_read(events: list[bytes]) -> None:
 
 
 def each(run: Callable[[], object], calls: int, parts: int) -> Callable[[], float]:
-    """A round of `run`, told for one of its parts."""
+    """A round of `run`, divided by the number of its parts."""
     measure = timed(run, calls)
     return lambda: measure() / parts
 
 
-def held_by_a_stream(count: int = 200) -> int:
-    """Bytes that an open translator holds, in the middle of an answer's text and of its arguments."""
+def bytes_per_stream(count: int = 200) -> int:
+    """Bytes that an open translator holds, in the middle of a reply's text and of its arguments."""
     events = agent_stream()
     openings = [events[:50], events[: EVENTS + 50]]
-    translated(events)
+    translate(events)
     gc.collect()
     tracemalloc.start()
     held = []
@@ -118,22 +118,22 @@ def held_by_a_stream(count: int = 200) -> int:
 def main() -> int:
     events = agent_stream()
     body = b"".join(events)
-    memory = held_by_a_stream()
-    running, missing = peers.started(body, peers.stream_census(translated(events)), "_stream")
+    memory = bytes_per_stream()
+    running, missing = peers.start_peers(body, peers.stream_census(translate(events)), "_stream")
     short, long = arguments_stream(1_000), arguments_stream(1_000_000)
     count = len(events)
     measured: dict[str, Callable[[], float]] = {
         FLOOR: each(lambda: only_read(events), CALLS, count),
-        OURS: each(lambda: translated(events), CALLS, count),
-        BURST: each(lambda: translated([body]), CALLS, count),
-        HOME: each(lambda: translated(events, "openai_chat"), CALLS, count),
-        SHORT: each(lambda: translated(short), 20, 1_000),
+        OURS: each(lambda: translate(events), CALLS, count),
+        BURST: each(lambda: translate([body]), CALLS, count),
+        SAME: each(lambda: translate(events, "openai_chat"), CALLS, count),
+        SHORT: each(lambda: translate(short), 20, 1_000),
     }
     rows = [
         Row(FLOOR),
-        Row(OURS, FLOOR, most=FLOOR_LIMIT),
+        Row(OURS, FLOOR, max_ratio=FLOOR_LIMIT),
         Row(BURST, FLOOR),
-        Row(HOME, FLOOR),
+        Row(SAME, FLOOR),
         *peers.rows(running, missing, OURS, {"litellm": LITELLM_LIMIT, "llm-rosetta": ROSETTA_LIMIT}),
     ]
     measured |= {
@@ -144,12 +144,12 @@ def main() -> int:
     times = in_turn(ROUNDS, measured)
     for peer in running.values():
         peer.stop()
-    lengths = in_turn(5, {SHORT: measured[SHORT], LONG: each(lambda: translated(long), 1, 1_000_000)})
-    print(f"An agent's answer: {count} events, {len(body):,} bytes; {ROUNDS} rounds.")
+    lengths = in_turn(5, {SHORT: measured[SHORT], LONG: each(lambda: translate(long), 1, 1_000_000)})
+    print(f"An agent's reply: {count} events, {len(body):,} bytes; {ROUNDS} rounds.")
     print(f"Ratio: own rows to '{FLOOR}', other translators to '{OURS}'.\n")
     kept = table("streams, one event", "ns", 1, rows, times)
     print()
-    kept &= table("long arguments", "ns", 1, [Row(SHORT), Row(LONG, SHORT, most=LONG_LIMIT)], lengths)
+    kept &= table("long arguments", "ns", 1, [Row(SHORT), Row(LONG, SHORT, max_ratio=LONG_LIMIT)], lengths)
     is_small = memory <= MEMORY_LIMIT
     print(f"\nAn open stream holds {memory:,} bytes (at most {MEMORY_LIMIT:,}): {'yes' if is_small else 'NO'}")
     return 0 if kept and is_small else 1

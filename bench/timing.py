@@ -19,15 +19,16 @@ NAME_WIDTH: Final = 46
 
 
 def quiet_gc() -> None:
-    """No collection inside what is measured; what is there by now is never looked at again."""
+    """Collect no garbage while something is measured, and never what exists by now."""
     gc.collect()
     gc.freeze()
     gc.disable()
 
 
 def spent(run: Callable[[], object], calls: int) -> float:
-    """Nanoseconds of CPU that one of `calls` calls took. Neither the garbage of the calls is part of it nor the cold
-    caches that whoever had the turn before has left: some calls go before, untimed."""
+    """Nanoseconds of CPU that one of `calls` calls took.
+
+    Collecting their garbage is not part of it, nor are cold caches: some calls go before, untimed."""
     for _ in range(calls // 3 + 1):
         run()
     start = process_time_ns()
@@ -39,12 +40,12 @@ def spent(run: Callable[[], object], calls: int) -> float:
 
 
 def timed(run: Callable[[], object], calls: int) -> Callable[[], float]:
-    """What one round of `run` is."""
+    """One round of `run`."""
     return lambda: spent(run, calls)
 
 
 def in_turn(rounds: int, variants: dict[str, Callable[[], float]]) -> Times:
-    """The times of every variant, one a round; each round begins with another one, so that nobody is always first."""
+    """The times of every variant, one a round; each round begins with another one, so that none is always first."""
     times: Times = {name: [] for name in variants}
     names = list(variants)
     for number in range(rounds):
@@ -56,12 +57,12 @@ def in_turn(rounds: int, variants: dict[str, Callable[[], float]]) -> Times:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: `name` takes `ratio` times what `base` takes, and `most` or `least` bounds that."""
+    """One line of a table: `name` takes `ratio` times as long as `base`; `max_ratio` and `min_ratio` are its limits."""
 
     name: str
     base: str = ""
-    most: float | None = None
-    least: float | None = None
+    max_ratio: float | None = None
+    min_ratio: float | None = None
     missing: str = ""
     """Why it was not measured."""
     excused: bool = False
@@ -72,22 +73,24 @@ class Row:
         return statistics.median(one / other for one, other in pairs)
 
     def limit(self) -> str:
-        if self.most is not None:
-            return f"<= {self.most:g}"
-        return f">= {self.least:g}" if self.least is not None else ""
+        if self.max_ratio is not None:
+            return f"<= {self.max_ratio:g}"
+        return f">= {self.min_ratio:g}" if self.min_ratio is not None else ""
 
     def verdict(self, times: Times) -> bool | None:
-        """Whether the limit is kept; None where there is none."""
-        if self.most is None and self.least is None:
+        """Whether the limit is kept; None if there is none."""
+        if self.max_ratio is None and self.min_ratio is None:
             return None
         if self.missing:
             return None if self.excused else False
         ratio = self.ratio(times)
-        return (self.most is None or ratio <= self.most) and (self.least is None or ratio >= self.least)
+        return (self.max_ratio is None or ratio <= self.max_ratio) and (
+            self.min_ratio is None or ratio >= self.min_ratio
+        )
 
 
 def table(title: str, unit: str, scale: float, rows: Iterable[Row], times: Times) -> bool:
-    """Prints the rows, times divided by `scale`; says whether every limit is kept."""
+    """Print the rows, times divided by `scale`. Returns whether every limit is kept."""
     kept = True
     print(f"{title:<{NAME_WIDTH}}{unit:>10}{'ratio':>8}  {'limit':<9}ok")
     for row in rows:

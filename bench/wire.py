@@ -1,6 +1,6 @@
 """What a translated request costs, next to reading and writing the same JSON, and next to other translators.
 
-The body is a coding agent's. The floor is an untyped read and write of it, which nobody can go below. Peers that
+The body is a coding agent's. The floor is an untyped read and write of it, which is the least possible. Peers that
 cannot be measured break their limits; BENCH_PEERS=0 leaves them out. Exits with 1 when a limit is broken.
 
 That the work grows with the messages and no faster is shown against the JSON of the same 400 messages: reading and
@@ -74,25 +74,25 @@ def work(body: bytes, long: bytes) -> dict[str, tuple[Callable[[bytes], bytes], 
 
 def variants(body: bytes, long: bytes) -> dict[str, Callable[[], float]]:
     made: dict[str, Callable[[], float]] = {}
-    for name, (run, given, calls) in work(body, long).items():
+    for name, (run, data, calls) in work(body, long).items():
         for _ in range(WARM_UP):
-            run(given)
-        made[name] = timed(lambda run=run, given=given: run(given), calls)  # type: ignore[misc]
+            run(data)
+        made[name] = timed(lambda run=run, data=data: run(data), calls)  # type: ignore[misc]
     return made
 
 
 def own_rows(names: list[str]) -> list[Row]:
     limits = {
-        OURS: Row(OURS, FLOOR, most=FLOOR_LIMIT),
+        OURS: Row(OURS, FLOOR, max_ratio=FLOOR_LIMIT),
         FLOOR_LONG: Row(FLOOR_LONG, FLOOR),
-        OURS_LONG: Row(OURS_LONG, FLOOR_LONG, most=LONG_LIMIT),
+        OURS_LONG: Row(OURS_LONG, FLOOR_LONG, max_ratio=LONG_LIMIT),
     }
     return [limits.get(name) or Row(name, FLOOR) for name in names]
 
 
 def main() -> int:
     body, long = agent_body(40), agent_body(400)
-    running, missing = peers.started(body, peers.census(to_chat(body)))
+    running, missing = peers.start_peers(body, peers.census(to_chat(body)))
     measured = variants(body, long)
     rows = own_rows(list(measured)) + peers.rows(running, missing, OURS, {"litellm": LITELLM_LIMIT})
     measured |= {peer.name: lambda peer=peer: peer.measure(CALLS) for peer in running.values()}  # type: ignore[misc]
