@@ -8,7 +8,7 @@ import pytest
 
 from toolglot import Reply, Text, ToolCall, Turn
 from toolglot.conversation.events import Event
-from toolglot.dialects.offered_tools import offered
+from toolglot.dialects.offered_tools import tool_schemas
 from toolglot.dialects.reply_reader import CallsInText, with_calls
 from toolglot.dialects.text_stream import TextToolStream, parse_text, parsed_text
 
@@ -78,7 +78,7 @@ def test_what_groq_hands_out_as_a_failed_generation_is_read(generation: str) -> 
     ],
 )
 def test_tools_are_known_in_the_form_of_every_provider(tool: dict[str, Any]) -> None:
-    assert offered([tool]) == {"ls": SCHEMA}
+    assert tool_schemas([tool]) == {"ls": SCHEMA}
 
 
 def test_any_text_will_do_for_the_stem_of_ids() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from counted_work import is_linear, no_hang
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 from toolglot.dialects.text_stream import TextToolStream
-from toolglot.dialects.values.json_text import pass_value, read_string, unescaped
+from toolglot.dialects.values.json_text import pass_value, read_string, unescape
 from toolglot.dialects.values.python_text import literal, number_as_json, pass_literal
 
 Reading = Callable[[Scanner, list[str]], Steps[object]]
@@ -199,7 +199,7 @@ def test_a_line_break_in_a_string_means_itself() -> None:
 
 @pytest.mark.parametrize("text", ['"a', "1", ""])
 def test_what_is_no_string_of_json_means_none(text: str) -> None:
-    assert unescaped(text) is None
+    assert unescape(text) is None
 
 
 # --- Python -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from toolglot.dialects.values.schema_types import (
     items_schema,
     named_types,
     property_schema,
-    typed,
+    typed_json,
 )
 
 NODE = {"type": "object", "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/$defs/Node"}}}
@@ -27,7 +27,7 @@ ROOT = {"$defs": {"Node": NODE, "Name": {"type": "string"}, "Self": {"$ref": "#/
 
 
 def meant(text: str, schema: Any, untyped: Untyped = "string") -> Any:
-    return msgspec.json.decode(typed(text, allowed_types(schema, ROOT), untyped))
+    return msgspec.json.decode(typed_json(text, allowed_types(schema, ROOT), untyped))
 
 
 TYPED: list[tuple[str, Any, str, Any]] = [
@@ -189,7 +189,7 @@ def test_a_field_of_several_branches_may_be_what_each_of_them_says() -> None:
     branches = [{"properties": {"v": {"type": "string"}}}, {"properties": {"v": {"type": "integer"}}}]
     for schema in ({"anyOf": branches}, {"oneOf": branches[::-1]}):
         assert allowed_types(property_schema(schema, "v"), schema) == {"string", "integer"}
-    assert typed('"null"', frozenset({"string", "null"}), "json") == '"null"'
+    assert typed_json('"null"', frozenset({"string", "null"}), "json") == '"null"'
 
 
 def test_nested_schemas_are_found_from_the_root() -> None:
@@ -249,7 +249,7 @@ def test_a_streamed_value_is_what_the_whole_one_is(
     if trim == "newline":
         text = text.removeprefix("\n").removesuffix("\n")
     root = {"type": "object", "properties": {"a": schema}}
-    wanted = msgspec.json.decode(typed(text, allowed_types(schema, root), untyped))
+    wanted = msgspec.json.decode(typed_json(text, allowed_types(schema, root), untyped))
     written = streamed(pieces, schema, trim, untyped)
     assert msgspec.json.decode(written) == {"a": wanted}
 

@@ -3,7 +3,7 @@
     toolglot.dialects.names()                                  # 'anthropic_json', …, 'hermes', …
     toolglot.parse_text(answer, dialect="auto", tools=tools)
 
-Most programs never see a call in text, so what reads them is loaded when it is first asked for.
+Most programs never see a call in text, so the readers are imported on first use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "write_calls",
 ]
 
-_HOMES: Final = {
+_MODULES: Final = {
     "CallsInText": "reply_reader",
     "Detection": "detection",
     "Dialect": "dialect",
@@ -68,10 +68,10 @@ _HOMES: Final = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        home = _HOMES.get(name)
-        if home is None:
+        module = _MODULES.get(name)
+        if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         return found
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from toolglot.dialects import registry
-from toolglot.dialects.offered_tools import Tools, listed
+from toolglot.dialects.offered_tools import Tools, tool_list
 from toolglot.dialects.text_stream import TextToolStream, parse_text
 from toolglot.errors import InputError, quote
 
@@ -43,18 +43,18 @@ def detect(text: str, tools: Tools = (), model: str = "") -> Detection:
     """
     if not isinstance(text, str):
         raise InputError(f"expected text, got {quote(text)}", path="text")
-    tools = listed(tools)
+    tools = tool_list(tools)
     stream = TextToolStream(tools=tools, model=model)
     stream.feed(text)
     stream.finish()
     if stream.found:
         return Detection(stream.found[0], "marked" if stream.is_marked else "likely")
-    likely = None if tools else next((each for each in _weak(model) if _is_only_calls(text, each)), None)
+    likely = None if tools else next((each for each in _weak_dialects(model) if _is_only_calls(text, each)), None)
     return Detection(likely, "likely" if likely else "none")
 
 
-def _weak(model: str) -> list[str]:
-    return [each.name for each in registry.chosen("auto", model) if each.is_weak]
+def _weak_dialects(model: str) -> list[str]:
+    return [each.name for each in registry.select_dialects("auto", model) if each.is_weak]
 
 
 def _is_only_calls(text: str, dialect: str) -> bool:

@@ -43,7 +43,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     line."""
     read: Read
     inside: str = ""
-    """A pattern for what follows the opener, which tells dialects with the same opener apart. It sees the next 64
+    """A pattern for what follows the opener. It distinguishes dialects with the same opener, and sees the next 64
     characters."""
     thinking: tuple[tuple[str, str], ...] = THINK
     models: tuple[str, ...] = ()
@@ -90,11 +90,11 @@ def skip_closer(reader: DialectReader, *closers: str, stray: str = "") -> Steps[
     found = yield from scanner.one_of(closers)
     if found is None and mark and scanner.is_over and is_beginning(scanner, closers):
         drop_rest(scanner)
-        scanner.let_go()
+        scanner.unmark()
     elif found is None:
         scanner.go_back()
     else:
-        scanner.let_go()
+        scanner.unmark()
     return found
 
 

@@ -25,7 +25,7 @@ SHORT_PIECE: Final = 256
 
 
 class EventWriter:
-    """Collects events. `take` returns those so far."""
+    """Collects events. `take` returns those since the last `take`."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -61,7 +61,7 @@ class EventWriter:
         return events
 
     def add_text(self, text: str) -> None:
-        """More text."""
+        """Add text."""
         if self._open is Text:
             self._buffer.write(text)
             last = self.events[-1] if self.events else None
@@ -81,7 +81,7 @@ class EventWriter:
         self.events.append(TextDelta(text))
 
     def add_thinking(self, text: str) -> None:
-        """More thinking."""
+        """Add thinking."""
         if self._open is not Thinking:
             self._close()
             self._open = Thinking
@@ -94,20 +94,20 @@ class EventWriter:
             self._close()
 
     def open_call(self, call: ToolCall) -> None:
-        """A call of this name began."""
+        """Begin a call."""
         self._close()
         self._blank = ""
         self._call = call
         self.events.append(BlockStarted(call))
 
     def input(self, piece: str) -> None:
-        """More of the arguments, as JSON."""
+        """Add to the arguments, as JSON."""
         if piece:
             self._buffer.write(piece)
             self.events.append(InputDelta(piece))
 
     def close_call(self, *, cut: bool = False) -> None:
-        """The call is whole, or was cut."""
+        """End the call: it is complete, or was cut."""
         call, text = self._call, self._buffer.getvalue()
         if call is None:
             return
@@ -116,7 +116,7 @@ class EventWriter:
             text += _BEGUN
         self._call, self._buffer = None, StringIO()
         self.calls += 1
-        whole, is_object = _whole(call, text)
+        whole, is_object = _with_arguments(call, text)
         self.events.append(BlockEnded(whole, cut and not is_object))
 
     def add_events(self, calls: list[Event]) -> None:
@@ -146,7 +146,7 @@ class EventWriter:
         self._open, self._buffer = None, StringIO()
 
 
-def _whole(call: ToolCall, text: str) -> tuple[ToolCall, bool]:
+def _with_arguments(call: ToolCall, text: str) -> tuple[ToolCall, bool]:
     """The call with its arguments, and whether they are an object."""
     if not text.strip():
         return replace(call, arguments={}), False

@@ -1,6 +1,6 @@
-"""What stands ahead, seen without reading it: a closer counts only where something follows that can follow it.
+"""Looks at what follows without reading it: a closer counts only where something follows that can follow it.
 
-Nothing is read unless what was asked for is there, so that everything else stays text, white space included.
+Nothing is read unless the wanted mark is there, so that everything else stays text, white space included.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ WRITTEN_SPACES: Final = re.compile(r"(?:\s|\\n)*+")
 r"""White space, and line breaks that a model wrote as `\n`."""
 _MAX_OPTION: Final = 64
 MAX_GAP: Final = 512
-"""White space that may stand between two marks."""
+"""White space that may separate two marks."""
 
 
 def ahead(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[tuple[str | None, int]]:
-    """Which of the options stands behind white space, and how far it reaches: empty where the text ends, which may be
-    inside an option; None for anything else."""
+    """Which of the options follows white space, and where it ends: empty where the text ends, which may be inside an
+    option; None for anything else."""
     listed = tuple(options)
     gap = 0
     while True:
@@ -44,35 +44,35 @@ def _may_become(rest: str, options: tuple[str, ...], spaces: re.Pattern[str]) ->
 
 
 def next_of(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[str | None]:
-    """Read whichever of the options stands behind white space; empty at the end of the text, None, and nothing read, if
-    anything else does."""
+    """Read whichever of the options follows white space. Empty at the end of the text; None, with nothing read, if
+    anything else follows."""
     found, reach = yield from ahead(scanner, options, spaces)
     if found:
         scanner.at += reach
     return found
 
 
-def up_to(scanner: Scanner, ends: Marks, most: int) -> Steps[tuple[str, str] | None]:
-    """Read up to the first of some marks, and it: both; None, and nothing read, if there is none, or it is too far
-    away."""
+def read_up_to(scanner: Scanner, ends: Marks, max_length: int) -> Steps[tuple[str, str] | None]:
+    """Read up to the first of some marks, and the mark. Returns both; None, with nothing read, if there is none, or it
+    is too far away."""
     while True:
-        near = scanner.text[scanner.at : scanner.at + most + ends.longest]
+        near = scanner.text[scanner.at : scanner.at + max_length + ends.max_length]
         found = ends.find(near, 0)
         if found is not None:
             scanner.at += found.end()
             return near[: found.start()], found[0]
-        if len(near) == most + ends.longest or not (yield from scanner.more()):
+        if len(near) == max_length + ends.max_length or not (yield from scanner.more()):
             return None
 
 
 def is_followed(scanner: Scanner, options: Iterable[str], spaces: re.Pattern[str] = SPACES) -> Steps[bool]:
-    """Whether one of the options, or the end of the text, stands behind white space."""
+    """Whether one of the options, or the end of the text, follows white space."""
     found, _ = yield from ahead(scanner, options, spaces)
     return found is not None
 
 
 def skip_gap(scanner: Scanner, spaces: re.Pattern[str] = SPACES) -> Steps[None]:
-    """Read white space, of the kind that is meant."""
+    """Read white space that matches the pattern."""
     while True:
         found = spaces.match(scanner.text, scanner.at)
         scanner.at = found.end() if found is not None else scanner.at
@@ -104,9 +104,9 @@ def drop_rest(scanner: Scanner) -> None:
 
 
 def close_broken(reader: DialectReader, closers: tuple[str, ...], outer: str = "") -> Steps[Outcome]:
-    """A call is open, and what stands here is nothing that its arguments can go on with. Whatever comes up to a closer,
-    which is left to be read, belongs to them, so that it cannot be run; but for one bracket of what they stand in. If
-    nothing comes, they only lack their end."""
+    """End an open call whose arguments cannot continue with what follows. Everything up to a closer, which stays
+    unread, belongs to the arguments, so that the call cannot be run; except for one bracket of what surrounds them. If
+    nothing follows, the arguments only lack their end."""
     scanner = reader.scanner
     held = ""
     is_cut = True

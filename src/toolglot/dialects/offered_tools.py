@@ -16,18 +16,18 @@ _DECLARED: Final = ("functionDeclarations", "function_declarations")
 _HINT: Final = "a list of tools in any provider's form, or of names"
 
 
-def listed(tools: Tools) -> list[ToolSpec | Mapping[str, Any] | str]:
+def tool_list(tools: Tools) -> list[ToolSpec | Mapping[str, Any] | str]:
     """The tools as a list. One tool alone is none: its letters, or its keys, would be taken for tools."""
     if isinstance(tools, str | bytes | Mapping | ToolSpec) or not isinstance(tools, Iterable):
         raise InputError(f"expected a list of tools, got {quote(tools)}", path="tools", hint=_HINT)
     return [*tools]
 
 
-def offered(tools: Tools) -> dict[str, dict[str, Any] | None]:
+def tool_schemas(tools: Tools) -> dict[str, dict[str, Any] | None]:
     """The names of the tools, and the schemas of their arguments."""
     found: dict[str, dict[str, Any] | None] = {}
-    for index, entry in enumerate(listed(tools)):
-        for tool in _declared(entry):
+    for index, entry in enumerate(tool_list(tools)):
+        for tool in _declarations(entry):
             name, schema = _one(tool, f"tools[{index}]")
             found[name] = schema
     return found
@@ -47,7 +47,7 @@ def _one(tool: Any, path: str) -> tuple[str, dict[str, Any] | None]:
     return name, _schema_of(inner, path)
 
 
-def _declared(tool: Any) -> list[Any]:
+def _declarations(tool: Any) -> list[Any]:
     """The tools of a Gemini tool, which is a list of them; any other as it is."""
     declarations = next((tool[key] for key in _DECLARED if key in tool), None) if isinstance(tool, Mapping) else None
     return declarations if isinstance(declarations, list) else [tool]

@@ -52,7 +52,7 @@ class DialectReader:
         self.limit = 1 << 60
         """Within how many characters of its start a possible call must have its name."""
         self.thinker: WeakMethod[Thinker] | None = None
-        """Reads thinking in place of this class. A weak reference, since it refers to this reader."""
+        """Reads thinking instead of this class. A weak reference, since it refers to this reader."""
         self._id_stem = id_stem
         self._number = 0
         self.has_open_call: bool = False
@@ -85,7 +85,7 @@ class DialectReader:
 
     def open(self, name: str, id: str = "") -> None:
         """Begin a call. What was read of it can no longer become text."""
-        self.scanner.let_go()
+        self.scanner.unmark()
         self.has_open_call = True
         made = self._next_id()
         self.output.open_call(ToolCall(id or made, name))

@@ -153,11 +153,11 @@ def _unknown(name: str) -> UnknownNameError:
 
 
 def is_auto(name: object) -> bool:
-    """Whether a name asks to detect the dialect."""
+    """Whether a name means that the dialect is to be detected."""
     return name == _AUTO or (isinstance(name, str) and normalize_name(name) == _AUTO)
 
 
-def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
+def select_dialects(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Dialect, ...]:
     """The dialects to look for, those of the model first, since it may write others too.
 
     Weak ones, which ordinary text looks like, are included only if tools were offered.
@@ -170,7 +170,7 @@ def chosen(name: str, model: str = "", *, has_tools: bool = True) -> tuple[Diale
     known = [get(each) for each in names()]
     own = own_dialects(known, model)
     others = sorted((each for each in known if each not in own), key=lambda each: each.is_variant)
-    listed = [each if has_tools else _marked(each) for each in (*own, *others)]
+    listed = [each if has_tools else _strong_only(each) for each in (*own, *others)]
     return tuple(each for each in listed if each.openers)
 
 
@@ -180,6 +180,6 @@ def own_dialects(dialects: Iterable[Dialect], model: str) -> tuple[Dialect, ...]
     return tuple(each for each in dialects if name and any(fnmatchcase(name, pattern) for pattern in each.models))
 
 
-def _marked(dialect: Dialect) -> Dialect:
+def _strong_only(dialect: Dialect) -> Dialect:
     """A dialect with only the openers that no ordinary text has."""
     return replace(dialect, openers=dialect.strong) if dialect.is_weak else dialect

@@ -28,7 +28,7 @@ from toolglot.conversation.events import (
     TextDelta,
     ThinkingDelta,
 )
-from toolglot.dialects.offered_tools import Tools, listed, offered
+from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 
 _REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
@@ -47,10 +47,10 @@ class _Draft(NamedTuple):
 
 
 class CallsInText:
-    """Reads the text of a reply while it comes.
+    """Reads the text of a reply while it arrives.
 
     turns_before: how many turns came before. It goes into the ids, since not every provider gives its replies one.
-    unoffered: what a call of a tool is that was not offered: a `call`, or `text`.
+    unoffered: how a call of a tool that was not offered is read: as a `call`, or as `text`.
     """
 
     def __init__(
@@ -64,15 +64,15 @@ class CallsInText:
     ) -> None:
         self._dialect = dialect
         self._unoffered = unoffered
-        self._tools = listed(tools)
-        offered(self._tools)
+        self._tools = tool_list(tools)
+        tool_schemas(self._tools)
         self._model = model
         self._turns_before = turns_before
         self._id = ""
         self._blocks = 0
         self._stream: TextToolStream | None = None
         self._start: BlockStarted | None = None
-        """The start of a text that was not passed on yet."""
+        """The event that starts the current text, if it was not passed on yet."""
         self._is_silent = True
         """Whether the current text has produced no event so far."""
         self.has_thoughts: bool = False
@@ -149,7 +149,7 @@ class CallsInText:
         waiting = self._waiting
         if waiting is not None and (is_own_call or isinstance(event, Finished | Failed)):
             if is_own_call:
-                passed += self._taken_back()
+                passed += self._take_back()
             elif self._drafts and not (isinstance(event, Finished) and event.stop in _ENDED):
                 passed += self._as_thoughts(waiting)
             else:
@@ -161,7 +161,7 @@ class CallsInText:
             return
         passed.append(self._other(event))
 
-    def _taken_back(self) -> list[Event]:
+    def _take_back(self) -> list[Event]:
         """The text in which calls were found, as text, and the other events."""
         self._found, self._has_calls, self._has_cut = [], False, False
         raw, position = "".join(self._raw), 0

@@ -7,7 +7,7 @@ A reader is a generator: it reads with the methods below, each of which is one t
 a dialect is written as if all of its text were there.
 
 Laws: what is read depends on the text and never on where it was cut. No character is looked at more than a bounded
-number of times. What is kept is what somebody marked, or the beginning of a mark.
+number of times. Only text from `mark` on is kept, and what may be the beginning of a mark.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Sink = Callable[[str], object]
 _SPACES: Final = re.compile(r"\s*")
 
 
-def _nowhere(piece: str) -> None:
-    pass
+def discard(piece: str) -> None:
+    """A sink for text that means nothing."""
 
 
 class Marks:
     """Strings to look for. None of them is the beginning of another, so that the first one found is the one meant."""
 
-    __slots__ = ("_firsts", "_found", "_held", "longest", "passes")
+    __slots__ = ("_firsts", "_found", "_held", "max_length", "passes")
 
     def __init__(self, *marks: str) -> None:
         listed = sorted(set(marks), key=len, reverse=True)
@@ -39,13 +39,13 @@ class Marks:
             longer = next((other for other in listed if other != mark and other.startswith(mark)), None)
             if not mark or longer is not None:
                 raise ValueError(f"the mark {mark!r} is the beginning of {longer!r}")
-        self.longest: int = len(listed[0]) if listed else 0
+        self.max_length: int = len(listed[0]) if listed else 0
         self._found = re.compile("|".join(map(re.escape, listed)) or r"(?!)")
         firsts = "".join(re.escape(first) for first in sorted({mark[0] for mark in listed}))
         self._firsts = re.compile(f"[{firsts}]" if listed else r"(?!)")
         unmarked = re.compile(f"[^{firsts}]+" if listed else r"(?s:.+)")
         self.passes: Callable[[str], re.Match[str] | None] = unmarked.fullmatch
-        """Knows a text, which is not empty, in which no mark can begin."""
+        """Matches a non-empty text in which no mark can begin."""
         self._held = re.compile("(?:" + "|".join(map(_beginning, listed)) + r")\Z" if listed else r"(?!)")
 
     def find(self, text: str, start: int) -> re.Match[str] | None:
@@ -53,13 +53,13 @@ class Marks:
         return self._found.search(text, start)
 
     def may_begin(self, text: str, start: int) -> int | None:
-        """Where the first character stands that a mark could begin with; None if there is none."""
+        """Where the first character is that a mark could begin with; None if there is none."""
         found = self._firsts.search(text, start)
         return found.start() if found is not None else None
 
     def held_from(self, text: str, start: int) -> int:
-        """Where at the end of the text a mark may have begun that is not whole; the length if none has."""
-        found = self._held.search(text, max(start, len(text) - self.longest + 1))
+        """Where an incomplete mark may begin at the end of the text; the length of the text if none does."""
+        found = self._held.search(text, max(start, len(text) - self.max_length + 1))
         return found.start() if found is not None else len(text)
 
 
@@ -86,18 +86,17 @@ class Scanner:
         self.text: str = ""
         self.at: int = 0
         self.is_over: bool = False
-        """Nothing follows what is here."""
+        """Whether the text is complete."""
         self._mark: int | None = None
-        """Where the mark is in the text; what stood between it and the text is in `_kept`."""
+        """Where the mark is in the text; what was read after it and is no longer in the text is in `_kept`."""
         self._kept: list[str] = []
         self._kept_size = 0
         self.passes: Callable[[str], object] | None = None
-        """What knows a piece that nothing has to be looked for in, while a reader waits; such a piece goes straight to
-        the sink."""
-        self.sink: Sink = _nowhere
+        """While a reader waits: matches a piece that need not be searched. Such a piece goes straight to the sink."""
+        self.sink: Sink = discard
 
     def wait_for(self, passes: Callable[[str], object] | None, sink: Sink) -> None:
-        """Which next piece goes straight to the sink, if all text was read and none of it is kept."""
+        """Set which next piece goes straight to the sink, if all text was read and none of it is kept."""
         if self.at == len(self.text) and self._mark is None:
             self.passes, self.sink = passes, sink
 
@@ -115,7 +114,7 @@ class Scanner:
     # --- marking ------------------------------------------------------------------------------------
 
     def mark(self) -> None:
-        """Keep the text from here on, until it is let go."""
+        """Keep the text from here on, until `unmark` or `go_back`."""
         self._mark, self._kept, self._kept_size = self.at, [], 0
 
     @property
@@ -128,11 +127,11 @@ class Scanner:
         return "".join((*self._kept, self.text[start : self.at]))
 
     def size_since_mark(self) -> int:
-        """How much that is."""
+        """How many characters were read since the mark."""
         start = self._mark if self._mark is not None else self.at
         return self._kept_size + self.at - start
 
-    def let_go(self) -> None:
+    def unmark(self) -> None:
         """Forget the mark; what was read stays read."""
         self._mark, self._kept, self._kept_size = None, [], 0
 
@@ -145,7 +144,7 @@ class Scanner:
             self.at = 0
         else:
             self.at = self._mark
-        self.let_go()
+        self.unmark()
 
     def put_back(self, text: str) -> None:
         """Read this text next, and what was next after it."""
@@ -163,7 +162,7 @@ class Scanner:
         return not self.is_over
 
     def need(self, count: int) -> Steps[bool]:
-        """Wait until so many characters are there; False if the text ends before."""
+        """Wait until this many characters are there; False if the text ends before."""
         while len(self.text) - self.at < count:
             if not (yield from self.more()):
                 return len(self.text) - self.at >= count
@@ -209,7 +208,7 @@ class Scanner:
             yield
 
     def one_of(self, options: Iterable[str]) -> Steps[str | None]:
-        """Read whichever of the options stands here, the longest that does; None if none does."""
+        """Read the longest of the options that comes here; None if none does."""
         listed = sorted(options, key=len, reverse=True)
         for option in listed:
             start = self.at
@@ -223,10 +222,10 @@ class Scanner:
                 return option
         return None
 
-    def while_in(self, pattern: re.Pattern[str], most: int) -> Steps[str]:
-        """Read as long as characters are of the pattern, which matches one or more of them, up to so many."""
+    def while_in(self, pattern: re.Pattern[str], max_length: int) -> Steps[str]:
+        """Read characters as long as they match the pattern, which matches one or more, up to `max_length`."""
         read: list[str] = []
-        left = most
+        left = max_length
         while left > 0:
             found = pattern.match(self.text, self.at, min(len(self.text), self.at + left))
             if found is not None:

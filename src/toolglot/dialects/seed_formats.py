@@ -1,7 +1,7 @@
 """Which format an answer is in, by the first sign of one that is found.
 
-An answer that is JSON is looked into first, since a sign may stand in its prose (trap T4); in text, signs inside a code
-fence do not count. `toolglot.detect` looks closer.
+An answer that is JSON is parsed first, since its prose may hold a sign (trap T4); in text, signs inside a code fence do
+not count. `toolglot.detect` is more precise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIGNS: Final[tuple[tuple[SeedFormat, Callable[[str], object]], ...]] = (
 
 
 def detect_format(response: str) -> SeedFormat:
-    """The format of an answer; `InputError` where there is none of the signs.
+    """The format of an answer; `InputError` if it has none of the signs.
 
     response: what a model wrote.
     """

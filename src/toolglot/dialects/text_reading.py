@@ -15,18 +15,18 @@ from toolglot.dialects.dialect import THINK, Dialect, any_inside, fits, is_speci
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import OUTCOMES, DialectReader, Outcome, Schemas
 from toolglot.dialects.registry import own_dialects
-from toolglot.dialects.scanner import Sink, Steps, marks
+from toolglot.dialects.scanner import Sink, Steps, discard, marks
 from toolglot.errors import InputError, quote
 
 AHEAD: Final = 64
 """Characters behind an opener that decide which dialect is meant."""
 MAX_GUESS: Final = 4096
-"""How much of what ordinary text looks like is kept back until the name of a call is known; and how much of anything is
-read again if it is none."""
+"""Characters that are held back until the name of a call is known, where ordinary text could look the same; and
+characters of anything that are read again if it is not a call."""
 MAX_WAIT: Final = 256 * 1024
-"""The same of what has marks of its own."""
+"""The same for text that has marks of its own."""
 MAX_DRAFT: Final = 256 * 1024
-"""How much of a thought is kept back behind what looks like a call. What is longer is a thought."""
+"""Characters of a thought that are held back after what looks like a call. Anything longer is a thought."""
 _TICK: Final = "`"
 _TILDES: Final = "~~~"
 _TICKS: Final = {_TICK: re.compile("`+"), "~": re.compile("~+")}
@@ -48,7 +48,7 @@ class TextReading:
     """The reading of one text.
 
     dialects: those whose calls are looked for.
-    is_auto: whether the dialect is to be found out.
+    is_auto: whether the dialect is to be detected.
     model: the name of the model, whose own dialects end its thoughts.
     schemas: the tools that were offered.
     ids: goes into the ids that are made.
@@ -84,7 +84,7 @@ class TextReading:
         self._call_marks = _call_marks(self._dialects)
         self._closers = {each.name: self._dropped_closers(each) for each in self._dialects}
         self._refused: set[str] = set()
-        """Closers of what was no call: they are text as it is."""
+        """Closers of what was not a call: they stay text."""
         stray = [closer for closers in self._closers.values() for closer in closers]
         self._stray = frozenset(stray).difference(self._openers, self._thinking)
         wanted = [opener for opener in self._openers if not opener.startswith(self._code_marks or "\0")]
@@ -102,9 +102,9 @@ class TextReading:
     def read(self) -> Steps[None]:
         scanner, output = self.scanner, self.output
         if self._starts_thinking:
-            yield from scanner.one_of(self._thinking)  # the mark, where it was not left to the prompt after all
-            yield from self._thought(*self._thinking.values())
-        else:  # the end of a thought of nothing, whose mark was left to the prompt
+            yield from scanner.one_of(self._thinking)  # the opening mark, if the model repeats the prompt's
+            yield from self._read_thought(*self._thinking.values())
+        else:  # the end of an empty thought that the prompt opened
             yield from next_of(scanner, self._thinking.values())
         for opener in () if self._is_auto else self._dialects[0].prompted:
             yield from self._candidate(opener, "")
@@ -117,7 +117,7 @@ class TextReading:
             if closer is not None and (yield from self._is_mentioned()):
                 output.add_text(found)
             elif closer is not None:
-                yield from self._thought(closer)
+                yield from self._read_thought(closer)
                 yield from self._line_start()
             elif found in self._code_marks:
                 yield from self._code(found, output.add_text)
@@ -136,13 +136,13 @@ class TextReading:
                 yield from self._candidate(found, found.removeprefix("\n"))
 
     def _is_no_call(self, opener: str) -> bool:
-        """Whether enough has come behind an opener to see that no dialect has this there."""
+        """Whether enough text has arrived behind an opener to see that it fits no dialect."""
         scanner = self.scanner
         ahead = scanner.text[scanner.at : scanner.at + AHEAD]
         looked_for = self._inside[opener]
         return looked_for is not None and len(ahead) == AHEAD and looked_for(ahead) is None
 
-    def _thought(self, *closers: str) -> Steps[None]:
+    def _read_thought(self, *closers: str) -> Steps[None]:
         yield from self._think_until(closers)
         self.output.end_thinking()
 
@@ -177,19 +177,19 @@ class TextReading:
                 return found
 
     def _ends_of_thought(self, closers: tuple[str, ...]) -> tuple[str, ...]:
-        """Openers that end a thought with these closers: those of the model's own dialect, or of the only one that
-        thinks so."""
+        """Openers that end a thought with these closers: those of the model's own dialect, or of the only dialect with
+        such thoughts."""
         whose = (
             each for each in self._dialects if any(own[1] in closers and own not in THINK for own in each.thinking)
         )
         return tuple(dict.fromkeys((*self._thought_ends, *(end for each in whose for end in each.thought_ends))))
 
     def _end_of_draft(self, opener: str, stops: tuple[str, ...]) -> Steps[str | None]:
-        """Write the rest of a thought in which a call seems to begin, and read its end. Returns the end; empty if it
-        does not come for long; None, with nothing read, if it never comes."""
+        """Write the rest of a thought in which a call seems to begin, and read its end. Returns the end; empty if it is
+        too far away; None, with nothing read, if there is none."""
         scanner, add_thinking = self.scanner, self.output.add_thinking
         scanner.mark()
-        steps = scanner.until(marks(*stops), _ignored)
+        steps = scanner.until(marks(*stops), discard)
         while True:
             try:
                 next(steps)
@@ -205,7 +205,7 @@ class TextReading:
         if found is None and size <= MAX_DRAFT:
             scanner.go_back()
             return None
-        scanner.let_go()
+        scanner.unmark()
         add_thinking(opener + kept[: min(size, MAX_DRAFT)])
         if size > MAX_DRAFT:
             scanner.put_back(kept[MAX_DRAFT:])
@@ -213,15 +213,15 @@ class TextReading:
         return found
 
     def _line_start(self) -> Steps[None]:
-        """What counts only at the start of a line may stand at that of the text, and behind a thought."""
+        """Openers that count only at the start of a line also count at the start of the text, and after a thought."""
         at_start = [opener[1:] for opener in self._openers if opener.startswith("\n")]
         found = (yield from self.scanner.one_of(at_start)) if at_start else None
         if found is not None:
             yield from self._candidate(f"\n{found}", found)
 
     def _code(self, mark: str, emit: Sink, stops: tuple[str, ...] = ()) -> Steps[str | None]:
-        """Code, from behind what it begins with: text, whatever stands in it. Which of the stops has ended it before
-        its end, and was read."""
+        """Read code, from behind its first mark: it is text, whatever it holds. Returns the stop that was read before
+        the code ended, if any."""
         scanner = self.scanner
         is_line_start = self._is_line_start()
         ticks = mark + (yield from scanner.while_in(_TICKS[mark[0]], _MAX_TICKS))
@@ -267,13 +267,13 @@ class TextReading:
             emit(found)
 
     def _is_line_start(self) -> bool:
-        """Whether nothing but white space stands before, on this line."""
+        """Whether there is only white space before, on this line."""
         before = self.output.last_text(_INDENT)
         return not before.rpartition("\n")[2].strip() and ("\n" in before or len(before) < _INDENT)
 
     def _candidate(self, opener: str, shown: str, emit: Sink | None = None) -> Steps[bool]:
-        """What follows an opener: a call, or text after all, the opener too, or whatever `emit` makes of it. One that
-        counts only at the start of a line may begin with another."""
+        """Read what follows an opener: a call, or, together with the opener, text or whatever `emit` makes of it. An
+        opener that counts only at the start of a line may begin with another."""
         reader, scanner = self._reader, self.scanner
         begins = len(shown) if opener.startswith("\n") else 0
         scanner.at -= begins
@@ -285,11 +285,11 @@ class TextReading:
         outcome: Outcome = "none"
         is_weak = False
         if not (reader.is_mentioned or opener in self._refused) and (yield from self._is_empty_section(opener, begins)):
-            scanner.let_go()
+            scanner.unmark()
             self.dropped.append(opener)
             return True
-        for dialect in (yield from self._meant(opener)):
-            if outcome == "none" and scanner.size_since_mark() > begins:  # it was not what the one before thought
+        for dialect in (yield from self._matching_dialects(opener)):
+            if outcome == "none" and scanner.size_since_mark() > begins:  # not what the dialect before took it for
                 scanner.go_back()
                 scanner.mark()
                 scanner.at += begins
@@ -304,11 +304,11 @@ class TextReading:
             outcome = "none"  # a mark without meaning, as a word of a sentence, or of what was not a call
         if dialect is None or outcome in ("none", "unfinished"):
             self._refuse(opener)
-            self._was_text("" if begins else shown, reader.limit, emit or self.output.add_text)
+            self._emit_as_text("" if begins else shown, reader.limit, emit or self.output.add_text)
             return False
         if outcome == "passed" and scanner.is_marked:
             self.dropped.append(opener)
-        scanner.let_go()
+        scanner.unmark()
         if outcome != "passed":
             self.is_marked = self.is_marked if self.found else not is_weak
             self.found.append(dialect.name)
@@ -322,7 +322,7 @@ class TextReading:
         return tuple(each for each in dialect.closers if is_special(each) or not self._is_auto)
 
     def _is_empty_section(self, opener: str, begins: int) -> Steps[bool]:
-        """Read the rest of a section that has nothing in it but marks; nothing is read where there is more."""
+        """Read the rest of a section that holds only marks; if it holds more, nothing is read."""
         closers = tuple(dict.fromkeys(each for own in self._openers[opener] for each in self._closers[own.name]))
         if not closers:
             return False
@@ -345,15 +345,14 @@ class TextReading:
         return False
 
     def _is_mentioned(self, *, is_closer: bool = False) -> Steps[bool]:
-        """Whether a mark stands inside a sentence that is about it, where the dialect is to be found out, or where the
-        mark is one that closes."""
+        """Whether a mark is inside a sentence about it. Only if the dialect is to be detected, or for a closer."""
         scanner = self.scanner
         if not (self._is_auto or is_closer) or not _IN_SENTENCE.search(self.output.last_text()):
             return False
         yield from scanner.need(1)
         return scanner.text[scanner.at : scanner.at + 1] in _SENTENCE_GOES_ON
 
-    def _meant(self, opener: str) -> Steps[list[Dialect]]:
+    def _matching_dialects(self, opener: str) -> Steps[list[Dialect]]:
         """The dialects whose calls look like what follows."""
         candidates = self._openers[opener]
         scanner = self.scanner
@@ -377,10 +376,10 @@ class TextReading:
                 return "none"
             yield
 
-    def _was_text(self, opener: str, limit: int, emit: Sink) -> None:
-        """What was read is text. A mark inside it may still begin a call, unless it is too long to be read again.
+    def _emit_as_text(self, opener: str, limit: int, emit: Sink) -> None:
+        """Emit what was read as text. A mark inside it may still begin a call, unless it is too long to be read again.
 
-        What was given up for its length is text up to the limit, wherever the piece ended in which that was seen.
+        What is too long is text up to the limit, wherever the piece ended that exceeded it.
         """
         scanner = self.scanner
         if opener:
@@ -390,7 +389,7 @@ class TextReading:
             kept = scanner.since_mark()
             length = min(size, limit)
             emit(kept[:length])
-            scanner.let_go()
+            scanner.unmark()
             scanner.put_back(kept[length:])
         else:
             scanner.go_back()
@@ -410,10 +409,6 @@ def _call_marks(dialects: Iterable[Dialect]) -> tuple[str, ...]:
     thought = {mark for each in dialects for pair in each.thinking for mark in pair}
     found = (mark for each in dialects for mark in (each.strong if each.is_weak else each.openers))
     return tuple(dict.fromkeys(mark for mark in found if mark not in thought and _IS_MARK(mark)))
-
-
-def _ignored(piece: str) -> None:
-    pass
 
 
 def _by_opener(dialects: Iterable[Dialect]) -> dict[str, list[Dialect]]:

@@ -1,10 +1,10 @@
-"""Calls that a model writes as text, found while the text comes.
+"""Calls that a model writes as text, found while the text arrives.
 
     stream = toolglot.TextToolStream(dialect="hermes", tools=tools)
     events = stream.feed("Let me look.<tool_ca") + stream.feed('ll>{"name": …') + stream.finish()
 
-Law: the same text gives the same text, thinking and calls however it is cut: a whole text is read by the same reader in
-one piece. Only what may begin a mark is held back, and a possible call until it is decided.
+Law: the same input gives the same text, thinking and calls however it is cut; a whole text is read by the same reader,
+as one piece. Only what may begin a mark is held back, and a possible call until it is certain.
 Whatever is not a call is text, to the last character.
 
 If the dialect is detected (`auto`), code is quoted text: a code span or fence is not a call, unless the fence holds
@@ -23,27 +23,27 @@ from msgspec import Struct
 
 from toolglot.conversation import Block, Text, Thinking, ToolCall
 from toolglot.conversation.events import BlockEnded, Event
-from toolglot.dialects.offered_tools import Tools, listed, offered
-from toolglot.dialects.registry import chosen, is_auto
+from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
+from toolglot.dialects.registry import is_auto, select_dialects
 from toolglot.dialects.text_reading import TextReading
 from toolglot.errors import InputError, quote
 
 Unoffered = Literal["call", "text"]
 """How a call of a tool that was not offered is read."""
 MAX_THOUGHT: Final = 1 << 20
-"""Characters of a thought that are read once more for calls to be rescued."""
+"""Characters of a thought that are read once more to find calls."""
 _SLICE: Final = 4096
-"""Characters that are read at once, so that what is kept back is looked at in between."""
+"""Characters that are read at once, so that text is not held back for longer than needed."""
 
 
 class TextToolStream:
-    """Finds calls in text that comes in pieces.
+    """Finds calls in text that arrives in pieces.
 
     dialect: one of `toolglot.dialects.names()`, or `auto`, which detects it.
     tools: the offered tools: `ToolSpec`s, definitions in any protocol's form, or names. They decide which calls are
         meant and the types of their arguments.
     model: the name of the model, whose dialects `auto` tries first.
-    ids: goes into the ids that are made; the same text with the same word gives the same ids.
+    ids: goes into the ids that are made; the same text with the same value gives the same ids.
     rescue_thinking: calls in thinking are drafts. With this option, whole calls at the end of the thinking count, if
         the model wrote no text and no other call.
     starts_thinking: the prompt ended inside the model's thinking, so that the text begins with it, and only its end is
@@ -62,15 +62,15 @@ class TextToolStream:
         starts_thinking: bool = False,
         unoffered: Unoffered = "call",
     ) -> None:
-        tools = listed(tools)
-        schemas = offered(tools)
+        tools = tool_list(tools)
+        schemas = tool_schemas(tools)
         if unoffered not in get_args(Unoffered):
             raise InputError(f"expected call or text, got {quote(unoffered)}", path="unoffered")
         self._rescuer: TextToolStream | None = None
         if rescue_thinking:
             self._rescuer = TextToolStream(dialect=dialect, tools=tools, model=model, ids=ids, unoffered=unoffered)
         self._reading = TextReading(
-            chosen(dialect, model, has_tools=bool(schemas)),
+            select_dialects(dialect, model, has_tools=bool(schemas)),
             is_auto=is_auto(dialect),
             model=model,
             schemas=schemas,
@@ -190,9 +190,9 @@ def parse_text(
     tools: the offered tools: `ToolSpec`s, or definitions in any protocol's form. They decide which calls are meant and
         the types of their arguments.
     model: the model's name, whose dialects `auto` tries first.
-    ids: goes into the ids that are made; the same text with the same word gives the same ids.
+    ids: goes into the ids that are made; the same text with the same value gives the same ids.
     rescue_thinking: whether whole calls at the end of the thinking count, if there is no text and no other call.
-    starts_thinking: whether the text begins inside of thinking, because the prompt opened it.
+    starts_thinking: whether the text begins inside thinking, because the prompt opened it.
     unoffered: how a call of a tool that is not among `tools` is read: as a `call`, or as `text`.
     """
     stream = TextToolStream(

@@ -14,7 +14,7 @@ from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import BlockEnded
 from toolglot.dialects.detection import detect
-from toolglot.dialects.offered_tools import offered
+from toolglot.dialects.offered_tools import tool_schemas
 from toolglot.dialects.registry import names
 from toolglot.dialects.text_stream import ParsedText, TextToolStream, parsed_text
 from toolglot.errors import InputError, JSONError
@@ -139,7 +139,7 @@ def _tools(name: str) -> list[Any]:
         value = value.get(key, value) if isinstance(value, dict) else value
     listed = value if isinstance(value, list) else [value]
     try:
-        offered(listed)
+        tool_schemas(listed)
     except InputError as error:
         raise InputError(error.message, path=f"{name}: {error.path}", hint=_FORMS) from None
     return listed

@@ -1,1 +1,1 @@
-"""Ways of writing calls that several dialects share; `known/` has one file a dialect."""
+"""Ways of writing calls that several dialects share. `known/` has one file for each dialect."""

@@ -1,4 +1,5 @@
-"""Calls of the Gemma family: `call:ls{p:<|"|>/<|"|>,n:3,deep:{k:[true]}}`. Strings stand between marks, the rest alone.
+"""Calls of the Gemma family: `call:ls{p:<|"|>/<|"|>,n:3,deep:{k:[true]}}`. Strings have marks around them; other
+values have none.
 
 Strings are passed on while they come. A bare value has the type of the tool's schema, or of what it can be read as.
 Quotes as in JSON or Python, which the format does not have, are read too.
@@ -11,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
-from toolglot.dialects.scanner import Sink, Steps, marks
-from toolglot.dialects.values.json_text import MAX_SCALAR, End, quoted, unescaped
+from toolglot.dialects.scanner import Sink, Steps, discard, marks
+from toolglot.dialects.values.json_text import MAX_SCALAR, End, json_string, unescape
 from toolglot.dialects.values.python_text import MAX_DEPTH, number_as_json, pass_literal
-from toolglot.dialects.values.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed
+from toolglot.dialects.values.schema_types import Untyped, allowed_types, is_string_only, property_schema, typed_json
 
 _NAME: Final = re.compile(r"[^\s{}()<>:,]+")
 _KEY: Final = re.compile(r"[^:=,{}\[\]<\"'\n]+")
@@ -23,7 +24,7 @@ _NUMBERS: Final = frozenset({"integer", "number"})
 
 
 class GemmaStyle(NamedTuple):
-    """The marks of one of them."""
+    """The marks of one dialect of the family."""
 
     quote: str
     closer: str
@@ -89,12 +90,12 @@ class _Call:
         if end == "whole":
             return reader.close()
         reader.close(cut=True)
-        if end == "broken" and (yield from scanner.until(marks(self._style.closer), _ignored)) is not None:
-            scanner.at -= len(self._style.closer)  # whoever reads the section reads its end
+        if end == "broken" and (yield from scanner.until(marks(self._style.closer), discard)) is not None:
+            scanner.at -= len(self._style.closer)  # the reader of the section reads its end
         return "cut"
 
     def _is_closed(self) -> Steps[bool]:
-        """Whether the closer stands here, where something is missing."""
+        """Whether the closer comes here, before what was expected."""
         scanner, closer = self._reader.scanner, self._style.closer
         if (yield from scanner.peek()) == closer[0]:
             yield from scanner.need(len(closer))
@@ -120,7 +121,7 @@ class _Call:
             key = yield from self._key(mark)
             if key is None:
                 return "open" if scanner.is_over and scanner.at == len(scanner.text) else "broken"
-            sink(f"{lead}{quoted(key)}: ")
+            sink(f"{lead}{json_string(key)}: ")
             lead = ", "
             end = yield from self._value(sink, property_schema(schema, key), depth + 1)
             if end != "whole":
@@ -133,7 +134,7 @@ class _Call:
         is_quoted = True
         if mark in "\"'":
             yield from pass_literal(scanner, pieces.append)
-            pieces = [unescaped("".join(pieces)) or ""]
+            pieces = [unescape("".join(pieces)) or ""]
         elif (yield from scanner.one_of((self._style.quote,))) is not None:
             yield from scanner.until(marks(self._style.quote), pieces.append)
         else:
@@ -157,7 +158,7 @@ class _Call:
             if mark == "," and lead != "[":
                 scanner.at += 1
                 continue
-            if mark in "]}" or (yield from self._is_closed()):  # a brace ends what the list stands in
+            if mark in "]}" or (yield from self._is_closed()):  # a brace ends the object around the list
                 scanner.at += mark == "]"
                 sink("[]" if lead == "[" else "]")
                 return "whole"
@@ -193,25 +194,21 @@ class _Call:
         scanner, quote = self._reader.scanner, marks(self._style.quote)
         if is_string_only(types, untyped) or "string" in types:
             sink('"')
-            found = yield from scanner.until(quote, lambda piece: sink(quoted(piece)[1:-1]))
+            found = yield from scanner.until(quote, lambda piece: sink(json_string(piece)[1:-1]))
             if found is not None:
                 sink('"')
             return "open" if found is None else "whole"
         pieces: list[str] = []
         if (yield from scanner.until(quote, pieces.append)) is None:
             return "open"
-        sink(typed("".join(pieces), types, "json"))
+        sink(typed_json("".join(pieces), types, "json"))
         return "whole"
 
 
 def _bare(text: str, types: frozenset[str]) -> str:
-    """The JSON of what stands without quotes."""
+    """The JSON of a value without quotes."""
     if text == "null":
         return text
     number = number_as_json(text)
     is_number = number is not None and (not types or types & _NUMBERS)
-    return typed(number if number is not None and is_number else text, types, "json")
-
-
-def _ignored(piece: str) -> None:
-    pass
+    return typed_json(number if number is not None and is_number else text, types, "json")

@@ -7,7 +7,7 @@ from typing import Final
 
 from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import DialectReader, Outcome
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.scanner import Steps, discard, marks
 
 STARTS: Final = ("<|start|>", "<|channel|>")
 ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
@@ -40,9 +40,9 @@ def _body(reader: DialectReader, head: str) -> Steps[Outcome]:
     outcome: Outcome = "passed"
     if to is not None and to[1] not in ("assistant", "user", "self") and reader.accepts(to[1]):
         outcome = yield from _call(reader, to[1])
-        found = yield from scanner.until(ends, _dropped)
+        found = yield from scanner.until(ends, discard)
     else:
-        scanner.let_go()
+        scanner.unmark()
         is_to_self = to is not None and to[1] == "self"
         is_thought = is_to_self or channels[-1:] == ["analysis"]  # a message may name its channel twice
         found = yield from scanner.until(ends, output.add_thinking if is_thought else output.add_text)
@@ -61,7 +61,3 @@ def _call(reader: DialectReader, name: str) -> Steps[Outcome]:
     found = yield from scanner.until(marks(*ENDS, *STARTS), reader.input)
     scanner.at -= len(found or "")
     return reader.close(cut=found is None)
-
-
-def _dropped(piece: str) -> None:
-    pass

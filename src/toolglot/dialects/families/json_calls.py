@@ -1,7 +1,7 @@
 """Calls written as JSON: an object with a name and arguments, a list of such, or arguments behind a name.
 
-A call begins as soon as its name is known, and its arguments are passed on while they come. Where the arguments come
-first, or an id may follow them, they wait. A dict as Python writes it counts as an object.
+A call begins as soon as its name is known, and its arguments are passed on as they arrive. If the arguments come first,
+or an id may follow them, they wait. A dict as Python writes it counts as an object.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from toolglot.dialects.lookahead import MAX_GAP, ahead, close_broken, up_to
+from toolglot.dialects.lookahead import MAX_GAP, ahead, close_broken, read_up_to
 from toolglot.dialects.reading import DialectReader, Outcome
-from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.values.json_text import End, pass_value, read_string, repair_json, unescaped
+from toolglot.dialects.scanner import Steps, discard, marks
+from toolglot.dialects.values.json_text import End, pass_value, read_string, repair_json, unescape
 from toolglot.dialects.values.python_dicts import pass_dict
 from toolglot.jsontext import compact
 
 
 class CallKeys(NamedTuple):
-    """What the fields of a call are called."""
+    """The names of a call's fields."""
 
     name: tuple[str, ...] = ("name", "tool_name", "function_name", "tool", "function")
     arguments: tuple[str, ...] = ("arguments", "parameters", "args", "input")
@@ -29,7 +29,7 @@ class CallKeys(NamedTuple):
     needs_input: bool = False
     """Whether an object without arguments is not a call: ordinary JSON has names too."""
     no_calls: tuple[str, ...] = ()
-    """Names by which a model says that it calls nothing."""
+    """Names that mean that the model calls nothing."""
     foreign: tuple[str, ...] = ()
     """Fields that no call has."""
 
@@ -112,15 +112,15 @@ class _Parts:
             self.open()
         return self._reader.close()
 
-    def opens(self) -> bool:
+    def try_open(self) -> bool:
         """Begin the call after all, if its name is known and arguments have begun; whether it did."""
         if not self.is_open and not self.is_none and self.has_input and self._reader.accepts(self.name):
             self.open()
         return self.is_open
 
-    def broken(self, otherwise: Outcome) -> Outcome:
+    def end_broken(self, otherwise: Outcome) -> Outcome:
         """The object was not closed. A call with all of its arguments is whole; another one was cut."""
-        return self._reader.close(cut=True) if self.opens() else otherwise
+        return self._reader.close(cut=True) if self.try_open() else otherwise
 
 
 def call_object(
@@ -142,7 +142,7 @@ def call_object(
     while depth:
         mark = yield from scanner.skip_spaces()
         if mark == "":
-            return parts.broken("unfinished")
+            return parts.end_broken("unfinished")
         if mark in "},":
             scanner.at += 1
             depth -= mark == "}"
@@ -150,7 +150,7 @@ def call_object(
         key = yield from read_string(scanner)
         mark = (yield from scanner.skip_spaces()) if key is not None else ""
         if key is None or mark != ":":
-            return (yield from _broken(reader, parts, closers, "unfinished" if scanner.is_over else "none"))
+            return (yield from _end_broken(reader, parts, closers, "unfinished" if scanner.is_over else "none"))
         if key in keys.foreign and not parts.is_open:
             return "none"
         scanner.at += 1
@@ -161,21 +161,21 @@ def call_object(
             continue
         end = yield from _field(reader, parts, key, mark, keys)
         if end != "whole":
-            return (yield from _broken(reader, parts, closers, "unfinished" if end == "open" else "none"))
+            return (yield from _end_broken(reader, parts, closers, "unfinished" if end == "open" else "none"))
         parts.is_complete = parts.is_complete or (parts.has_input and key in keys.arguments)
         if not parts.begin():
             return "none"
     return parts.end()
 
 
-def _broken(reader: DialectReader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
+def _end_broken(reader: DialectReader, parts: _Parts, closers: tuple[str, ...], otherwise: Outcome) -> Steps[Outcome]:
     """The object holds something that is not JSON, or the text ends."""
-    if closers and not parts.is_complete and parts.opens():
+    if closers and not parts.is_complete and parts.try_open():
         return (yield from close_broken(reader, closers, "}"))
-    outcome = parts.broken(otherwise)
+    outcome = parts.end_broken(otherwise)
     if closers and outcome == "cut" and (yield from reader.scanner.peek()) not in _GOES_ON:
-        # what stands behind arguments that are whole says nothing
-        found = yield from up_to(reader.scanner, marks(*closers), MAX_GAP)
+        # what follows complete arguments means nothing
+        found = yield from read_up_to(reader.scanner, marks(*closers), MAX_GAP)
         reader.scanner.at -= len(found[1]) if found is not None else 0
     return outcome
 
@@ -200,7 +200,7 @@ def _field(reader: DialectReader, parts: _Parts, key: str, mark: str, keys: Call
             return (yield from pass_value(scanner, parts.input))
         if not keys.needs_input:
             return (yield from _no_object(reader, parts))
-    return (yield from pass_value(scanner, _ignored))
+    return (yield from pass_value(scanner, discard))
 
 
 def _no_object(reader: DialectReader, parts: _Parts) -> Steps[End]:
@@ -215,7 +215,7 @@ def _no_object(reader: DialectReader, parts: _Parts) -> Steps[End]:
 
 
 def _is_input(reader: DialectReader, mark: str, keys: CallKeys) -> Steps[bool]:
-    """Whether what stands here are arguments. A string that holds no object is none where nothing marks a call."""
+    """Whether arguments begin here. A string that holds no object counts only if a mark says that this is a call."""
     if mark != '"' or not keys.needs_input:
         return True
     scanner = reader.scanner
@@ -228,7 +228,7 @@ def _quoted_arguments(reader: DialectReader, parts: _Parts) -> Steps[End]:
     pieces: list[str] = []
     end = yield from pass_value(reader.scanner, pieces.append)
     if end == "whole":
-        parts.input(repair_json(unescaped("".join(pieces)) or ""))
+        parts.input(repair_json(unescape("".join(pieces)) or ""))
     return end
 
 
@@ -247,10 +247,6 @@ def _python_object(reader: DialectReader, parts: _Parts, keys: CallKeys) -> Step
         parts.has_input = True
         parts.input(raw_arguments if isinstance(raw_arguments, str) else compact(raw_arguments))
     return parts.end() if parts.is_none or reader.accepts(parts.name) else "none"
-
-
-def _ignored(piece: str) -> None:
-    pass
 
 
 def call_list(
@@ -283,7 +279,7 @@ def call_list(
         elif mark == ",":
             scanner.at += 1
         elif outcome != "none" and (mark in '"[-' or mark.isalnum()):  # no call, and no mark either
-            if (yield from pass_value(scanner, _ignored)) != "whole":
+            if (yield from pass_value(scanner, discard)) != "whole":
                 return outcome
         else:
             if mark == "]":
@@ -314,7 +310,7 @@ def named_calls(reader: DialectReader, closers: tuple[str, ...]) -> Steps[Outcom
 
 
 def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[str, ...] = ()) -> Steps[Outcome]:
-    """A call whose name was read already, and whose arguments stand here as JSON. What is not JSON in them extends to
+    """A call whose name was read already, and whose arguments begin here as JSON. What is not JSON in them extends to
     a closer."""
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
@@ -322,7 +318,7 @@ def arguments_of(reader: DialectReader, name: str, id: str = "", closers: tuple[
         pieces: list[str] = []
         end = yield from pass_value(scanner, pieces.append)
         reader.open(name, id)
-        reader.input(repair_json(unescaped("".join(pieces)) or ""))
+        reader.input(repair_json(unescape("".join(pieces)) or ""))
         return reader.close(cut=end != "whole")
     reader.open(name, id)
     if mark in ("{", "["):

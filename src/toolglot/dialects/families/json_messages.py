@@ -4,8 +4,8 @@
     [{"type": "text", "text": "Looking."}, {"type": "tool_use", "id": …, "name": …, "input": {…}}]
     {"candidates": [{"content": {"parts": [{"functionCall": {"name": …, "args": {…}}}]}}]}
 
-One reader for all of them: the keys do not collide. JSON that holds no call is text as it stands, all of it: an object
-inside it that looks like a call is a part of something else, such as a list of tools.
+One reader serves all of them, because the keys do not collide. JSON without a call is text, unchanged: an object in it
+that looks like a call is part of something else, such as a list of tools.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final
 
 from toolglot.dialects.families.json_calls import CallKeys, call_list
 from toolglot.dialects.reading import DialectReader, Outcome
-from toolglot.dialects.scanner import Steps
-from toolglot.dialects.values.json_text import MAX_WORD, End, pass_object, pass_value, read_string, unescaped
+from toolglot.dialects.scanner import Steps, discard
+from toolglot.dialects.values.json_text import MAX_WORD, End, pass_object, pass_value, read_string, unescape
 
 _CALLS: Final = ("tool_calls", "tool_call", "functionCall", "function_call")
 _HOLDERS: Final = ("choices", "message", "content", "parts", "candidates", "output")
 _TEXTS: Final = ("text", "content")
 _KEYS: Final = CallKeys(id=("id",))
-_DEEPEST: Final = 12
+_MAX_DEPTH: Final = 12
 MAX_TEXT: Final = 1 << 20
 """Characters of an answer."""
 MAX_GUESS: Final = 1 << 14
@@ -44,7 +44,7 @@ class _Message:
 
     def before(self) -> None:
         """A call is certain: the text before it can be passed on."""
-        self.reader.scanner.let_go()
+        self.reader.scanner.unmark()
         for text in self._early:
             self.reader.output.add_text(text)
         self._early.clear()
@@ -66,10 +66,10 @@ def message(reader: DialectReader, opener: str) -> Steps[Outcome]:
         return found.outcome
     if end == "open":
         return "unfinished"
-    return (yield from ordinary(reader)) if opener == "{" else "none"
+    return (yield from read_as_text(reader)) if opener == "{" else "none"
 
 
-def ordinary(reader: DialectReader) -> Steps[Outcome]:
+def read_as_text(reader: DialectReader) -> Steps[Outcome]:
     """The object whose brace was read is not a call: it is text, with everything in it."""
     scanner, add_text = reader.scanner, reader.output.add_text
     scanner.go_back()
@@ -97,10 +97,10 @@ def _list(found: _Message, depth: int) -> Steps[End]:
 def _value(found: _Message, mark: str, depth: int) -> Steps[End]:
     """A value that may hold calls."""
     scanner = found.reader.scanner
-    if mark in "[{" and depth < _DEEPEST:
+    if mark in "[{" and depth < _MAX_DEPTH:
         scanner.at += 1
         return (yield from (_list(found, depth) if mark == "[" else _object(found, depth)))
-    return (yield from pass_value(scanner, _ignored))
+    return (yield from pass_value(scanner, discard))
 
 
 class _Block:
@@ -152,9 +152,9 @@ def _field(found: _Message, block: _Block, key: str, mark: str, depth: int) -> S
     if mark == '"' and key in _TEXTS:
         pieces: list[str] = []
         end = yield from pass_value(scanner, pieces.append)
-        found.add_text(unescaped("".join(pieces)) or "")
+        found.add_text(unescape("".join(pieces)) or "")
         return end
-    return (yield from pass_value(scanner, _ignored))
+    return (yield from pass_value(scanner, discard))
 
 
 def _input(found: _Message, block: _Block) -> Steps[End]:
@@ -178,7 +178,3 @@ def _end_block(found: _Message, block: _Block) -> End:
         reader.input("".join(block.input))
         found.outcome = reader.close()
     return "whole"
-
-
-def _ignored(piece: str) -> None:
-    pass

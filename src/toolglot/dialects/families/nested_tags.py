@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolglot.dialects.families.tag_calls import named_by, read_head
+from toolglot.dialects.families.tag_calls import read_head, tag_name
 from toolglot.dialects.lookahead import ahead, cut_off, give_back, next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter
-from toolglot.dialects.values.json_text import quoted
-from toolglot.dialects.values.schema_types import allowed_types, items_schema, property_schema, typed
+from toolglot.dialects.values.json_text import json_string
+from toolglot.dialects.values.schema_types import allowed_types, items_schema, property_schema, typed_json
 
-_DEEPEST: Final = 64
+_MAX_DEPTH: Final = 64
 _ITEM: Final = "item"
 _HEAD_END: Final = marks(">")
 
@@ -51,11 +51,11 @@ class _Node:
     def json(self) -> str:
         """What the tag means."""
         if not self._items:
-            return typed("".join(self.text), self._types, "string")
+            return typed_json("".join(self.text), self._types, "string")
         may_be_list = not self._types or "array" in self._types
         if self._is_list or (may_be_list and list(self._fields) == [_ITEM]):
             return f"[{', '.join(self._items)}]"
-        fields = (f"{quoted(name)}: {_one_or_list(values)}" for name, values in self._fields.items())
+        fields = (f"{json_string(name)}: {_one_or_list(values)}" for name, values in self._fields.items())
         return f"{{{', '.join(fields)}}}"
 
 
@@ -66,7 +66,7 @@ def _one_or_list(values: list[str]) -> str:
 def nested_call(reader: DialectReader, prefix: str) -> Steps[Outcome]:
     """A call, from behind the beginning of its tag."""
     read = yield from read_head(reader, _HEAD_END)
-    name = named_by(read[0]) if read is not None else ""
+    name = tag_name(read[0]) if read is not None else ""
     if read is None or not reader.accepts(name):
         return "unfinished" if read is None and reader.scanner.is_over else "none"
     found, _ = yield from ahead(reader.scanner, (prefix,))
@@ -81,12 +81,12 @@ def nested_call(reader: DialectReader, prefix: str) -> Steps[Outcome]:
         return cut_off(reader)
     arguments.finish()
     if tag not in ("", "/invoke"):
-        give_back(reader.scanner, f"{prefix}<{tag}>")  # whoever reads the section reads its end
+        give_back(reader.scanner, f"{prefix}<{tag}>")  # the reader of the section reads its end
     return reader.close()
 
 
 def _next_tag(reader: DialectReader, prefix: str) -> Steps[str | None]:
-    """The tag that stands here; empty if none does, None if the text ends before one is whole."""
+    """The tag that begins here; empty if there is none, None if the text ends before the tag is complete."""
     found = yield from next_of(reader.scanner, (f"{prefix}<",))
     if not found:
         return None if found == "" else ""
@@ -97,7 +97,7 @@ def _next_tag(reader: DialectReader, prefix: str) -> Steps[str | None]:
 def _argument(
     reader: DialectReader, prefix: str, arguments: ArgumentWriter, name: str, schema: dict[str, Any] | None
 ) -> Steps[str | None]:
-    """One argument; the tag behind it, as `_next_tag` says it. Only what begins with a tag is a tree."""
+    """Read one argument. Returns the tag behind it, like `_next_tag`. Only what begins with a tag is a tree."""
     if (yield from _begins_with_tag(reader, prefix)):
         tree = _Node(name, property_schema(schema, name), schema)
         tag = yield from _tree(reader, prefix, tree)
@@ -126,12 +126,12 @@ def _begins_with_tag(reader: DialectReader, prefix: str) -> Steps[bool]:
 
 
 def _tree(reader: DialectReader, prefix: str, top: _Node) -> Steps[str | None]:
-    """What stands in a tag, up to its end, or to that of the call if it has none; which of both it was."""
+    """Read the content of a tag up to its closing tag, or that of the call if it has none. Returns which it was."""
     open_nodes = [top]
     while True:
         found = yield from reader.scanner.until(marks(f"{prefix}<"), open_nodes[-1].text.append)
         read = (yield from read_head(reader, _HEAD_END)) if found is not None else None
-        if read is None or len(open_nodes) > _DEEPEST:
+        if read is None or len(open_nodes) > _MAX_DEPTH:
             return None
         tag = read[0]
         if not tag.startswith("/"):

@@ -28,7 +28,7 @@ INSIDE: Final = (
     r"|[^\S\n]++<arg_key>[\w.\-]++(?:<|\Z))"
 )
 """What follows `<tool_call>`: a name, and then a tag, at once or on the next line, or nothing more to be seen. Where
-only spaces stand between, as in a sentence about these tags, a key must follow too."""
+there are only spaces between, as in a sentence about these tags, a key must follow too."""
 
 
 def pairs_in(*closed: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
@@ -60,7 +60,7 @@ def pair_call(reader: DialectReader, closed: tuple[str, ...]) -> Steps[Outcome]:
             return cut_off(reader)
     arguments.finish()
     if found in closed:
-        give_back(scanner, found)  # whoever reads the section reads its end
+        give_back(scanner, found)  # the reader of the section reads its end
     return reader.close()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from toolglot.dialects.families.tag_calls import attributes, named_by, read_head
+from toolglot.dialects.families.tag_calls import attributes, read_head, tag_name
 from toolglot.dialects.lookahead import close_broken, cut_off, drop_rest, is_followed, next_of
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
@@ -107,7 +107,7 @@ def _arguments(reader: DialectReader, arguments: ArgumentWriter | None, tag: str
 def _argument(reader: DialectReader, arguments: ArgumentWriter, head: str) -> Steps[bool]:
     """One argument, from behind its tag; False if the text ends inside."""
     element = head.split(maxsplit=1)[0] if head.strip() else ""
-    arguments.begin(named_by(head) if "name" in attributes(head) else element)
+    arguments.begin(tag_name(head) if "name" in attributes(head) else element)
     while True:
         found = yield from reader.scanner.until(marks(f"</{element}>"), arguments.add)
         if found is None:

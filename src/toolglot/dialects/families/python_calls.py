@@ -1,7 +1,7 @@
 """Calls written as Python: `ls(p="/", n=3)`, in a list or one on each line.
 
-A call begins as soon as an argument has begun, and its arguments are passed on while they come. Only arguments with
-names count: a call with others, or with what is not a literal, counts as cut, and is never run.
+A call begins as soon as an argument has begun, and its arguments are passed on as they arrive. Only named arguments
+count: a call with positional ones, or with anything that is not a literal, counts as cut, and is never run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 from toolglot.dialects.dialect import Read, skip_closer
 from toolglot.dialects.families.json_calls import call_object
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
-from toolglot.dialects.scanner import Scanner, Steps, marks
-from toolglot.dialects.values.json_text import End, quoted
+from toolglot.dialects.scanner import Scanner, Steps, discard, marks
+from toolglot.dialects.values.json_text import End, json_string
 from toolglot.dialects.values.python_text import pass_literal
 
 CALL_AHEAD: Final = r"\s*+[^\W\d][\w.\-/:]*+(?:\s*+\(|\Z)"
@@ -24,14 +24,14 @@ _WORD: Final = re.compile(r"[\w\-]+")
 _NO_MORE: Final = ")"
 _UNPACKED: Final = "**"
 _BEFORE_LIST: Final = re.compile(r"\A\Z|(?:\A|[^=(\[{,])\s\Z|[.:!?>]\Z")
-"""What may stand before a list without a mark: white space, or the end of a sentence; no code."""
+"""What may come before a list without a mark: white space, or the end of a sentence; no code."""
 
 
 def python_in(*closers: str, opened: tuple[str, ...] = (), suffix: str = "") -> Read:
     """Reads calls up to one of the closers, which may be missing.
 
-    `opened` are openers that end inside a list, which nothing closes then. A closer that stands alone behind a call is
-    dropped. `suffix` may stand behind a name and does not belong to it.
+    `opened` are openers that end inside a list, which nothing closes then. A closer alone behind a call is dropped.
+    `suffix` may follow a name and does not belong to it.
     """
 
     def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
@@ -94,7 +94,7 @@ class _Calls:
         return latest
 
     def _has_next(self) -> Steps[bool]:
-        """Read what stands between two calls: a comma, a semicolon or a line break. It is marked."""
+        """Read the separator of two calls: a comma, a semicolon or a line break. It is marked."""
         scanner = self._reader.scanner
         scanner.mark()
         mark = yield from scanner.skip_spaces()
@@ -111,7 +111,7 @@ class _Calls:
         scanner = self._reader.scanner
         depth = 1
         while depth:
-            found = yield from scanner.until(marks("(", ")", *(self._closers or ("\n",))), _ignored)
+            found = yield from scanner.until(marks("(", ")", *(self._closers or ("\n",))), discard)
             if found not in ("(", ")"):
                 scanner.at -= found == "\n"
                 return False
@@ -150,9 +150,9 @@ class _Calls:
             if name is None:
                 return reader.close(cut=True)
             if name == _UNPACKED:
-                end = yield from self._unpacked()
+                end = yield from self._unpack()
             else:
-                self._put(quoted(name) + ": ")
+                self._put(json_string(name) + ": ")
                 end = yield from pass_literal(scanner, reader.input, self._closers)
             if end != "whole":
                 return reader.close(cut=True)
@@ -181,7 +181,7 @@ class _Calls:
         is_over = bool(self._closers) and scanner.text.startswith(self._closers, scanner.at)
         return _NO_MORE if is_over else None
 
-    def _unpacked(self) -> Steps[End]:
+    def _unpack(self) -> Steps[End]:
         """`**{…}`: what is in the dictionary are arguments."""
         pieces: list[str] = []
         end = yield from pass_literal(self._reader.scanner, pieces.append, self._closers)
@@ -206,7 +206,3 @@ def _argument_name(scanner: Scanner) -> Steps[str | None]:
         return None
     scanner.at += 1
     return word
-
-
-def _ignored(piece: str) -> None:
-    pass

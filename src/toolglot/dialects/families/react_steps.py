@@ -24,11 +24,11 @@ _FENCES: Final = ("```json", _FENCE)
 _FENCED: Final = re.compile(r"```\w*+\n(.*?)\n?```", re.DOTALL)
 _KEYS: Final = CallKeys(name=("action",), arguments=("action_input",), needs_input=True)
 FENCED_ACTION: Final = r"\s*+```(?:json)?+\s*+\{\s*+\"action(?:_input)?+\""
-"""What an action looks like that stands in a code fence."""
+"""An action in a code fence, as a pattern."""
 
 
 def step(reader: DialectReader, _opener: str) -> Steps[Outcome]:
-    """The call whose name stands here."""
+    """The call whose name begins here."""
     scanner = reader.scanner
     yield from scanner.while_in(_QUOTES, 2)
     if (yield from scanner.skip_spaces()) == "`" and (yield from scanner.one_of(_FENCES)):
@@ -71,7 +71,7 @@ def _in_brackets(reader: DialectReader, name: str) -> Steps[Outcome]:
 
 
 def _input(reader: DialectReader, name: str) -> Steps[Outcome]:
-    """The input: an object, which may stand in a code fence, or plain text."""
+    """The input: an object, which may be in a code fence, or plain text."""
     scanner = reader.scanner
     mark = yield from scanner.skip_spaces()
     fence = (yield from scanner.one_of(_FENCES)) if mark == "`" else None

@@ -17,7 +17,7 @@ import msgspec
 from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import DialectReader, Outcome
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.scanner import Steps, discard, marks
 from toolglot.dialects.values.json_text import pass_value
 
 MAX_HEAD: Final = 1024
@@ -71,7 +71,7 @@ def _section(reader: DialectReader, style: SectionStyle, in_section: bool) -> St
             return latest
         outcome = latest if latest in ("call", "cut") else outcome
         if in_section:
-            found = yield from scanner.until(marks(style.call, *style.close_section), _ignored)
+            found = yield from scanner.until(marks(style.call, *style.close_section), discard)
         else:
             scanner.mark()
             yield from scanner.skip_spaces()
@@ -79,7 +79,7 @@ def _section(reader: DialectReader, style: SectionStyle, in_section: bool) -> St
             if found is None:
                 scanner.go_back()
             else:
-                scanner.let_go()
+                scanner.unmark()
         if found != style.call:
             return outcome
 
@@ -96,7 +96,7 @@ def _call(reader: DialectReader, style: SectionStyle) -> Steps[Outcome]:
     if named is None or not reader.accepts(named.name):
         return "none"
     if named.arguments is None:
-        latest = yield from _fenced(reader, named, (style.close_call, *style.close_section))
+        latest = yield from _fenced_arguments(reader, named, (style.close_call, *style.close_section))
     else:
         reader.open(named.name, named.id)
         reader.input(named.arguments)
@@ -106,8 +106,8 @@ def _call(reader: DialectReader, style: SectionStyle) -> Steps[Outcome]:
     return latest
 
 
-def _fenced(reader: DialectReader, named: CallHead, closers: tuple[str, ...]) -> Steps[Outcome]:
-    """The arguments, which may stand in a code fence."""
+def _fenced_arguments(reader: DialectReader, named: CallHead, closers: tuple[str, ...]) -> Steps[Outcome]:
+    """The arguments, which may be in a code fence."""
     scanner = reader.scanner
     yield from scanner.skip_spaces()
     fence = yield from scanner.one_of(("```json", "```"))
@@ -140,11 +140,11 @@ def name_in_id(reader: DialectReader, head: str) -> Steps[CallHead | None]:
         return CallHead(name)
     if _DIGITS.fullmatch(head) is None:
         return None
-    return (yield from _fitting(reader, head))
+    return (yield from _fitting_tool(reader, head))
 
 
-def _fitting(reader: DialectReader, id: str) -> Steps[CallHead | None]:
-    """The one tool that was offered, or the only one that has all of the arguments that stand here."""
+def _fitting_tool(reader: DialectReader, id: str) -> Steps[CallHead | None]:
+    """The one tool that was offered, or the only one that has all of the arguments that follow."""
     if len(reader.tools) == 1:
         return CallHead(next(iter(reader.tools)), id)
     pieces: list[str] = []
@@ -167,7 +167,3 @@ def _keys(written: str) -> frozenset[str]:
 def _properties(schema: object) -> frozenset[str]:
     found = schema.get("properties") if isinstance(schema, dict) else None
     return frozenset(found) if isinstance(found, dict) else frozenset()
-
-
-def _ignored(piece: str) -> None:
-    pass

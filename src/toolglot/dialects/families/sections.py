@@ -1,4 +1,4 @@
-"""Sections of calls: what stands between a section's opener and its closer, each call read by the dialect.
+"""Sections of calls: everything between a section's opener and its closer. The dialect reads each call.
 
     <tool_calls> call, call … </tool_calls>
 
@@ -29,13 +29,13 @@ class Section(NamedTuple):
     skipped: tuple[str, ...] = ()
     """Marks without meaning."""
     json: bool = False
-    """Whether calls may also stand there as JSON."""
+    """Whether calls may also be written as JSON."""
     gap: re.Pattern[str] = SPACES
-    """What may stand between its marks."""
+    """What may come between its marks."""
 
 
 def calls_in(section: Section, read_call: ReadCall) -> Callable[[DialectReader, str], Steps[Outcome]]:
-    """Reads the calls of a section, or from a call on that stands without one."""
+    """Reads the calls of a section, or from a call that has no section around it."""
     wanted = (*section.call, *section.close, *section.skipped, *(("{", "[") if section.json else ()))
 
     def read(reader: DialectReader, opener: str) -> Steps[Outcome]:
@@ -62,7 +62,7 @@ def calls_in(section: Section, read_call: ReadCall) -> Callable[[DialectReader, 
 
 
 def _one(reader: DialectReader, found: str, read_call: ReadCall, *, is_first: bool) -> Steps[Outcome]:
-    """One call. Behind the first, the section has begun, so that what is not a call is given back here."""
+    """One call. After the first the section has begun, so anything that is not a call is put back here."""
     scanner = reader.scanner
     if not is_first:
         scanner.at -= len(found)

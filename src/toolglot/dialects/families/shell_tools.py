@@ -39,7 +39,7 @@ _NAMES: Final = frozenset(
 )
 _ARGUMENT: Final = "command"
 MAX_COMMAND: Final = 4096
-"""How much is kept back until it is known that the tag is closed. What is longer is a command."""
+"""Characters that are held back until the tag is closed. Longer content is a command in any case."""
 
 
 def is_shell_name(name: str) -> bool:
@@ -54,7 +54,7 @@ def shell_tool(tools: Schemas) -> str | None:
 
 
 def command_argument(schema: dict[str, Any] | None) -> str:
-    """What such a tool calls its command: `command`, unless it has no such argument and just one is required."""
+    """The argument that holds the command: `command`, unless the tool has none and requires exactly one argument."""
     properties = schema.get("properties") if schema is not None else None
     required = schema.get("required") if schema is not None else None
     if not isinstance(properties, dict) or _ARGUMENT in properties or not isinstance(required, list):
@@ -63,8 +63,8 @@ def command_argument(schema: dict[str, Any] | None) -> str:
 
 
 def read_command(closer: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
-    """Reads a command up to its closer. A short one that is never closed is text. Where the dialect was found out from
-    the text, only a tool that was offered counts, and only if it is the one that can be meant."""
+    """Reads a command up to its closer. A short one that is never closed is text. If the dialect was detected, only an
+    offered tool counts, and only if no other can be meant."""
 
     def read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         scanner = reader.scanner
@@ -83,7 +83,7 @@ def read_command(closer: str) -> Callable[[DialectReader, str], Steps[Outcome]]:
 
 
 class _Command:
-    """A command, which is passed on while it comes once it is too long to be anything else."""
+    """A command. Once it is too long to be anything else, it is passed on as it arrives."""
 
     def __init__(self, reader: DialectReader) -> None:
         self._reader = reader

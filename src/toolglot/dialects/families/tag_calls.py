@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from toolglot.dialects.families.sections import Section, calls_in
-from toolglot.dialects.lookahead import SPACES, close_broken, cut_off, give_back, is_followed, next_of, up_to
+from toolglot.dialects.lookahead import SPACES, close_broken, cut_off, give_back, is_followed, next_of, read_up_to
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Marks, Steps, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter, Trim
@@ -43,9 +43,9 @@ class TagStyle(NamedTuple):
     skipped: tuple[str, ...] = ()
     """Marks in a section without meaning."""
     gap: re.Pattern[str] = SPACES
-    """What may stand between the marks of a section."""
+    """What may come between the marks of a section."""
     head_end: tuple[str, ...] = (">",)
-    """What ends the head of a tag; the first is what should."""
+    """What ends the head of a tag; the first one is correct."""
     trim: Trim = "none"
     untyped: Untyped = "string"
     cut_closers: bool = False
@@ -53,7 +53,7 @@ class TagStyle(NamedTuple):
     named_closers: bool = False
     """Whether `</content>` closes a parameter called `content`."""
     cdata: bool = False
-    """Whether a value may stand in a CDATA section."""
+    """Whether a value may be in a CDATA section."""
     rename: Callable[[DialectReader, str], str] = lambda _reader, name: name
 
 
@@ -66,7 +66,7 @@ def tags_in(style: TagStyle) -> Callable[[DialectReader, str], Steps[Outcome]]:
 # --- heads ------------------------------------------------------------------------------------------
 
 
-def named_by(head: str) -> str:
+def tag_name(head: str) -> str:
     """The name in the head of a tag: that of its attribute, or all of it."""
     found = _NAMED.search(head)
     if found is not None:
@@ -74,8 +74,8 @@ def named_by(head: str) -> str:
     return head.strip().removesuffix("/").strip().strip("\"'")
 
 
-def undoubled(reader: DialectReader, name: str) -> str:
-    """A name that some models write twice, with a dot between, once."""
+def undouble_name(reader: DialectReader, name: str) -> str:
+    """Write a name once that some models write twice, with a dot between."""
     half = name[: len(name) // 2]
     return half if name == f"{half}.{half}" and name not in reader.tools else name
 
@@ -85,11 +85,11 @@ def attributes(head: str) -> dict[str, str]:
     return {found[1]: found[2] if found[2] is not None else found[3] for found in _ATTRIBUTE.finditer(head)}
 
 
-def read_head(reader: DialectReader, ends: Marks, most: int = MAX_HEAD) -> Steps[tuple[str, str] | None]:
+def read_head(reader: DialectReader, ends: Marks, max_length: int = MAX_HEAD) -> Steps[tuple[str, str] | None]:
     """The rest of a tag, and what ended it; None, and nothing read, if there is no end, or it is too far away."""
-    found = yield from up_to(reader.scanner, ends, most)
+    found = yield from read_up_to(reader.scanner, ends, max_length)
     if found is not None and found[1] == "<":
-        reader.scanner.at -= 1  # that begins the next tag
+        reader.scanner.at -= 1  # it begins the next tag
     return found
 
 
@@ -112,7 +112,7 @@ def tag_call(reader: DialectReader, style: TagStyle) -> Steps[Outcome]:
     if read is None:
         return "unfinished" if scanner.is_over else "none"
     head, ended_by = read
-    name = style.rename(reader, named_by(head))
+    name = style.rename(reader, tag_name(head))
     if not reader.accepts(name):
         return "none"
     arguments = ArgumentWriter(reader, name, style.trim, style.untyped)
@@ -151,7 +151,7 @@ def _parameters(reader: DialectReader, style: TagStyle, arguments: ArgumentWrite
         read = yield from read_head(reader, marks(*style.head_end))
         if read is None:
             return cut_off(reader)
-        name = named_by(read[0])
+        name = tag_name(read[0])
         arguments.begin(name, _declared_types(read[0]))
         if read[1] == ">" and read[0].rstrip().endswith("/"):
             found = style.close_parameter[0]
@@ -198,7 +198,7 @@ def _value(reader: DialectReader, style: TagStyle, arguments: ArgumentWriter, na
 
 
 def _followers(style: TagStyle, closer: str) -> tuple[str, ...]:
-    """What can stand behind a closer."""
+    """What can follow a closer."""
     if closer in style.close_section:
         return (*style.open_section, *style.call)
     if closer in style.close_call:

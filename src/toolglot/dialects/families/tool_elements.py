@@ -18,9 +18,9 @@ from toolglot import arguments
 from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.families.shell_tools import command_argument, is_shell_name
 from toolglot.dialects.reading import DialectReader, Outcome
-from toolglot.dialects.scanner import Steps, marks
+from toolglot.dialects.scanner import Steps, discard, marks
 from toolglot.dialects.values.argument_writer import ArgumentWriter
-from toolglot.dialects.values.schema_types import allowed_types, items_schema, property_schema, typed
+from toolglot.dialects.values.schema_types import allowed_types, items_schema, property_schema, typed_json
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
 
@@ -37,7 +37,7 @@ MAX_RETRIES: Final = 8
 _ATTRIBUTE: Final = re.compile(r"""([\w:.-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 _TAG: Final = re.compile(r"[^\W\d][\w.:-]*+")
 _ENDS: Final = {"": re.compile("[>\"']"), '"': re.compile('"'), "'": re.compile("'")}
-"""What to look for in a tag, by the quote of the value that one is in."""
+"""What to look for in a tag: by the quote, inside a quoted value, or outside of one."""
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 
@@ -48,8 +48,8 @@ def attributes(head: str) -> dict[str, str]:
 
 
 def read_tag(reader: DialectReader) -> Steps[str | None]:
-    """The rest of a tag up to its `>`, which may stand inside a quoted attribute too; None if it has no end, or one
-    that is too far away."""
+    """The rest of a tag up to its `>`, which does not count inside a quoted attribute; None if there is no end, or it
+    is too far away."""
     scanner = reader.scanner
     pieces: list[str] = []
     left, quote, last = MAX_HEAD, "", ""
@@ -74,12 +74,12 @@ def read_tag(reader: DialectReader) -> Steps[str | None]:
             quote, last = found[0] if last == "=" else "", found[0]  # only behind an equals sign it begins a value
 
 
-def element_text(reader: DialectReader, tag: str, most: int) -> Steps[str | None]:
-    """What stands before the end of this element, which is read; None if there is no end, or it is too far away."""
+def element_text(reader: DialectReader, tag: str, max_length: int) -> Steps[str | None]:
+    """The text before the end of this element, which is read too; None if there is no end, or it is too far away."""
     pieces: list[str] = []
     found = yield from reader.scanner.until(marks(f"</{tag}>"), pieces.append)
     text = "".join(pieces)
-    return text if found is not None and len(text) <= most else None
+    return text if found is not None and len(text) <= max_length else None
 
 
 class ElementCall:
@@ -102,7 +102,7 @@ class ElementCall:
             holder = yield from scanner.one_of(tuple(f"<{each}>" for each in HOLDERS))
             if holder is not None and (yield from scanner.skip_spaces()) == "{":
                 outcome = yield from arguments_of(reader, self._name, closers=(f"</{holder[1:]}", "</tool>"))
-                yield from scanner.until(marks("</tool>"), _dropped)
+                yield from scanner.until(marks("</tool>"), discard)
                 return outcome
             if holder is not None:
                 scanner.put_back(holder)
@@ -116,7 +116,7 @@ class ElementCall:
     # --- text ---------------------------------------------------------------------------------------
 
     def _text(self) -> Steps[bool]:
-        """The text that is all that the call holds; False if it does not end."""
+        """Read the text that is the whole content of the call; False if it does not end."""
         pieces: list[str] = []
         if (yield from self._reader.scanner.until(marks("</tool>"), pieces.append)) is None:
             return False
@@ -131,7 +131,7 @@ class ElementCall:
         return True
 
     def _text_argument(self) -> str:
-        """What the tool calls the argument that is written as the text of the call."""
+        """The name of the argument that is written as the text of the call."""
         if is_shell_name(self._name):
             return command_argument(self._schema)
         properties = self._schema.get("properties") if self._schema is not None else None
@@ -148,7 +148,7 @@ class ElementCall:
         """The elements up to the end of the call; False if the text ends before that."""
         scanner = self._reader.scanner
         while True:
-            if (yield from scanner.until(marks("<"), _dropped)) is None:
+            if (yield from scanner.until(marks("<"), discard)) is None:
                 return False
             is_end = (yield from scanner.one_of(("/",))) is not None
             tag = yield from scanner.while_in(_TAG, MAX_TAG)
@@ -170,7 +170,7 @@ class ElementCall:
             self._values.setdefault(name or tag, []).append(value if cdata is None else cdata[1])
 
     def _is_holder(self, tag: str) -> Steps[bool]:
-        """Whether an element only holds the arguments: it is called so, is none itself, and elements follow."""
+        """Whether an element only holds the arguments: it has such a name, is not an argument, and elements follow."""
         if tag not in HOLDERS or property_schema(self._schema, tag) is not None:
             return False
         return (yield from self._reader.scanner.peek()) == "<" or (
@@ -219,7 +219,7 @@ class ElementCall:
         writer = ArgumentWriter(self._reader, self._name, "none", "string")
         for name, values in self._values.items():
             types = allowed_types(property_schema(self._schema, name), self._schema)
-            nested = _nested(values[0], types) if len(values) == 1 else None
+            nested = _nested_value(values[0], types) if len(values) == 1 else None
             if nested is not None:
                 writer.put(name, compact(nested))
             elif len(values) > 1 or (types == {"array"} and values[0].strip() and values[0].lstrip()[0] != "["):
@@ -238,9 +238,9 @@ class ElementCall:
         """The values of an argument that is repeated, or that must be a list."""
         items = items_schema(property_schema(self._schema, name), self._schema)
         types = allowed_types(items, self._schema)
-        nested = [_nested(value, types) for value in values]
+        nested = [_nested_value(value, types) for value in values]
         written = [
-            typed(value, types, "string") if inner is None else compact(inner)
+            typed_json(value, types, "string") if inner is None else compact(inner)
             for value, inner in zip(values, nested, strict=True)
         ]
         return f"[{', '.join(written)}]"
@@ -254,7 +254,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _nested(text: str, types: frozenset[str]) -> Any:
+def _nested_value(text: str, types: frozenset[str]) -> Any:
     """What nested elements mean where an object or a list is wanted; None where they mean text."""
     if types.isdisjoint({"object", "array"}) or "string" in types or not text.lstrip().startswith("<"):
         return None
@@ -266,7 +266,3 @@ def _nested(text: str, types: frozenset[str]) -> Any:
         return found
     values = [*found.values()]
     return values[0] if len(values) == 1 and isinstance(values[0], list) else values
-
-
-def _dropped(piece: str) -> None:
-    pass

@@ -1,1 +1,1 @@
-"""The dialects that come with toolglot: a file for each, or for those that differ in a word. `DIALECTS` lists them."""
+"""The built-in dialects: one file for each, or for several that hardly differ. `DIALECTS` lists those of a file."""

@@ -1,7 +1,7 @@
 """A shell command in a tag, and nothing else: `<tool>ls -la</tool>`.
 
-It is a call of the one tool offered that runs commands, or of `bash`. Where dialects are found out from the text, it
-counts only if there is exactly one such tool.
+It calls the one offered tool that runs commands, or `bash`. If the dialect was detected, it counts only if there is
+exactly one such tool.
 """
 
 from __future__ import annotations

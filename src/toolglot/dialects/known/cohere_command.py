@@ -3,7 +3,7 @@
     <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "ls", "parameters": {"p": "/"}}]<|END_ACTION|>
     <|START_RESPONSE|>It is <co>empty</co: 0:[0]>.<|END_RESPONSE|>
 
-Citations are taken out of an answer, and of what was thought.
+Citations are removed from answers and from thinking.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         return (yield from _ACTION(reader, opener))
     if reader.is_mentioned:
         return "none"
-    reader.scanner.let_go()
+    reader.scanner.unmark()
     found: str | None = _CITATIONS[0]
     while found in _CITATIONS:
         if found.endswith(" "):
-            yield from reader.scanner.until(marks(">", "\n"), len)  # to nowhere
+            yield from reader.scanner.until(marks(">", "\n"), len)  # dropped
         if opener == _THOUGHT:
             found = yield from reader.think_until((_THOUGHT_END, *_CITATIONS))
         else:

@@ -47,7 +47,7 @@ _SILENT: Final = ("<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>")
 
 
 def _read_all(reader: DialectReader, opener: str) -> Steps[Outcome]:
-    """Where the dialect is named, the tokens around a turn are dropped."""
+    """If the user names the dialect, the tokens around a turn are dropped."""
     if opener in _SILENT:
         return "passed"
     yield from reader.scanner.need(_AHEAD)

@@ -4,7 +4,7 @@
     </|DSML|invoke></|DSML|function_calls>
 
 The bars around the word are U+FF5C, or other ones; version 4 calls the section `tool_calls`. An invoke may hold JSON,
-be empty, or stand alone. The mark may be missing altogether.
+be empty, or be alone. The mark may be missing altogether.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.lookahead import next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.writers.writing_forms import Writing, tagged
+from toolglot.dialects.writers.writing_forms import Writing, tag_section
 
 _MARKS = ("\uff5cDSML\uff5c", "\u2016DSML\u2016", "\uff5c\uff5cDSML\uff5c\uff5c", "|DSML|", "||DSML||")
 _SECTIONS = ("function_calls", "tool_calls")
@@ -46,7 +46,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 def _writing(section: str) -> Writing:
     mark = _MARKS[0]
-    return tagged(
+    return tag_section(
         f'<{mark}invoke name="NAME">',
         f'<{mark}parameter name="KEY" string="STRING">VALUE</{mark}parameter>',
         f"</{mark}invoke>",

@@ -37,7 +37,7 @@ _KIND = r"function\s*<｜tool▁sep｜>"
 
 
 def _deepseek(name: str, inside: str, call: str, *models: str) -> Dialect:
-    """One of both. Where it is named, it reads the other as well."""
+    """One of the two. If the user names it, it reads the other as well."""
     openers = (*_STYLE.open_section, _STYLE.call)
     closers = (*_STYLE.close_section, _STYLE.close_call, *_STYLE.end)
     read = section_call(_STYLE)

@@ -1,7 +1,7 @@
 """Functionary 3.1, and Llama 3.1 with tools of its user: `<function=ls>{"p": "/"}</function>`.
 
-The end of the tag may be missing, or stand behind the arguments, which may stand in parentheses: what Groq hands out as
-`failed_generation` looks like this. A program behind `<|python_tag|>` is a call of `python`.
+The end of the tag may be missing, or follow the arguments, which may be in parentheses: Groq's `failed_generation`
+looks like this. A program behind `<|python_tag|>` is a call of `python`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.values.json_text import json_string
 from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _NAME: Final = re.compile(r"[^\s<>{}(),\[\]]+")
@@ -45,7 +45,9 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
 def _program(reader: DialectReader) -> Steps[Outcome]:
     reader.open("python")
     reader.input('{"code": "')
-    yield from reader.scanner.until(marks("<|eom_id|>", "<|eot_id|>"), lambda piece: reader.input(quoted(piece)[1:-1]))
+    yield from reader.scanner.until(
+        marks("<|eom_id|>", "<|eot_id|>"), lambda piece: reader.input(json_string(piece)[1:-1])
+    )
     reader.input('"}')
     return reader.close()
 

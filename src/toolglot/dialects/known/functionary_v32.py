@@ -4,7 +4,7 @@
     Looking.>>>ls
     {"p": "/"}
 
-What goes to `all` is text, and what goes to `python` is its code. The first mark stands in the prompt.
+A message to `all` is text, and one to `python` is code. The first mark is part of the prompt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.json_calls import arguments_of
 from toolglot.dialects.reading import MAX_NAME, DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
-from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.values.json_text import json_string
 from toolglot.dialects.writers.writing_forms import Writing, as_text
 
 _NAME: Final = re.compile(r"[\w.:-]+")
@@ -38,7 +38,7 @@ def _read(reader: DialectReader, _opener: str) -> Steps[Outcome]:
         return "unfinished" if mark == "" else "none"
     reader.open(name)
     reader.input('{"code": "')
-    found = yield from scanner.until(marks(">>>"), lambda piece: reader.input(quoted(piece)[1:-1]))
+    found = yield from scanner.until(marks(">>>"), lambda piece: reader.input(json_string(piece)[1:-1]))
     reader.input('"}')
     scanner.at -= len(found or "")  # the next recipient
     return reader.close()

@@ -1,6 +1,6 @@
 """FunctionGemma: `<start_function_call>call:ls{p:<escape>/<escape>,n:3}<end_function_call>`, one block for each call.
 
-It quotes numbers too: what stands between the marks is a string only where the schema says so, or nothing else fits.
+It quotes numbers too: a quoted value is a string only if the schema says so, or nothing else fits.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ FIREFUNCTION_V2 = Dialect(
 
 
 def _anywhere(dialect: Dialect) -> Dialect:
-    """Where it is named, the word counts in the middle of a line too."""
+    """If the user names the dialect, the word counts in the middle of a line too."""
     openers = ("functools", *(opener for opener in dialect.openers if opener not in _WORDS))
     return replace(dialect, named=replace(dialect, openers=openers))
 

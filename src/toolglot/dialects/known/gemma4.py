@@ -1,6 +1,6 @@
 """Gemma 4: `<|tool_call>call:ls{p:<|"|>/<|"|>,n:3}<tool_call|>`, one block for each call.
 
-The mark of a call may be missing, or be no more than `<call>`: that is looked for where the dialect is named.
+The mark of a call may be missing, or be only `<call>`: these count only if the user names the dialect.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         return (yield from GEMMA4.read(reader, opener))
     if opener == _CHANNEL and (yield from scanner.one_of(("thought",))):
         yield from scanner.one_of(("\n",))
-        scanner.let_go()
+        scanner.unmark()
         found = yield from reader.think_until((_CHANNEL_END,))
         reader.output.end_thinking()
         if found != _CHANNEL_END:

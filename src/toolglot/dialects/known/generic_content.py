@@ -21,11 +21,11 @@ _AHEAD: Final = 64
 _ANSWER: Final = re.compile(r'\s*"response"\s*:\s*"')
 
 _OPENAI: Final = r'\s*\[\s*\{\s*"(?:type|function|index)"|\s*\[\s*\{\s*"id"\s*:\s*"call_'
-"""How the list in a body of OpenAI's begins."""
+"""How the list of calls in an OpenAI body begins."""
 
 
 def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
-    """An answer is unwrapped too, but only where the dialect was named: ordinary JSON has such a key as well."""
+    """An answer is unwrapped too, but only if the user named the dialect: ordinary JSON may have such a key."""
     scanner = reader.scanner
     yield from scanner.need(_AHEAD)
     answer = _ANSWER.match(scanner.text, scanner.at, scanner.at + _AHEAD)
@@ -36,7 +36,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     if response is None or (yield from scanner.skip_spaces()) != "}":
         return "unfinished" if scanner.is_over else "none"
     scanner.at += 1
-    scanner.let_go()
+    scanner.unmark()
     reader.output.add_text(response)
     return "passed"
 

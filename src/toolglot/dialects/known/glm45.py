@@ -18,15 +18,15 @@ from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.pair_calls import INSIDE, pairs_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.writers.writing_forms import Writing, tagged
+from toolglot.dialects.writers.writing_forms import Writing, tag_section
 
-_ON_LINES = tagged(
+_ON_LINES = tag_section(
     "<tool_call>NAME\n",
     "<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>\n",
     "</tool_call>",
     between="\n",
 )
-_ON_ONE_LINE = tagged("<tool_call>NAME", "<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>", "</tool_call>")
+_ON_ONE_LINE = tag_section("<tool_call>NAME", "<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>", "</tool_call>")
 
 
 def _pairs(name: str, *models: str, writing: Writing = _ON_LINES) -> Dialect:

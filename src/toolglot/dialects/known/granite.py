@@ -43,6 +43,6 @@ GRANITE20B_FC = Dialect(
 )
 
 _UNMARKED = replace(GRANITE, openers=(*GRANITE.openers, "\n["))
-"""Servers drop the token, which is a special one; where the dialect is named, the list alone counts."""
+"""Servers drop the token, which is a special one. If the user names the dialect, the list alone counts."""
 
 DIALECTS = (replace(GRANITE, named=_UNMARKED), GRANITE20B_FC)

@@ -3,8 +3,8 @@
     <|start|>assistant<|channel|>analysis<|message|>…<|end|>
     <|start|>assistant<|channel|>commentary to=functions.ls <|constrain|>json<|message|>{"p": "/"}<|call|>
 
-The recipient stands before or behind the channel. `analysis` is thinking; `final`, and `commentary` to nobody, is text.
-The prompt ends with the role, so that a text may begin with the recipient.
+The recipient comes before or behind the channel. `analysis` is thinking; `final`, and `commentary` without a recipient,
+is text. The prompt ends with the role, so a text may begin with the recipient.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.pair_calls import INSIDE, pairs_in
-from toolglot.dialects.writers.writing_forms import tagged
+from toolglot.dialects.writers.writing_forms import tag_section
 
 HY_V3 = Dialect(
     name="hy_v3",
@@ -15,7 +15,7 @@ HY_V3 = Dialect(
     inside=rf"\s*+<tool_call>|{INSIDE}",
     read=pairs_in("</tool_calls>"),
     models=("*hy3*", "*hunyuan-3*", "*hy-v3*"),
-    writing=tagged(
+    writing=tag_section(
         "<tool_call>NAME<tool_sep>",
         "<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>",
         "</tool_call>",

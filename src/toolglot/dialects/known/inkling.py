@@ -30,7 +30,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         if (yield from scanner.one_of((_INVOKE,))) is None:
             if reader.is_mentioned:
                 return "none"
-            scanner.let_go()
+            scanner.unmark()
             if name:
                 reader.output.add_text(name)
             return "passed"

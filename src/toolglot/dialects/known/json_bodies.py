@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.families.json_messages import message, ordinary
+from toolglot.dialects.families.json_messages import message, read_as_text
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
 from toolglot.dialects.writers.writing_forms import Arguments, Writing, as_body
@@ -33,7 +33,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     yield from scanner.need(AHEAD)
     if re.match(_OPENAI, scanner.text[scanner.at : scanner.at + AHEAD]):
         return (yield from message(reader, opener))
-    return (yield from ordinary(reader))
+    return (yield from read_as_text(reader))
 
 
 def _openai_call(name: str, arguments: Arguments, id: str) -> dict[str, Any]:

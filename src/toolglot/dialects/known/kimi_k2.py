@@ -4,7 +4,7 @@
     <|tool_call_begin|>functions.ls:0<|tool_call_argument_begin|>{"p": "/"}<|tool_call_end|>
     <|tool_calls_section_end|>
 
-A bare number in place of the id means the only tool that fits.
+A bare number instead of the id means the only tool that fits.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.writers.writing_forms import tagged
+from toolglot.dialects.writers.writing_forms import tag_section
 
 _SECTION = "<|open|>tools<|sep|>"
 _STYLE = TagStyle(
@@ -41,7 +41,7 @@ KIMI_K3 = Dialect(
     closers=(*_STYLE.close_section, *_STYLE.close_call, *_STYLE.close_parameter),
     thinking=(("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
     models=("*kimi-k3*", "*kimi_k3*"),
-    writing=tagged(
+    writing=tag_section(
         '<|open|>call tool="NAME" index="ID"<|sep|>',
         '<|open|>argument key="KEY" type="TYPE"<|sep|>VALUE<|close|>argument<|sep|>',
         "<|close|>call<|sep|>",

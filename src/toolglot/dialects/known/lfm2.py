@@ -1,4 +1,4 @@
-"""Liquid LFM2: `<|tool_call_start|>[ls(p="/"), pwd()]<|tool_call_end|>`, or a list of JSON objects in its place."""
+"""Liquid LFM2: `<|tool_call_start|>[ls(p="/"), pwd()]<|tool_call_end|>`, or a list of JSON objects."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from toolglot.dialects.dialect import Dialect, skip_closer
 from toolglot.dialects.families.json_calls import BARE, BARE_KEY, call_list, call_object
-from toolglot.dialects.families.json_messages import ordinary
+from toolglot.dialects.families.json_messages import read_as_text
 from toolglot.dialects.families.python_calls import python_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
@@ -30,15 +30,15 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
     outcome = yield from (call_object(reader, BARE, is_open=True) if opener == "{" else call_list(reader, BARE))
     if outcome in ("call", "cut"):
         found = yield from skip_closer(reader, ";", *_ENDS)
-        while opener == TAG and found == ";":  # behind the mark, the next one needs none
+        while opener == TAG and found == ";":  # after the mark, the next call needs no mark
             found = yield from _next(reader)
     if outcome == "none" and opener == "{" and reader.scanner.size_since_mark() <= MAX_GUESS:
-        return (yield from ordinary(reader))
+        return (yield from read_as_text(reader))
     return outcome
 
 
 def _next(reader: DialectReader) -> Steps[str | None]:
-    """One more call, and what stands behind it; None, and nothing read, if there is no call."""
+    """Read one more call. Returns what follows it; None, with nothing read, if there is no call."""
     reader.scanner.mark()
     if (yield from call_list(reader, BARE)) in ("none", "unfinished"):
         reader.scanner.go_back()

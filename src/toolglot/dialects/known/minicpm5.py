@@ -1,4 +1,4 @@
-"""MiniCPM 5: a function with params, which are not typed and may stand in CDATA.
+"""MiniCPM 5: a function with params, which are not typed and may be in CDATA.
 
     <function name="ls"><param name="p"><![CDATA[ / ]]></param></function>
 

@@ -11,7 +11,7 @@ from toolglot.dialects.families.nested_tags import nested_call
 from toolglot.dialects.families.sections import Section, calls_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.writers.writing_forms import tagged
+from toolglot.dialects.writers.writing_forms import tag_section
 
 PREFIX = "]<]minimax[>["
 _INVOKE = f"{PREFIX}<invoke "
@@ -29,7 +29,7 @@ MINIMAX_M3 = Dialect(
     closers=(f"{PREFIX}</tool_call>", f"{PREFIX}</invoke>"),
     thinking=(("<mm:think>", "</mm:think>"), *THINK),
     models=("*minimax-m3*", "*minimax_m3*"),
-    writing=tagged(
+    writing=tag_section(
         f'{PREFIX}<invoke name="NAME">',
         f"{PREFIX}<KEY>VALUE{PREFIX}</KEY>",
         f"{PREFIX}</invoke>",

@@ -43,7 +43,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
 
 
 def _mistral(name: str, inside: str, models: str, writing: Writing) -> Dialect:
-    """One of both. Where it is named, it reads the other form as well: a server knows only that it is Mistral's."""
+    """One of the two. If the user names it, it reads the other as well: a server knows only that it is Mistral's."""
     thinking, written = (*THINK, ("[THINK]", "[/THINK]")), tuple(f"*{model}*" for model in models.split())
     found = Dialect(
         name=name,

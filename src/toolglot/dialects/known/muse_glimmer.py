@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from toolglot.dialects.dialect import Dialect
-from toolglot.dialects.families.tag_calls import TagStyle, read_head, tags_in, undoubled
+from toolglot.dialects.families.tag_calls import TagStyle, read_head, tags_in, undouble_name
 from toolglot.dialects.lookahead import give_back, next_of
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
@@ -20,7 +20,7 @@ from toolglot.dialects.writers.writing_forms import invokes
 _SECTION, _ENDS = "<atem:function_calls>", ("<|eom|>", "<|eot|>")
 _FIRST = tuple(f"\n{space}to={whom}<|message|>" for space in ("", " ") for whom in ("self", "user"))
 _ANY_FIRST, _MESSAGE_ENDS = ("\n to=", "\nto="), (*_ENDS, "<|end|>", "<|return|>", "<|start|>")
-"""The prompt ends with the role: a text may begin with the recipient; where the dialect is named, whoever it is."""
+"""The prompt ends with the role, so a text may begin with the recipient: any, if the user named the dialect."""
 _STYLE = TagStyle(
     call=("<atem:invoke ",),
     close_call=("</atem:invoke>",),
@@ -30,7 +30,7 @@ _STYLE = TagStyle(
     close_section=("</atem:function_calls>", *_ENDS),
     skipped=(_SECTION,),
     untyped="json",
-    rename=undoubled,
+    rename=undouble_name,
 )
 
 
@@ -42,7 +42,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
             return "none"
         whom = head[0].rpartition("to=")[2] if head is not None else ""
     if whom in ("self", "user"):
-        reader.scanner.let_go()
+        reader.scanner.unmark()
         text_steps = reader.scanner.until(marks(*_MESSAGE_ENDS), reader.output.add_text)
         found = yield from (reader.think_until(_MESSAGE_ENDS) if whom == "self" else text_steps)
         reader.output.end_thinking()

@@ -2,8 +2,8 @@
 
     [ls(p="/"), pwd()]
 
-Any text may hold such a list, so only tools that were offered count. Llama 4's marks around it are dropped. Where the
-dialect is named, a list may also stand in a line, behind the words of a sentence.
+Any text may hold such a list, so only offered tools count. Llama 4's marks around it are dropped. If the user names the
+dialect, the list may also follow the words of a sentence on its line.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     <tool_call><function=ls><parameter=p>/</parameter></function></tool_call>
 
-The outer tag may be missing. Values stand on lines of their own.
+The outer tag may be missing. Values are on lines of their own.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     Action Input: {"p": "/"}
     Observation:
 
-The words may be bold, the input may stand in a code fence or in brackets behind the name, and both may be an object,
-`{"action": "ls", "action_input": {"p": "/"}}`, in a code fence.
+The words may be bold. The input may be in a code fence, or in brackets behind the name. Both may be one object in a
+code fence, `{"action": "ls", "action_input": {"p": "/"}}`.
 
 Plain text is the value of the only, or the only required, argument. A model that goes on with an observation of its own
 invents it: whatever follows is text.

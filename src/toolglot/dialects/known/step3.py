@@ -13,7 +13,7 @@ import re
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
-from toolglot.dialects.writers.writing_forms import tagged
+from toolglot.dialects.writers.writing_forms import tag_section
 
 _BEGIN, _SEPARATOR, _END = "<\uff5ctool_call_begin\uff5c>", "<\uff5ctool_sep\uff5c>", "<\uff5ctool_call_end\uff5c>"
 _STYLE = TagStyle(
@@ -35,7 +35,7 @@ STEP3 = Dialect(
     read=tags_in(_STYLE),
     closers=(*_STYLE.close_section, _END),
     models=("*step3*", "*step-3"),
-    writing=tagged(
+    writing=tag_section(
         f'{_BEGIN}<steptml:invoke name="NAME">',
         '<steptml:parameter name="KEY">VALUE</steptml:parameter>',
         f"</steptml:invoke>{_END}",

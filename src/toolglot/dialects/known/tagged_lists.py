@@ -1,6 +1,6 @@
 """A list of calls in a tag: `<tool_calls>[{"name": "ls", "arguments": {"p": "/"}}]</tool_calls>`.
 
-Jamba, Hunyuan A13B and Apriel differ in what stands around it; Nemotron Nano 2 and LongCat have tags of their own.
+Jamba, Hunyuan A13B and Apriel differ in what surrounds it; Nemotron Nano 2 and LongCat have tags of their own.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     <xai:function_call name="ls"><parameter name="p">/</parameter></xai:function_call>
     <x.ai:tool_call>{"name": "ls", "arguments": {"p": "/"}}</x.ai:tool_call>
 
-A closer may lack its end or have too much of it; `</content>` closes a parameter called content; a space may stand
-behind the `<`. The second form may also hold a name and arguments in tags of their own.
+A closer may lack its end or have too much of it; `</content>` closes a parameter called content; a space may follow the
+`<`. The second form may also hold a name and arguments in tags of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolglot.dialects.families.part_calls import part_call
 from toolglot.dialects.families.tag_calls import TagStyle, tags_in
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps
-from toolglot.dialects.writers.writing_forms import tagged
+from toolglot.dialects.writers.writing_forms import tag_section
 
 _TAGS = ("xai:function_call", "x.ai:function_call", "xai:tool_call", "x.ai:tool_call")
 _CLOSERS = tuple(f"{start}{tag}" for tag in _TAGS for start in ("</", "</ ", "< /", "< / "))
@@ -48,7 +48,7 @@ XAI = Dialect(
     openers=(*_STYLE.call, *_WHOLE),
     read=_read,
     models=("*grok*", "x-ai/*"),
-    writing=tagged(
+    writing=tag_section(
         '<xai:function_call name="NAME">',
         '<parameter name="KEY">VALUE</parameter>',
         "</xai:function_call>",

@@ -3,14 +3,14 @@
     <tool_call><name>ls</name><arguments>{"p": "/"}</arguments></tool_call>
     <tool_call name="ls"><arguments>{"p": "/"}</arguments></tool_call>
 
-The arguments are JSON, or tags that are named as they are.
+The arguments are JSON, or tags with the names of the arguments.
 """
 
 from __future__ import annotations
 
 from toolglot.dialects.dialect import Dialect
 from toolglot.dialects.families.part_calls import INSIDE, part_call
-from toolglot.dialects.families.tag_calls import named_by, read_head
+from toolglot.dialects.families.tag_calls import read_head, tag_name
 from toolglot.dialects.reading import DialectReader, Outcome
 from toolglot.dialects.scanner import Steps, marks
 from toolglot.dialects.writers.writing_forms import Writing, as_text
@@ -24,7 +24,7 @@ def _read(reader: DialectReader, opener: str) -> Steps[Outcome]:
         head = yield from read_head(reader, marks(">"))
         if head is None:
             return "unfinished" if reader.scanner.is_over else "none"
-        name = named_by(head[0])
+        name = tag_name(head[0])
     return (yield from part_call(reader, ("</tool_call>",), name))
 
 

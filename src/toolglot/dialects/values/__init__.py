@@ -1,1 +1,1 @@
-"""Arguments that stand in text: JSON, Python, tags, and the types that a schema wants."""
+"""Arguments in text: JSON, Python, tags, and the types that a schema wants."""

@@ -1,4 +1,4 @@
-"""JSON in text that goes on behind it: read piece by piece, and passed on as it is written.
+"""JSON in text that continues after it: read piece by piece, and passed on as it is written.
 
 A value ends where its brackets do. Outside of strings, a character that no JSON has ends it too: that is how the marks
 of a dialect are found behind a value that lacks its last bracket. A line break inside a string, which JSON forbids and
@@ -25,12 +25,12 @@ _PASSES_OUTSIDE: Final = re.compile(r"[\s\w,:.+\-]*").fullmatch
 _PASSES_INSIDE: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\.)*+', re.DOTALL).fullmatch
 _SCALAR: Final = re.compile(r"[^\s,}\]<>|{\[\"]+")
 MAX_WORD: Final = 512
-"""Characters of a key, a name or an id. What is longer is none."""
+"""The maximal length of a key, a name or an id."""
 MAX_SCALAR: Final = 4096
 
 
 def pass_value(scanner: Scanner, sink: Sink) -> Steps[End]:
-    """Pass on the text of the value that stands here, as it is."""
+    """Pass on the text of the value that begins here, as it is."""
     first = yield from scanner.peek()
     if first == "":
         return "open"
@@ -94,7 +94,7 @@ class _Run:
         self._escaped = False
 
     def follow(self, text: str, position: int) -> tuple[int, End | Literal["control"]]:
-        """Where the value ends in this text, or the text does, or a control character stands, and which of these."""
+        """Where the value, or the text, ends, or a control character comes, and which of these."""
         while position < len(text):
             if self._escaped:
                 self._escaped = False
@@ -113,7 +113,7 @@ class _Run:
 
     @property
     def passes(self) -> Callable[[str], object] | None:
-        """What knows a piece that changes nothing; None where the first character of the next one is escaped."""
+        """Matches a piece that changes nothing; None if the first character of the next one is escaped."""
         if self._escaped:
             return None
         return _PASSES_INSIDE if self._in_string else _PASSES_OUTSIDE
@@ -132,25 +132,25 @@ class _Run:
         return "open" if self._in_string else "broken"
 
 
-def read_string(scanner: Scanner, most: int = MAX_WORD) -> Steps[str | None]:
-    """The string that stands here; None if it is none, is too long or has no end."""
+def read_string(scanner: Scanner, max_length: int = MAX_WORD) -> Steps[str | None]:
+    """The string that begins here; None if there is none, it is too long or has no end."""
     pieces: list[str] = []
     size = 0
 
     def keep(piece: str) -> None:
         nonlocal size
         size += len(piece)
-        if size <= most + 2:
+        if size <= max_length + 2:
             pieces.append(piece)
 
     if (yield from scanner.peek()) != '"':
         return None
-    if (yield from pass_value(scanner, keep)) != "whole" or size > most + 2:
+    if (yield from pass_value(scanner, keep)) != "whole" or size > max_length + 2:
         return None
-    return unescaped("".join(pieces))
+    return unescape("".join(pieces))
 
 
-def unescaped(written: str) -> str | None:
+def unescape(written: str) -> str | None:
     """The string that a JSON string means."""
     try:
         return msgspec.json.decode(written, type=str)
@@ -162,5 +162,5 @@ def _escape_controls(written: str) -> str:
     return re.sub(r"[\x00-\x1f]", lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
-quoted: Final = json.encoder.encode_basestring
+json_string: Final = json.encoder.encode_basestring
 """A text as a JSON string."""

@@ -1,4 +1,4 @@
-"""A dict as Python prints it, in text that goes on behind it: `{'name': 'ls', 'arguments': {'p': None}}`."""
+"""A dict as Python prints it, in text that continues after it: `{'name': 'ls', 'arguments': {'p': None}}`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSIDE: Final = {"'": re.compile(r"['\\]"), '"': re.compile(r'["\\]')}
 
 
 def pass_dict(scanner: Scanner) -> Steps[dict[str, Any] | None]:
-    """The dict whose brace was read; None if it has no end or is none."""
+    """The dict whose brace was read; None if it has no end or is not a dict."""
     pieces = ["{"]
     ends = _Ends()
     while True:

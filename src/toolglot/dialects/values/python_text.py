@@ -1,4 +1,4 @@
-"""Python literals in text that goes on behind them: read piece by piece, never evaluated, passed on as JSON.
+"""Python literals in text that continues after them: read piece by piece, never evaluated, passed on as JSON.
 
 Models write what no Python reads: line breaks and quotes inside strings, `null`, `07`. Such a value is read where it
 can mean one thing only; if it can mean two, it is broken: there is no guessing.
@@ -12,7 +12,7 @@ import re
 from typing import Any, Final, Literal
 
 from toolglot.dialects.scanner import Scanner, Sink, Steps, marks
-from toolglot.dialects.values.json_text import End, quoted
+from toolglot.dialects.values.json_text import End, json_string
 
 MAX_DEPTH: Final = 128
 MAX_BARE: Final = 512
@@ -50,12 +50,12 @@ Ending = Literal["end", "inside", "unclear"]
 
 
 def pass_literal(scanner: Scanner, sink: Sink, ends: tuple[str, ...] = ()) -> Steps[End]:
-    """Pass on, as JSON, the literal that stands here. `ends` are marks that may follow it."""
+    """Pass on, as JSON, the literal that begins here. `ends` are marks that may follow it."""
     return (yield from _Values(scanner, ends).value(sink, 0))
 
 
 def literal(text: str) -> tuple[Any] | None:
-    """The value of a text that is one literal, in a tuple; None if it is none."""
+    """The value of a text that is one literal, in a tuple; None if it is not a literal."""
     scanner = Scanner()
     scanner.push(text + "\n")
     scanner.is_over = True
@@ -66,11 +66,11 @@ def literal(text: str) -> tuple[Any] | None:
     except StopIteration as done:
         is_whole = done.value == "whole" and not scanner.text[scanner.at :].strip()
         return (json.loads("".join(pieces)),) if is_whole else None
-    raise AssertionError("a text that is over is waited for")
+    raise AssertionError("the reader waits for more of a complete text")
 
 
 def number_as_json(text: str) -> str | None:
-    """The JSON of a number as Python and models write it; None if it is none that JSON can hold."""
+    """The JSON of a number as Python and models write it; None if JSON cannot hold it."""
     if _INTEGER.fullmatch(text):
         return str(int(text.replace("_", "")))
     if _BASED.fullmatch(text):
@@ -186,7 +186,7 @@ class _Values:
             key_text = "".join(key)
             if is_pair:
                 scanner.at += 1
-                sink((key_text if key_text.startswith('"') else quoted(key_text)) + ": ")
+                sink((key_text if key_text.startswith('"') else json_string(key_text)) + ": ")
                 end = yield from self.value(sink, depth + 1)
                 if end != "whole":
                     return end
@@ -208,7 +208,7 @@ class _Values:
         scanner = self._scanner
 
         def add_text(piece: str) -> None:
-            sink(quoted(piece)[1:-1])
+            sink(json_string(piece)[1:-1])
 
         sink('"')
         mark = yield from self._opening()
@@ -259,15 +259,15 @@ class _Values:
             sink(_SIMPLE[letter])
         elif not raw and octal:
             scanner.at = octal.end()
-            sink(quoted(chr(int(octal[0], 8)))[1:-1])
+            sink(json_string(chr(int(octal[0], 8)))[1:-1])
         elif not raw and letter in _WIDTHS:
             sink(self._code(letter, _WIDTHS[letter]))
         else:
-            sink("\\\\" + quoted(letter)[1:-1])
+            sink("\\\\" + json_string(letter)[1:-1])
         return True
 
     def _code(self, letter: str, width: int) -> str:
-        """The character of a number in hexadecimal; what is none stays as it is written."""
+        """The character of a hexadecimal number; anything else stays as it is written."""
         scanner = self._scanner
         digits = scanner.text[scanner.at : scanner.at + width]
         if not re.fullmatch(r"[0-9a-fA-F]+", digits) or len(digits) < width or int(digits, 16) > 0x10FFFF:
@@ -275,7 +275,7 @@ class _Values:
         scanner.at += width
         if letter == "u":
             return "\\u" + digits  # half a pair of surrogates is whole with the one behind it
-        return quoted(chr(int(digits, 16)))[1:-1]
+        return json_string(chr(int(digits, 16)))[1:-1]
 
     def _ending(self, mark: str, *, has_inner: bool) -> Steps[Ending]:
         """Whether a quote is the end of its string, or one that should have been escaped."""
@@ -302,7 +302,7 @@ class _Values:
         return self._scanner.text[self._scanner.at : self._scanner.at + _AHEAD]
 
     def _look(self, count: int) -> Steps[None]:
-        """Wait for so many characters behind white space, but not for ever."""
+        """Wait for this many characters behind white space, within a limit."""
         scanner = self._scanner
         while len(ahead := self._ahead()) < _AHEAD:
             if len(ahead.lstrip()) >= count or scanner.is_over:

@@ -1,4 +1,4 @@
-"""Values of formats that carry no types: the tool's schema says what a text means.
+"""Values of formats without types: the tool's schema says what a text means.
 
 One rule for all dialects, whole or streamed. Where a schema allows nothing but a string, the text is one. Otherwise the
 text is read as JSON, or as Python where that fails, or, where an object or a list is wanted, as either of them escaped
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.values.json_text import json_string
 from toolglot.dialects.values.python_text import literal
 from toolglot.jsontext import compact, local_reference
 
@@ -23,7 +23,7 @@ Untyped = Literal["string", "json"]
 """What a value is that no schema describes: a string, or whatever it can be read as."""
 
 _MAX_PARTS: Final = 256
-"""Schemas that one schema is put together of. What is beyond says nothing."""
+"""Schemas that one schema may consist of. Any beyond that are ignored."""
 _INTEGER: Final = re.compile(r"([+-]?)(\d{1,300})")
 _DECIMAL: Final = re.compile(r"([+-]?)(\d{0,300})(?:\.(\d{0,300}))?(?:[eE]([+-]?\d{1,3}))?")
 _STRUCTURES: Final = frozenset({"array", "object"})
@@ -36,7 +36,7 @@ _NAMES: Final = {
     **dict.fromkeys(("array", "list", "tuple"), "array"),
     **dict.fromkeys(("null", "none"), "null"),
 }
-"""What types are called. A name that is none of these says nothing."""
+"""The names of types. Any other name is ignored."""
 
 
 # --- schemas ----------------------------------------------------------------------------------------
@@ -61,14 +61,14 @@ def items_schema(schema: Any, root: dict[str, Any] | None) -> Any:
 
 
 def allowed_types(schema: Any, root: dict[str, Any] | None) -> frozenset[str]:
-    """The types that a schema allows; empty if it has none."""
+    """The types that a schema allows; empty if it names none."""
     found: set[str] = set()
     for part in _parts(schema, root):
         found |= named_types(part.get("type"))
         if part.get("nullable") is True:
             found.add("null")
         if not part.get("type"):
-            found.update(_implied(part))
+            found.update(_implied_types(part))
     return frozenset(found)
 
 
@@ -85,7 +85,7 @@ def named_types(type_names: object) -> frozenset[str]:
     return frozenset(name for name in names if name is not None)
 
 
-def _implied(part: dict[str, Any]) -> Iterator[str]:
+def _implied_types(part: dict[str, Any]) -> Iterator[str]:
     """The types that follow from the rest of a schema that has no `type`."""
     values = part.get("enum")
     if isinstance(values, list):
@@ -99,7 +99,7 @@ def _implied(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
-    """A schema and everything that it is put together of, each once, in the order in which it is written."""
+    """A schema and everything that it consists of, each once, in written order."""
     seen: set[int] = set()
     waiting = [schema]
     while waiting and len(seen) < _MAX_PARTS:
@@ -120,27 +120,27 @@ def _parts(schema: Any, root: dict[str, Any] | None) -> Iterator[dict[str, Any]]
 
 
 def is_string_only(types: frozenset[str], untyped: Untyped) -> bool:
-    """Whether a value can be passed on while it comes, since it is text in any case."""
+    """Whether a value can be passed on as it arrives, because it is a string in any case."""
     return types == {"string"} or (not types and untyped == "string")
 
 
-def typed(text: str, types: frozenset[str], untyped: Untyped) -> str:
+def typed_json(text: str, types: frozenset[str], untyped: Untyped) -> str:
     """The JSON of what a text means."""
     if is_string_only(types, untyped):
-        return quoted(text)
+        return json_string(text)
     stripped = text.strip()
     if not stripped and "string" not in types and types & {"array", "object"}:
         return "[]" if "array" in types else "{}"
     if types and "string" not in types:
-        stripped = _unquoted(stripped)
+        stripped = _unquote(stripped)
     elif types and untyped == "json" and stripped[:1] == '"' and _is_json(stripped):
         return stripped
     found = _number(stripped, types) or _word(stripped, types) or _structure(stripped, types)
-    return found if found is not None else quoted(text)
+    return found if found is not None else json_string(text)
 
 
-def _unquoted(text: str) -> str:
-    """A value that can be no string, without the quotes that it was written in."""
+def _unquote(text: str) -> str:
+    """Remove the quotes around a value that cannot be a string."""
     for quote in ('"', '\\"'):
         if len(text) > 2 * len(quote) and text.startswith(quote) and text.endswith(quote):
             return text[len(quote) : -len(quote)]
@@ -148,7 +148,7 @@ def _unquoted(text: str) -> str:
 
 
 def _number(text: str, types: frozenset[str]) -> str | None:
-    """A number, as JSON writes it. Where something else may stand too, only what JSON takes for one counts."""
+    """A number, as JSON writes it. If other types are allowed too, only a JSON number counts."""
     if types and not types & {"integer", "number"}:
         return None
     written = _integer(text) or _decimal(text)
@@ -180,7 +180,7 @@ def _whole_number(text: str) -> str | None:
 
 
 def _word(text: str, types: frozenset[str]) -> str | None:
-    """Truth, or nothing. Only `null` is null; Python's `None` is too, where it can be no string."""
+    """A boolean or null. Only `null` is null, and Python's `None` if it cannot be a string."""
     if text == "null" or (text == "None" and types and "string" not in types):
         return "null" if not types or "null" in types else None
     word = text.lower() if types else text
@@ -188,13 +188,13 @@ def _word(text: str, types: frozenset[str]) -> str | None:
 
 
 def _structure(text: str, types: frozenset[str]) -> str | None:
-    """An object or a list, of which the schema takes one; or, where no schema says anything, a string in quotes."""
+    """An object or a list, if the schema accepts it; or, without a schema, a string in quotes."""
     if not types:
         return text if text[:1] in ("{", "[", '"') and _is_json(text) else None
     wanted = types & _STRUCTURES
     found = _structure_of(text, wanted) if wanted else None
     if found is None and wanted and "string" not in types and "\\" in text:
-        found = _structure_of(_unescaped(text), wanted)
+        found = _structure_of(_unescape(text), wanted)
     return found
 
 
@@ -210,8 +210,8 @@ def _structure_of(text: str, wanted: frozenset[str]) -> str | None:
     return written if _is_json(written) else None
 
 
-def _unescaped(text: str) -> str:
-    """A text that was escaped as if it stood in a string, without that."""
+def _unescape(text: str) -> str:
+    """Undo the escapes of a text that was escaped like the inside of a string."""
     try:
         return str(json.loads(f'"{text}"', strict=False)).strip()
     except ValueError:

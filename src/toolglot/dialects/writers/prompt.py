@@ -5,9 +5,9 @@
     prompt.turns                    # the history, with calls and results as text
     parse_text(answer, dialect="hermes", tools=conversation.tools)
 
-Laws: the calls in the turns are read back as they were. Every result says which call it belongs to: by the id that
-stands in the text of the call, or by the tool's name and the call's position in its turn. What is neither call nor
-result stays as it is. The turns of a history are the first turns of every longer one.
+Laws: the calls in the turns are read back as they were. Every result says which call it belongs to: by the id in the
+text of the call, or by the tool's name and the call's position in its turn. What is neither call nor result stays as it
+is. The turns of a history are the first turns of every longer one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.dialects.offered_tools import Tools, listed, offered
-from toolglot.dialects.writers.writing import sample, write_result, writing_of, written_calls
+from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
+from toolglot.dialects.writers.writing import sample, write_calls_with_ids, write_result, writing_of
 from toolglot.errors import InputError, quote
 from toolglot.jsontext import compact
 
@@ -41,7 +41,7 @@ _INSTRUCTIONS: Final = ("system", "developer")
 
 @runtime_checkable
 class HasConversation(Protocol):
-    """What holds a conversation: a `History`."""
+    """An object that holds a conversation: a `History`."""
 
     @property
     def conversation(self) -> Conversation: ...
@@ -75,7 +75,7 @@ The tools, one on each line, with the JSON Schema of their arguments:
 
 
 class Prompt(Struct, frozen=True):
-    """What goes to the model in place of tools, calls and results."""
+    """What the model gets instead of tools, calls and results."""
 
     system: str
     """The instructions that the history began with, the tools, and how to call them."""
@@ -103,9 +103,9 @@ def to_prompt(tools: Tools, history: Conversation | HasConversation | Iterable[T
     tools: what is offered; empty if nothing is, then only the history is written.
     history: a conversation, a `History`, or turns.
     """
-    all_tools = listed(tools)
+    all_tools = tool_list(tools)
     turns = _turns(history)
-    instructions = [turn.text for turn in _leading(turns)]
+    instructions = [turn.text for turn in _leading_instructions(turns)]
     described = describe_tools(all_tools, dialect)
     writer = _Writer(all_tools, dialect)
     rest = tuple(writer.turn(turn, index) for index, turn in enumerate(turns) if index >= len(instructions))
@@ -113,9 +113,9 @@ def to_prompt(tools: Tools, history: Conversation | HasConversation | Iterable[T
 
 
 def describe_tools(tools: Tools, dialect: str) -> str:
-    """What a model has to know to call these tools; nothing if there are none."""
+    """What a model has to know to call these tools; empty if there are none."""
     writing = writing_of(dialect)
-    lines = [compact(_described(spec)) for spec in _specs(tools)]
+    lines = [compact(_tool_entry(spec)) for spec in _specs(tools)]
     if not lines:
         return ""
     answer = ToolResult("", "what the tool returned")
@@ -156,7 +156,7 @@ class _Writer:
 
     def _calls(self, calls: list[ToolCall], position: int, index: int) -> str:
         path = f"turns[{index}].calls"
-        text, ids = written_calls(calls, self._dialect, tools=self._tools, first=self._count, path=path)
+        text, ids = write_calls_with_ids(calls, self._dialect, tools=self._tools, first=self._count, path=path)
         self._count += len(calls)
         for number, (call, id) in enumerate(zip(calls, ids, strict=True), position + 1):
             self._written[call.id] = _WrittenCall(call.name, id, number)
@@ -195,7 +195,7 @@ def _turns(history: Conversation | HasConversation | Iterable[Turn]) -> tuple[Tu
     return turns
 
 
-def _leading(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+def _leading_instructions(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """The instructions that a conversation begins with."""
     return tuple(takewhile(_is_instruction, turns))
 
@@ -208,11 +208,11 @@ def _is_instruction(turn: Turn) -> bool:
 
 
 def _specs(tools: Tools) -> list[ToolSpec]:
-    return [tool if isinstance(tool, ToolSpec) else _spec(tool) for tool in listed(tools)]
+    return [tool if isinstance(tool, ToolSpec) else _spec(tool) for tool in tool_list(tools)]
 
 
 def _spec(tool: Mapping[str, Any] | str) -> ToolSpec:
-    ((name, schema),) = offered([tool]).items()
+    ((name, schema),) = tool_schemas([tool]).items()
     if isinstance(tool, str):
         return ToolSpec(name)
     nested = tool.get("function")
@@ -220,7 +220,7 @@ def _spec(tool: Mapping[str, Any] | str) -> ToolSpec:
     return ToolSpec(name, text if isinstance(text, str) else None, schema)
 
 
-def _described(spec: ToolSpec) -> dict[str, Any]:
+def _tool_entry(spec: ToolSpec) -> dict[str, Any]:
     body: dict[str, Any] = {"name": spec.name}
     if spec.description:
         body["description"] = spec.description

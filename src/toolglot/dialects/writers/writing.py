@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from toolglot.conversation import FREE_TEXT, RAW_ARGUMENTS, ToolCall, ToolResult
-from toolglot.dialects.offered_tools import Tools, offered
+from toolglot.dialects.offered_tools import Tools, tool_schemas
 from toolglot.dialects.registry import get
 from toolglot.dialects.text_stream import ParsedText, parse_text
 from toolglot.dialects.values.schema_types import type_of
@@ -39,18 +39,18 @@ def write_calls(calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), f
     tools: what was offered. A dialect without types needs their schemas for values that are not strings.
     first: how many calls the conversation had before.
     """
-    return written_calls(calls, dialect, tools=tools, first=first).text
+    return write_calls_with_ids(calls, dialect, tools=tools, first=first).text
 
 
-def written_calls(
+def write_calls_with_ids(
     calls: Sequence[ToolCall], dialect: str, *, tools: Tools = (), first: int = 0, path: str = "calls"
 ) -> Written:
     """The same, with the ids that were written."""
     writing = writing_of(dialect)
-    calls = _listed(calls, path)
+    calls = _call_list(calls, path)
     if not calls:
         return Written("", ())
-    schemas = {**dict.fromkeys((call.name for call in calls), None), **offered(tools)}
+    schemas = {**dict.fromkeys((call.name for call in calls), None), **tool_schemas(tools)}
     ids = tuple(_written_id(call, position, first, writing.ids) for position, call in enumerate(calls))
     texts = [
         _write_one(call, id, dialect, schemas, f"{path}[{index}]")
@@ -63,7 +63,7 @@ def written_calls(
     return Written(text, ids)
 
 
-def _listed(calls: Iterable[ToolCall], path: str) -> list[ToolCall]:
+def _call_list(calls: Iterable[ToolCall], path: str) -> list[ToolCall]:
     if isinstance(calls, str | bytes | Mapping | ToolCall) or not isinstance(calls, Iterable):
         raise InputError(f"expected a list of calls, got {quote(calls)}", path=path, hint='[ToolCall("", "ls", {})]')
     listed = [*calls]
@@ -108,7 +108,7 @@ def write_result(result: ToolResult, dialect: str, *, name: str = "", id: str = 
 
 
 def sample(dialect: str, count: int = 1) -> str:
-    """How calls look, for a model that is to write such."""
+    """Example calls, for a model that is to write calls."""
     writing = writing_of(dialect)
     name, arguments = writing.sample
     calls = [ToolCall(f"call_{position + 1}", name, arguments) for position in range(count)]
@@ -138,7 +138,7 @@ def _join(writing: Writing, texts: Iterable[str]) -> str:
 
 
 def _write_one(call: ToolCall, id: str, dialect: str, schemas: Mapping[str, Any], path: str) -> str:
-    """One call in the first form that says it."""
+    """One call, in the first form that can express it."""
     writing = writing_of(dialect)
     arguments = _written_arguments(call)
     for form in writing.forms:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
-from toolglot.dialects.values.json_text import quoted
+from toolglot.dialects.values.json_text import json_string
 from toolglot.jsontext import compact
 
 Arguments = dict[str, Any]
@@ -106,7 +106,9 @@ def as_tags(begin: str, parameter: str, end: str, *, value: Callable[[Any], str]
     return write
 
 
-def tagged(begin: str, parameter: str, end: str, *, section: tuple[str, str] = ("", ""), between: str = "") -> Writing:
+def tag_section(
+    begin: str, parameter: str, end: str, *, section: tuple[str, str] = ("", ""), between: str = ""
+) -> Writing:
     """Calls as tags in a section. A value goes on a line of its own only if its white space would be lost otherwise."""
     on_lines = parameter.replace("VALUE", "\nVALUE\n")
     return Writing(
@@ -119,7 +121,7 @@ def tagged(begin: str, parameter: str, end: str, *, section: tuple[str, str] = (
 
 def invokes(begin: str, end: str, *, prefix: str = "") -> Writing:
     """A section of `<invoke name="ls"><parameter name="p">/</parameter></invoke>`."""
-    return tagged(
+    return tag_section(
         f'<{prefix}invoke name="NAME">',
         f'<{prefix}parameter name="KEY">VALUE</{prefix}parameter>',
         f"</{prefix}invoke>",
@@ -176,7 +178,7 @@ def python(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(python, value)) + "]"
     if isinstance(value, str):
-        return quoted(value)
+        return json_string(value)
     return repr(value) if value is None or isinstance(value, bool) else compact(value)
 
 
