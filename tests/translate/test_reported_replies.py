@@ -119,7 +119,7 @@ def test_a_reply_without_a_role_or_with_arguments_as_an_object_is_read_as_meant_
     message["tool_calls"][0]["function"]["arguments"] = [1]
     out = convert_reply(body, source="openai", target="anthropic")
     assert [block["type"] for block in out.body["content"]] == ["text", "text", "tool_use"]
-    assert any("does not say its role" in entry.reason for entry in out.report)
+    assert any("without a role" in entry.reason for entry in out.report)
 
 
 # --- keys that are given twice, line ends, and the model's name -----------------------------------------

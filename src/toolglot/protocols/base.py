@@ -32,6 +32,7 @@ from toolglot.profiles.loader import PROTOCOLS
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.sequence import Sequence
 from toolglot.protocols.framing.text_frames import Frame, Framer
+from toolglot.protocols.lenient.fixes import Leniency
 
 EVENTS: Final = "text/event-stream"
 """The content type of server-sent events, which most protocols stream."""
@@ -139,10 +140,19 @@ class Codec:
             return importlib.import_module(f"{protocol.package}.{name}")
 
         self.protocol = protocol.name
+        self._package = protocol.package
         self._load = load
         self.request: RequestCodec = cast("RequestCodec", load("request"))
         self.reply: ReplyCodec = cast("ReplyCodec", load("reply"))
         self.errors: ErrorCodec = cast("ErrorCodec", load("errors"))
+
+    @cached_property
+    def leniency(self) -> Leniency:
+        """How malformed bodies are read; a protocol without the file refuses them."""
+        if importlib.util.find_spec(f"{self._package}.lenient") is None:
+            return Leniency()
+        found: Leniency = self._load("lenient").LENIENCY
+        return found
 
     @cached_property
     def stream(self) -> StreamCodec:
@@ -166,6 +176,17 @@ class MessageForm(Struct, frozen=True, kw_only=True):
     """Whether messages list calls beside their content."""
     content_is_list: bool = False
     """Whether content is always a list of parts, never a string."""
+    content_is_string: bool = False
+    """Whether content is always a string, never a list of parts."""
+    content_field: str = "content"
+    role_names: Mapping[str, str] = {}
+    """How a message with parts writes the roles that it does not write as `Turn.role` does."""
+    message_type: str = ""
+    """The `type` of a message, if it has one."""
+    item_types: frozenset[str] = frozenset()
+    """The types of what the list of messages holds besides messages."""
+    thinking_is_list: bool = False
+    """Whether a part of the type `thinking` holds a list of parts, not a string."""
     text_keeps_fields: bool = False
     """Whether texts keep the unknown fields of their parts or messages."""
 

@@ -22,8 +22,8 @@ from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.protocols.fields.refusals import without_refusals
-from toolglot.protocols.lenient.malformed_bodies import Told
-from toolglot.protocols.lenient.replies import missing_fields, read_as_meant
+from toolglot.protocols.lenient.fixes import Fixes
+from toolglot.protocols.lenient.malformed_bodies import fix_reply, missing_fields
 from toolglot.protocols.reply_detection import protocol_of_reply
 from toolglot.protocols.request_detection import detect
 from toolglot.render import Rendered
@@ -135,7 +135,7 @@ def _convert_reply(
 
 def decode_reply(
     body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
-) -> tuple[Fields, Reply, Told]:
+) -> tuple[Fields, Reply, Fixes]:
     """Decode a provider's reply, and list what had to be fixed. What cannot be read is the provider's fault, not the
     caller's.
 
@@ -163,13 +163,13 @@ def decode_reply(
     raise ProviderError(failure)
 
 
-def _decode_liberally(fields: Fields, protocol: str, fixes: Told) -> tuple[Fields, Reply, Told]:
+def _decode_liberally(fields: Fields, protocol: str, fixes: Fixes) -> tuple[Fields, Reply, Fixes]:
     """Decode a reply; if a strict reading refuses it, as it is plainly meant."""
     decode = codec(protocol).reply.decode
     try:
         reply = decode(fields)
     except InputError as refused:
-        meant, more_fixes = read_as_meant(fields, protocol)
+        meant, more_fixes = fix_reply(fields, protocol)
         if not more_fixes:
             _refuse_foreign(fields, protocol)
             raise
@@ -258,7 +258,7 @@ def empty_marks_reason(dropped: Iterable[str]) -> str:
     return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
 
 
-def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Told]:
+def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Fixes]:
     """The body as an object, and what was fixed in its JSON."""
     if isinstance(body, bytes | str):
         try:

@@ -14,7 +14,7 @@ from toolglot.conversation.report import Entry
 from toolglot.jsontext import compact, json_path
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields.losses import unwritten
-from toolglot.protocols.lenient.malformed_bodies import Told
+from toolglot.protocols.lenient.fixes import Fixes
 from toolglot.render.content.foreign import SIGNATURE_LEFT_OUT
 from toolglot.render.context import RenderContext
 
@@ -27,13 +27,13 @@ _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith
 _KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
 
 
-def report_reading(fixes: Told, ctx: RenderContext) -> None:
+def report_reading(fixes: Fixes, ctx: RenderContext) -> None:
     """Report what had to be fixed to read a reply."""
     for path, reason in fixes[:MAX_FIXES]:
         ctx.report("converted", reason, "canonical", path=path)
 
 
-def report_missing(fixes: Told, ctx: RenderContext) -> None:
+def report_missing(fixes: Fixes, ctx: RenderContext) -> None:
     """Report fields that the reply lacks and a client of another protocol needs."""
     for path, reason in fixes:
         ctx.report("assumed", reason, "canonical", path=path, gravity="housekeeping")

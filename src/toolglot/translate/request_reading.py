@@ -14,7 +14,8 @@ from toolglot.errors import InputError
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.protocols.base import codec
-from toolglot.protocols.lenient.malformed_bodies import Told, mend
+from toolglot.protocols.lenient.fixes import Fixes
+from toolglot.protocols.lenient.malformed_bodies import fix_request
 from toolglot.protocols.lenient.mixed_forms import has_mixed_forms, read_mixed
 from toolglot.protocols.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
 from toolglot.protocols.openai_chat.silent import with_empty_texts
@@ -31,7 +32,7 @@ MAX_FIXES: Final = 100
 
 def decode_request(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
     """Decode a body; if a strict reading refuses it, as it is plainly meant."""
-    fixes: Told = []
+    fixes: Fixes = []
     try:
         conversation = codec(source.protocol).request.decode(fields)
         if has_mixed_forms(conversation, source.protocol):
@@ -50,7 +51,7 @@ def decode_request(fields: Fields, source: Profile, policy: Policy) -> tuple[Con
     return conversation, ctx.entries
 
 
-def _decode_liberally(fields: Fields, protocol: str) -> tuple[Conversation, Told]:
+def _decode_liberally(fields: Fields, protocol: str) -> tuple[Conversation, Fixes]:
     """Decode a body that is malformed or mixes the forms of several protocols, and list what was fixed."""
     mixed = read_mixed(fields, protocol, _fix_and_decode)
     if mixed is None:
@@ -59,8 +60,8 @@ def _decode_liberally(fields: Fields, protocol: str) -> tuple[Conversation, Told
     return conversation if protocol == "openai_chat" else with_tools_for_functions(conversation), fixes
 
 
-def _fix_and_decode(protocol: str, body: Fields) -> tuple[Conversation, Told]:
-    meant, fixes = mend(body, protocol)
+def _fix_and_decode(protocol: str, body: Fields) -> tuple[Conversation, Fixes]:
+    meant, fixes = fix_request(body, protocol)
     return codec(protocol).request.decode(meant), fixes
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolglot import InputError, lint, repair
 from toolglot.protocols.base import codec
-from toolglot.protocols.lenient.malformed_bodies import mend
+from toolglot.protocols.lenient.malformed_bodies import fix_request
 
 Fields = dict[str, Any]
 HI: Fields = {"role": "user", "content": "hi"}
@@ -97,7 +97,7 @@ def test_B7_F3_a_damaged_exchange_is_repaired(target: str, id: Any, arguments: A
 )
 def test_a_body_in_order_is_left_alone(protocol: str) -> None:
     body = BODIES["openai" if protocol == "openai_chat" else protocol]("call_1", "{}", "done")
-    meant, told = mend(body, protocol)
+    meant, told = fix_request(body, protocol)
     assert (meant is body) == (not told)
 
 
@@ -126,11 +126,16 @@ json_values = st.recursive(
 
 @pytest.mark.law
 @given(
-    st.sampled_from(["anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses", "none"]),
+    st.sampled_from(["anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses"]),
     st.dictionaries(st.sampled_from(["messages", "input", "contents"]), json_values),
 )
-def test_no_body_makes_mending_raise(protocol: str, body: Fields) -> None:
-    meant, told = mend(body, protocol)
-    if told:
+def test_no_body_makes_fixing_raise(protocol: str, body: Fields) -> None:
+    meant, fixes = fix_request(body, protocol)
+    if fixes:
         with contextlib.suppress(InputError):
             codec(protocol).request.decode(meant)
+
+
+def test_an_unknown_protocol_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown protocol"):
+        fix_request({"messages": []}, "none")

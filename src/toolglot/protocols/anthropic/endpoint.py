@@ -83,6 +83,7 @@ PROTOCOL: Final = Protocol(
         roles=frozenset({"user", "assistant", "system"}),
         part_types=frozenset({"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}),
         part_rank=1,
+        role_names={"developer": "user"},
     ),
     stored_history=("thread",),
     returns_opaque=True,

@@ -56,6 +56,7 @@ PROTOCOL: Final = Protocol(
         roles=frozenset({"user", "assistant"}),
         part_fields=frozenset({"toolUse", "toolResult", "reasoningContent", "text", "image", "document"}),
         content_is_list=True,
+        role_names={"system": "user", "developer": "user", "tool": "user"},
         text_keeps_fields=True,
     ),
     returns_opaque=True,

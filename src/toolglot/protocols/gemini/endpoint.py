@@ -94,6 +94,8 @@ PROTOCOL: Final = Protocol(
         roles=frozenset({"user", "model", "function"}),
         part_fields=frozenset({"functionCall", "functionResponse", "inlineData", "fileData", "function_call"}),
         content_is_list=True,
+        content_field="parts",
+        role_names={"assistant": "model", "system": "user", "developer": "user", "tool": "user"},
         text_keeps_fields=True,
     ),
     returns_opaque=True,

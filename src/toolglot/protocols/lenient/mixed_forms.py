@@ -27,21 +27,22 @@ from toolglot.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    ToolSpec,
     Turn,
 )
 from toolglot.protocols.base import Protocol, get, names, records
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.lenient.malformed_bodies import CACHE_MARKER, ITEM_IDS, MOST_CACHE_MARKERS, Told
-from toolglot.protocols.openai_chat.silent import lacks_content
+from toolglot.protocols.lenient.fixes import Fixes
+from toolglot.protocols.openai_responses.lenient import ITEM_IDS
 
 PROMPTS: Final = ("system", "developer")
-Decode = Callable[[str, Fields], tuple[Conversation, Told]]
-"""Reads a body of a protocol, and tells what had to be mended in it."""
+Decode = Callable[[str, Fields], tuple[Conversation, Fixes]]
+"""Reads a body of a protocol, and lists what had to be fixed in it."""
 Piece = tuple[str, Fields]
 """A protocol, and a message in its form."""
 
 _CHAT: Final = "openai_chat"
+"""The protocol whose messages and results agents mix into those of others."""
+_CONTENT: Final = "content"
 _RESPONSES: Final = "openai_responses"
 _PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
 _MEANINGS: Final[dict[str, Role]] = {
@@ -64,35 +65,23 @@ _FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_
 """Fields that a message of another form has; left over, they say that it was not understood."""
 _KINDS: Final = frozenset({"function", "type", "message", ""})
 """Kinds of a part that no protocol has, and that are written for one."""
-_ITEMS: Final = frozenset(
-    {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
-)
 
 
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     blocks: list[Block] = []
+    leniency = get(protocol).codec.leniency
     has_notes = get(protocol).messages.text_keeps_fields
     for turn in conversation.turns:
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
-        if not turn.blocks and _is_odd(turn, protocol):
+        if not turn.blocks and leniency.lacks_content(turn):
             return True
         if has_notes and _has_stray_notes(turn, protocol):
             return True
         blocks += turn.blocks
-    marked = _marked(blocks)
-    if marked < 0 or protocol != "anthropic":
-        return marked < 0
-    marked += sum([tool.extra is not None for tool in conversation.tools])
-    return marked >= MOST_CACHE_MARKERS and _has_many_markers(conversation)
-
-
-def _is_odd(turn: Turn, protocol: str) -> bool:
-    """Whether a turn without blocks lacks what its message must have; Responses are not read without it."""
-    if protocol == _RESPONSES:
-        return False
-    return lacks_content(turn) if protocol == _CHAT else turn.role != "assistant"
+    extras = _count_extras(blocks)
+    return extras < 0 or not leniency.is_within_limits(conversation, extras)
 
 
 def _has_frame(own: Fields | None) -> bool:
@@ -102,27 +91,27 @@ def _has_frame(own: Fields | None) -> bool:
     return any(own.get(field) is not None for field in _FRAMES)
 
 
-def _marked(blocks: Iterable[Block]) -> int:
-    """How many blocks may carry a marker; less than 0 where one may be another protocol's."""
-    marked = 0
+def _count_extras(blocks: Iterable[Block]) -> int:
+    """How many blocks hold more than their canonical fields; less than 0 if one may be another protocol's."""
+    extras = 0
     for block in blocks:
         if block.extra is not None:
-            marked += 1
+            extras += 1
         kind = type(block)
         if kind is Text or kind is ToolCall:
             continue
         if type(block) is ToolResult:
-            inside = _marked(block.content) if type(block.content) is tuple else 0
+            inside = _count_extras(block.content) if type(block.content) is tuple else 0
             if inside < 0:
                 return -1
-            marked += inside
+            extras += inside
         elif kind is ServerTool:
-            marked += 1
+            extras += 1
         elif type(block) is Opaque:
-            marked += 1
+            extras += 1
             if _may_be_elsewheres(block):
                 return -1
-    return marked
+    return extras
 
 
 def _has_stray_notes(turn: Turn, protocol: str) -> bool:
@@ -133,28 +122,6 @@ def _has_stray_notes(turn: Turn, protocol: str) -> bool:
     if turn.extra is not None and _has_strange_id(turn.extra.get(_RESPONSES)):
         return True
     return any(_is_misnamed(block) for block in turn.blocks)
-
-
-def _has_many_markers(conversation: Conversation) -> bool:
-    """Whether more cache markers are left over than Anthropic takes."""
-    count = int(CACHE_MARKER in (conversation.extra or {}).get("anthropic", {}))
-    count += sum(map(_is_cached, conversation.tools))
-    for turn in conversation.turns:
-        for block in turn.blocks:
-            if block.extra is not None or type(block) in (Opaque, ServerTool):
-                count += _is_cached(block)
-            if type(block) is ToolResult and type(block.content) is tuple:
-                count += sum(map(_is_cached, block.content))
-    return count > MOST_CACHE_MARKERS
-
-
-def _is_cached(marked: Block | ToolSpec) -> bool:
-    if isinstance(marked, Opaque | ServerTool):
-        return isinstance(marked.value, dict) and marked.value.get(CACHE_MARKER) is not None
-    if isinstance(marked, ToolSpec) and marked.opaque is not None:
-        return _is_cached(marked.opaque)
-    own = (marked.extra or {}).get("anthropic", {})
-    return any(kept.get(CACHE_MARKER) is not None for kept in (own, *own.values()) if isinstance(kept, dict))
 
 
 def _has_strange_id(message: Fields | None) -> bool:
@@ -190,24 +157,24 @@ def _has_stray_field(block: Block, protocol: str) -> bool:
     return "type" in own or not _FRAMES.isdisjoint(own.get("~message", ()))
 
 
-def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Told] | None:
+def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Fixes] | None:
     """The conversation, and what was read as what; None where every message is of the body's own form."""
     key = get(protocol).turns
     messages = body.get(key)
     if not isinstance(messages, list):
         return None
-    told: Told = []
-    split = [list(_pieces(message, protocol, f"$.{key}[{index}]", told)) for index, message in enumerate(messages)]
-    if not told:
+    fixes: Fixes = []
+    split = [list(_pieces(message, protocol, f"$.{key}[{index}]", fixes)) for index, message in enumerate(messages)]
+    if not fixes:
         return None
 
     def read(form: str, messages: list[Fields], numbers: list[int]) -> tuple[Turn, ...]:
-        found, mended = decode(form, {get(form).turns: messages})
-        told.extend((_in_body(path, key, numbers), reason) for path, reason in mended)
+        found, more = decode(form, {get(form).turns: messages})
+        fixes.extend((_in_body(path, key, numbers), reason) for path, reason in more)
         return found.turns
 
-    head, mended = decode(protocol, {**body, key: []})
-    told += mended
+    head, more = decode(protocol, {**body, key: []})
+    fixes += more
     turns = list(head.turns)
     own: list[Fields] = []
     numbers: list[int] = []
@@ -219,9 +186,9 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
         turns += read(protocol, own, numbers)
         own, numbers = [], []
         read_pieces = [turn for form, piece in pieces for turn in read(form, [piece], [index])]
-        turns += _joined(read_pieces, _role_of(messages[index]), f"$.{key}[{index}]", told)
+        turns += _joined(read_pieces, _role_of(messages[index]), f"$.{key}[{index}]", fixes)
     turns += read(protocol, own, numbers)
-    return replace(head, turns=tuple(turns)), told
+    return replace(head, turns=tuple(turns)), fixes
 
 
 def _in_body(path: str, key: str, numbers: list[int]) -> str:
@@ -230,7 +197,7 @@ def _in_body(path: str, key: str, numbers: list[int]) -> str:
     return f"$.{key}[{numbers[int(found[1])]}]{path[found.end() :]}" if found is not None else path
 
 
-def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list[Turn]:
+def _joined(turns: list[Turn], role: Role | None, path: str, fixes: Fixes) -> list[Turn]:
     """The pieces of one message as one turn."""
     turns = turns if role not in PROMPTS else [replace(turn, role=role) for turn in turns]
     if len(turns) < 2:
@@ -240,9 +207,9 @@ def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list
     for turn in turns:
         for block in turn.blocks:
             if type(block) is ToolCall and block.id in known:
-                told.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
+                fixes.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
                 names = [name for fields in (block.extra or {}).values() for name in fields if not name.startswith("~")]
-                told += [(path, f"{name[:80]} of the call that is left out is left out with it") for name in names]
+                fixes += [(path, f"{name[:80]} of the call that is left out is left out with it") for name in names]
             else:
                 blocks.append(block)
         known.update(call.id for call in turn.calls if call.id)
@@ -252,35 +219,59 @@ def _joined(turns: list[Turn], role: Role | None, path: str, told: Told) -> list
 # --- whose a message is -----------------------------------------------------------------------------
 
 
-def _pieces(message: Any, own: str, path: str, told: Told) -> Iterator[Piece]:
-    """A message as pieces of one form each. `told` grows where it is not as its protocol writes it."""
+def _pieces(message: Any, own: str, path: str, fixes: Fixes) -> Iterator[Piece]:
+    """A message as pieces of one form each. `fixes` grows where it is not as its protocol writes it."""
     if not isinstance(message, dict):
         yield own, message
         return
-    if _is_item(message):
-        if own != "openai_responses":
-            told.append((path, f"an item {message['type']!r} of the Responses protocol was read as one"))
-        yield "openai_responses", message
+    items = _protocol_of_item(message)
+    if items is not None:
+        if own != items:
+            fixes.append((path, f"an item {message['type']!r} of {items} was read as one"))
+        yield items, message
         return
     role = _role_of(message)
     if role is None:
         yield own, message
         return
-    if isinstance(message.get("parts"), list | dict) and not isinstance(message.get("content"), str | list):
-        yield _of_gemini(message, role, own, path, told)
+    parts = None if isinstance(message.get("content"), str | list) else _protocol_of_parts(message)
+    if parts is not None:
+        yield _of_parts(message, role, parts, own, path, fixes)
         return
     if role == "tool" and _holds_results(message.get("content")):
-        told.append((f"{path}.role", "results that are parts of a message were read as a user's"))
+        fixes.append((f"{path}.role", "results that are parts of a message were read as a user's"))
         message, role = {**message, "role": "user"}, "user"
     if role == "tool" and not _is_own_result(message, own):
-        yield _of_chat_result(message, own, path, told)
+        yield _of_chat_result(message, own, path, fixes)
         return
-    yield from _of_message(message, role, own, path, told)
+    yield from _of_message(message, role, own, path, fixes)
 
 
-def _is_item(message: Fields) -> bool:
+def _protocol_of_item(message: Fields) -> str | None:
+    """The protocol whose list of messages holds such an item; None for a message."""
     kind = message.get("type")
-    return isinstance(kind, str) and kind in _ITEMS and "content" not in message
+    if not isinstance(kind, str) or "content" in message:
+        return None
+    return _item_types(names()).get(kind)
+
+
+@cache
+def _item_types(known: tuple[str, ...]) -> dict[str, str]:
+    return {kind: name for name in known for kind in get(name).messages.item_types}
+
+
+def _protocol_of_parts(message: Fields) -> str | None:
+    """The protocol that has content in another field than most, if this message has that field."""
+    for field, protocol in _content_fields(names()).items():
+        if isinstance(message.get(field), list | dict):
+            return protocol
+    return None
+
+
+@cache
+def _content_fields(known: tuple[str, ...]) -> dict[str, str]:
+    fields = {get(name).messages.content_field: name for name in known}
+    return {field: name for field, name in fields.items() if field != _CONTENT}
 
 
 def _role_of(message: Fields) -> Role | None:
@@ -293,25 +284,28 @@ def _role_of(message: Fields) -> Role | None:
     return _MEANINGS.get(role.lower()) if isinstance(role, str) else None
 
 
-def _of_gemini(message: Fields, role: Role, own: str, path: str, told: Told) -> Piece:
-    named = "model" if role == "assistant" else "user"
-    if own != "gemini":
-        told.append((path, "a message of Gemini's form was read as one"))
+def _of_parts(message: Fields, role: Role, form: str, own: str, path: str, fixes: Fixes) -> Piece:
+    if own != form:
+        fixes.append((path, f"a message in the form of {form} was read as one"))
     elif _has_role_of(message, own):
         return own, message
     else:
-        _tell_role(message, role, path, told)
-    return "gemini", {"role": named, "parts": message["parts"]}
+        _report_role(message, role, path, fixes)
+    return form, _with_parts(form, role, message[get(form).messages.content_field])
 
 
-def _of_chat_result(message: Fields, own: str, path: str, told: Told) -> Piece:
+def _of_chat_result(message: Fields, own: str, path: str, fixes: Fixes) -> Piece:
     """A message of Chat's that is the result of a call."""
     is_legacy = message.get("role") == "function" and isinstance(message.get("name"), str)
     if own == _CHAT and is_legacy and "tool_call_id" not in message:
         return own, message
-    if own == "gemini" and "parts" not in message and "content" not in message:
+    if (
+        get(own).messages.content_field != _CONTENT
+        and message.keys().isdisjoint(_content_fields(names()))
+        and _CONTENT not in message
+    ):
         return own, message
-    told.append((path, "a message that is the result of a call was read as one"))
+    fixes.append((path, "a message that is the result of a call was read as one"))
     content = message.get("content")
     if isinstance(content, list):
         content = [_as_chat_part(part) for part in content]
@@ -348,7 +342,7 @@ def _holds_results(content: Any) -> bool:
     return any(part.get("type") == "tool_result" or not _RESULT_PARTS.isdisjoint(part) for part in parts)
 
 
-def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) -> Iterator[Piece]:
+def _of_message(message: Fields, role: Role, own: str, path: str, fixes: Fixes) -> Iterator[Piece]:
     content = message.get("content")
     runs = list(_runs(content, own)) if isinstance(content, list) else []
     beside = {key: message[key] for key in _beside(own) if message.get(key) is not None}
@@ -357,21 +351,21 @@ def _of_message(message: Fields, role: Role, own: str, path: str, told: Told) ->
         yield own, message
         return
     if not has_own_role:
-        _tell_role(message, role, path, told)
+        _report_role(message, role, path, fixes)
     rest = {key: value for key, value in message.items() if key not in ("content", *beside)}
     if not runs:
         form = own if not get(own).messages.content_is_list and role in get(own).messages.roles else _CHAT
         if form != own or content == []:
-            told.append((f"{path}.content", "content was read as the text that it is"))
+            fixes.append((f"{path}.content", "content was read as the text that it is"))
         yield form, {**(rest if form == own else {}), "role": role, "content": content or ""}
     for form, parts in runs:
         if form != own:
-            told.append((f"{path}.content", f"parts of the form of {form} were read as such"))
-        yield form, _with_parts(form, _role_in(form, role), parts)
+            fixes.append((f"{path}.content", f"parts of the form of {form} were read as such"))
+        yield form, _with_parts(form, role, parts)
     if get(own).messages.has_call_list and runs:
         yield own, {**rest, "role": role, "content": None}
     if beside:
-        told.append((path, "what stands beside the content of a Chat message was read as such"))
+        fixes.append((path, "what stands beside the content of a Chat message was read as such"))
         if any(beside.values()):
             yield _CHAT, {"role": "assistant", "content": None, **beside}
 
@@ -382,11 +376,12 @@ def _beside(own: str) -> tuple[str, ...]:
 
 
 def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:
-    if own == "gemini":
-        return "content" not in message
+    form = get(own).messages
+    if form.content_field != _CONTENT:
+        return _CONTENT not in message
     if isinstance(message.get("content"), list):
-        return all(form == own for form, _ in runs) and (bool(runs) or own != "ollama")
-    return own != "bedrock"
+        return all(run == own for run, _ in runs) and (bool(runs) or not form.content_is_string)
+    return not form.content_is_list
 
 
 def _has_role_of(message: Fields, own: str) -> bool:
@@ -394,24 +389,15 @@ def _has_role_of(message: Fields, own: str) -> bool:
     return isinstance(role, str) and role in get(own).messages.roles
 
 
-def _tell_role(message: Fields, role: Role, path: str, told: Told) -> None:
-    told.append((f"{path}.role", f"the role {str(message.get('role'))[:40]!r} was read as {role}"))
+def _report_role(message: Fields, role: Role, path: str, fixes: Fixes) -> None:
+    fixes.append((f"{path}.role", f"the role {str(message.get('role'))[:40]!r} was read as {role}"))
 
 
-def _role_in(form: str, role: Role) -> str:
-    """How a form writes a role; one that it does not have stands in a message of Chat's."""
-    if form == "gemini":
-        return "model" if role == "assistant" else "user"
-    if form == "bedrock" or (form == "anthropic" and role == "developer"):
-        return "assistant" if role == "assistant" else "user"
-    return role
-
-
-def _with_parts(form: str, role: str, parts: list[Any]) -> Fields:
-    if form == "gemini":
-        return {"role": role, "parts": parts}
-    said: Fields = {"role": role, "content": parts}
-    return {"type": "message", **said} if form == "openai_responses" else said
+def _with_parts(form: str, role: Role, parts: Any) -> Fields:
+    """A message with these parts, as a protocol writes it."""
+    written = get(form).messages
+    message: Fields = {"role": written.role_names.get(role, role), written.content_field: parts}
+    return {"type": written.message_type, **message} if written.message_type else message
 
 
 def _runs(parts: list[Any], own: str) -> Iterator[tuple[str, list[Any]]]:
@@ -456,4 +442,4 @@ def _part_kinds(known: tuple[str, ...]) -> frozenset[str]:
 
 def _is_thought_elsewhere(part: Fields, own: str) -> bool:
     """Mistral's thinking, which is Chat's, is a list of parts; Anthropic's is a text."""
-    return own == _CHAT and part["type"] == "thinking" and isinstance(part.get("thinking"), str)
+    return get(own).messages.thinking_is_list and part["type"] == "thinking" and isinstance(part.get("thinking"), str)

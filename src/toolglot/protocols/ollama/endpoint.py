@@ -75,7 +75,9 @@ PROTOCOL: Final = Protocol(
     service_prefix="/api/",
     error_schema=object_schema(error=TEXT),
     turns="messages",
-    messages=MessageForm(roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True),
+    messages=MessageForm(
+        roles=frozenset({"user", "assistant", "system", "tool"}), has_call_list=True, content_is_string=True
+    ),
     limit_path=("options", "num_predict"),
     features=frozenset({"empty_results", "empty_turns", "result_messages", "system_messages", "text_with_calls"}),
     inexpressible={"choice.modes": ("auto", "none", "required", "named", "allowed")},

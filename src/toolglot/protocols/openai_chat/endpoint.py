@@ -47,6 +47,7 @@ PROTOCOL: Final = Protocol(
         ),
         part_rank=3,
         has_call_list=True,
+        thinking_is_list=True,
     ),
     base_url="versioned",
     features=frozenset(

@@ -63,6 +63,10 @@ PROTOCOL: Final = Protocol(
         roles=frozenset({"user", "assistant", "system", "developer"}),
         part_types=frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
         part_rank=2,
+        message_type="message",
+        item_types=frozenset(
+            {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+        ),
         text_keeps_fields=True,
     ),
     stored_history=("previous_response_id", "conversation"),

@@ -1,0 +1,97 @@
+"""Requests and replies that the codecs refuse although it is plain what they mean (`protocols/lenient`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.lenient.fixes import (
+    Fixes,
+    Leniency,
+    ReplyCalls,
+    fix_call,
+    fix_content,
+    fix_counts,
+    fix_id,
+    fix_list,
+    fix_name,
+    fix_reason,
+    fix_result,
+    fix_role,
+    fix_text,
+    listed_calls,
+    objects_of,
+    set_field,
+)
+from toolglot.protocols.openai_chat.silent import lacks_content
+
+
+def _fix_request(body: Fields, fixes: Fixes) -> None:
+    for path, message in objects_of(body.get("messages"), "$.messages"):
+        if message.get("role") == "tool":
+            fix_result(message, path, fixes)
+            if message.get("tool_call_id") is not None:
+                fix_id(message, "tool_call_id", path, fixes)
+        else:
+            _fix_message_content(message, path, fixes)
+        for call_path, call in objects_of(message.get("tool_calls"), f"{path}.tool_calls"):
+            fix_call(call, call_path, fixes)
+            if call.get("id") is not None:
+                fix_id(call, "id", call_path, fixes)
+            function = call.get("function")
+            if isinstance(function, dict):
+                fix_name(function, f"{call_path}.function", fixes)
+                if function.get("arguments") is not None and not isinstance(function["arguments"], dict):
+                    fix_text(function, "arguments", f"{call_path}.function", fixes)
+                if call.get("type") not in (None, "function"):
+                    call["type"] = "function"
+                    fixes.append((f"{call_path}.type", "a call of a function was read as one"))
+
+
+def _fix_message_content(message: Fields, path: str, fixes: Fixes) -> None:
+    """Content of a Chat message: a text, be it an empty one, unless an assistant says something beside it (C8)."""
+    says_more = message.get("role") == "assistant" and any(message.get(key) for key in _SAID_BESIDE)
+    if message.get("content") is not None or not says_more:
+        fix_content(message, path, fixes)
+
+
+_SAID_BESIDE: Final = frozenset(
+    {"tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning", "reasoning_details"}
+)
+"""What an assistant may say beside the content of its message."""
+
+
+def _fix_reply(body: Fields, fixes: Fixes) -> ReplyCalls:
+    fix_counts(body, "usage", "$", fixes)
+    for path, choice in objects_of(body.get("choices"), "$.choices"):
+        fix_reason(choice, "finish_reason", path, fixes)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            message = _message_meant(choice, path, fixes)
+        if message is not None:
+            fix_role(message, f"{path}.message", fixes)
+            if isinstance(message.get("content"), dict):
+                fix_list(message, "content", f"{path}.message", fixes)
+            yield from listed_calls(message, f"{path}.message", fixes, needs_id=False)
+
+
+def _message_meant(choice: Fields, path: str, fixes: Fixes) -> Fields | None:
+    """The message of a choice that has the delta of a stream or a bare text in its place."""
+    if isinstance(choice.get("delta"), dict):
+        reason = "a delta instead of a message was read as the message"
+        message: Fields = choice.pop("delta")
+    elif isinstance(choice.get("text"), str):
+        reason = "a text instead of a message was read as the message"
+        message = {"role": "assistant", "content": choice.pop("text")}
+    else:
+        return None
+    set_field(choice, "message", message, path, reason, fixes)
+    return message
+
+
+LENIENCY: Final = Leniency(
+    fix_request=_fix_request,
+    fix_reply=_fix_reply,
+    optional_reply_fields=(("id", "id"), ("created", "time"), ("model", "model")),
+    lacks_content=lacks_content,
+)
