@@ -40,7 +40,7 @@ from toolglot.conversation import (
 from toolglot.conversation.events import BlockEnded, BlockStarted, Event, Failed, Finished, InputDelta, Started
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.base import codec
-from toolglot.protocols.framing.sequence import call_of_text
+from toolglot.protocols.framing.event_builder import call_from_text
 
 KEEPS_CUT_CALLS: Final = {"anthropic", "openai/chat"}
 """SDKs that list a call as far as it came and leave it to the stop reason to say that it is not whole."""
@@ -378,7 +378,7 @@ def broken_off(place: str, end: Event) -> list[Event]:
     whole, part = BREAKS[place]
     opened = replace(whole, arguments=None, raw_input=None)
     start = [Started("reply_77", "some-model-1"), *of_block(SAID), BlockStarted(opened)]
-    return [*start, *([InputDelta(part)] if part else []), BlockEnded(call_of_text(opened, part), cut=True), end]
+    return [*start, *([InputDelta(part)] if part else []), BlockEnded(call_from_text(opened, part), cut=True), end]
 
 
 @pytest.mark.parametrize(("reader", "place"), BROKEN)

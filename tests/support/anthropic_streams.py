@@ -15,7 +15,7 @@ from toolglot.conversation.events import (
     Event,
 )
 from toolglot.limits import Limits
-from toolglot.protocols.anthropic.stream import Decoder, framer
+from toolglot.protocols.anthropic.stream_reader import Decoder, framer
 from toolglot.protocols.framing.text_frames import Frame
 
 Fields = dict[str, Any]
@@ -77,8 +77,8 @@ class Read:
             self.events += decoder.read(frame)
         self.events += decoder.finish()
         assert decoder.finish() == []
-        self.told = decoder.sequence.told
-        self.is_settled = decoder.sequence.is_settled
+        self.problems = decoder.builder.problems
+        self.is_settled = decoder.builder.is_settled
         self.accumulator = Accumulator()
         self.accumulator.add(self.events)
         check(self.events)

@@ -10,7 +10,7 @@ from event_grammar import check
 from toolglot.conversation import Reply, Text, Thinking
 from toolglot.conversation.events import Accumulator, Event
 from toolglot.protocols.framing.text_frames import Frame
-from toolglot.protocols.openai_chat import stream
+from toolglot.protocols.openai_chat import stream_reader
 
 Fields = dict[str, Any]
 DONE = "[DONE]"
@@ -50,7 +50,7 @@ class Heard:
     """What a decoder made of a stream."""
 
     def __init__(self, chunks: Iterable[Any] | bytes, tools: Collection[str] = ()) -> None:
-        self.decoder = stream.Decoder(tools=tools)
+        self.decoder = stream_reader.Decoder(tools=tools)
         self.events: list[Event] = []
         for frame in frames(chunks if isinstance(chunks, bytes) else sse(chunks)):
             self.events += self.decoder.read(frame)
@@ -64,9 +64,9 @@ class Heard:
         return self.accumulator.reply
 
     @property
-    def told(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What was told, but for the role, which most streams of the tests leave out."""
-        return [reason for reason in self.decoder.sequence.told if reason != NO_ROLE]
+        return [reason for reason in self.decoder.builder.problems if reason != NO_ROLE]
 
     @property
     def calls(self) -> list[tuple[str, Any]]:
@@ -87,5 +87,5 @@ class Heard:
 
 
 def frames(data: bytes) -> list[Frame]:
-    framer = stream.framer()
+    framer = stream_reader.framer()
     return framer.feed(data) + framer.finish()

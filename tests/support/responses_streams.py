@@ -20,7 +20,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.limits import Limits
 from toolglot.protocols.framing.text_frames import Frame
-from toolglot.protocols.openai_responses.stream import Decoder, framer
+from toolglot.protocols.openai_responses.stream_reader import Decoder, framer
 from wire_openai_responses_strategies import server_items
 
 Fields = dict[str, Any]
@@ -189,8 +189,8 @@ class Read:
         self.added.add(self.events)
 
     @property
-    def told(self) -> list[str]:
-        return self.decoder.sequence.told
+    def problems(self) -> list[str]:
+        return self.decoder.builder.problems
 
     @property
     def reply(self) -> Reply:

@@ -16,7 +16,7 @@ from toolglot import StreamReader, StreamTranslator
 from toolglot.conversation import Reply, Text, ToolCall, Turn, Usage
 from toolglot.conversation.reply_events import of_reply
 from toolglot.protocols.base import codec
-from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 
 END: Final = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from javascript_readers import JavaScript
-from toolglot.protocols.openai_responses.stream import CLOSING
+from toolglot.protocols.openai_responses.stream_writer import CLOSING_EVENTS
 from toolglot.translate.streams import StreamTranslator
 
 RESPONSE = {
@@ -124,9 +124,9 @@ def test_the_end_of_a_part_waits_for_the_end_of_its_item() -> None:
     waited = [
         event["type"]
         for event, frame in zip(CALL_EVENTS, written(CALL_EVENTS), strict=True)
-        if translator.feed(frame) == b"" and event["type"] in CLOSING
+        if translator.feed(frame) == b"" and event["type"] in CLOSING_EVENTS
     ]
-    assert waited == [event["type"] for event in CALL_EVENTS if event["type"] in CLOSING]
+    assert waited == [event["type"] for event in CALL_EVENTS if event["type"] in CLOSING_EVENTS]
 
 
 def test_calls_of_one_chunk_at_one_index_are_written_at_several() -> None:

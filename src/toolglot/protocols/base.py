@@ -4,8 +4,8 @@
     get("gemini").codec.request.decode(body)   # a Conversation
     register("my_package.my_protocol")         # one more, from a package with the same files
 
-A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream.py` and `errors.py` its codecs,
-`form.py` what these remember of how a body was written.
+A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream_reader.py`,
+`stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written.
 Law: everything outside that package asks the record; no table elsewhere is keyed by names of protocols. A record and
 its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
@@ -30,7 +30,7 @@ from toolglot.limits import Limits
 from toolglot.profiles import Profile
 from toolglot.profiles.loader import PROTOCOLS
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.framing.sequence import Sequence
+from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
 from toolglot.protocols.lenient.fixes import Leniency
 
@@ -63,50 +63,50 @@ class ErrorCodec(typing.Protocol):
     def headers_of(self, failure: Failure) -> dict[str, str]: ...
 
 
-class StreamWish(Struct, frozen=True, kw_only=True):
-    """What a client asked of the stream that it gets, and what only the one who serves it knows."""
+class StreamOptions(Struct, frozen=True, kw_only=True):
+    """How to write a stream for one client."""
 
     usage: bool = True
-    """Whether it wants what the reply cost as an event of its own, where the protocol lets it choose."""
+    """Whether the client wants an event with the usage, where the protocol lets it choose."""
     created: int = 0
-    """When the reply was begun, in seconds since 1970; the core has no clock."""
+    """When the reply began, in seconds since 1970. The core has no clock."""
     model: str = ""
-    """The model that the client asked for, where the provider does not say which one answered."""
+    """The model of the request, for a provider that does not name the model of its reply."""
     whole_calls: bool = False
-    """Whether it reads each call from one event alone and what the reply cost from the last one, as Mistral's does."""
+    """Whether the client reads each call from one event, and the usage from the last one, as Mistral's SDK does."""
     thinking_parts: bool = False
-    """Whether it reads thinking from parts of the content, where a Chat Completions provider wrote it so."""
+    """Whether the client reads thinking from parts of the content, if a Chat Completions provider sent it so."""
     refusals: bool = True
-    """Whether it knows refusals beside the content of a Chat Completions reply."""
+    """Whether the client knows the refusal field of a Chat Completions reply."""
 
 
 class StreamDecoder(typing.Protocol):
-    """Reads the frames of one stream. `sequence` holds what it makes of them."""
+    """Reads the frames of one stream. Its `builder` makes the events."""
 
-    sequence: Sequence
+    builder: EventBuilder
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = ...) -> None: ...
 
     def read(self, frame: Frame) -> list[Event]:
-        """What a frame says."""
+        """The events of a frame."""
         ...
 
     def finish(self) -> list[Event]:
-        """What the end of the bytes says."""
+        """The events at the end of the bytes."""
         ...
 
 
 class StreamEncoder(typing.Protocol):
     """Writes one stream."""
 
-    def __init__(self, wish: StreamWish = ...) -> None: ...
+    def __init__(self, options: StreamOptions = ...) -> None: ...
 
     def write(self, events: Iterable[Event]) -> bytes:
         """The events as bytes for the client."""
         ...
 
     def ping(self) -> bytes:
-        """Something that keeps the connection alive and that every client leaves out; empty if there is no such."""
+        """Bytes that keep the connection alive and that every client ignores; empty if the protocol has none."""
         ...
 
 
@@ -116,20 +116,36 @@ class ArrayWriter(typing.Protocol):
     CONTENT_TYPE: str
 
     def begin(self) -> None:
-        """Note that something of the array has been written by somebody else."""
+        """Note that the beginning of the array has been written elsewhere."""
         ...
 
     def add(self, events: bytes) -> bytes:
-        """What whole events become."""
+        """These whole events as a piece of the array."""
         ...
 
     def end(self) -> bytes: ...
 
 
-class StreamCodec(typing.Protocol):
-    Decoder: type[StreamDecoder]
-    Encoder: type[StreamEncoder]
-    framer: Callable[[], Framer]
+class StreamCodec:
+    """Both directions of a protocol's streams: its `stream_reader.py` and `stream_writer.py`.
+
+    A reader must have `framer` and `Decoder`, a writer `Encoder`. The other names are optional.
+    """
+
+    def __init__(self, reader: Any, writer: Any) -> None:
+        self.framer: Callable[[], Framer] = reader.framer
+        self.Decoder: type[StreamDecoder] = reader.Decoder
+        self.Encoder: type[StreamEncoder] = writer.Encoder
+        self.native_framer: Callable[[], Framer] | None = getattr(reader, "native_framer", None)
+        """Frames for a client of the same protocol, where the protocol has more than one form of a stream."""
+        self.array_writer: Callable[[], ArrayWriter] | None = getattr(writer, "array_writer", None)
+        """Writes a stream as one JSON array, where the protocol has that form."""
+        self.counts_blocks: bool = getattr(reader, "COUNTS_BLOCKS", True)
+        """Whether events number the blocks that they belong to."""
+        self.closing_events: frozenset[str] = getattr(writer, "CLOSING_EVENTS", frozenset())
+        """Events that end a part of a block, before the event that ends the block."""
+        self.last_event: bytes = getattr(writer, "LAST_EVENT", b"")
+        """What ends every stream, after the event that ends the reply."""
 
 
 class Codec:
@@ -156,7 +172,7 @@ class Codec:
 
     @cached_property
     def stream(self) -> StreamCodec:
-        return cast("StreamCodec", self._load("stream"))
+        return StreamCodec(self._load("stream_reader"), self._load("stream_writer"))
 
 
 # --- the record -------------------------------------------------------------------------------------
@@ -443,7 +459,8 @@ def register(package: str) -> Protocol:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{path}.".startswith(f"{error.name}."):
             raise  # the package is there, and what it imports is not
-        hint = "a protocol is a package with endpoint.py, request.py, reply.py, stream.py and errors.py"
+        files = "endpoint.py, request.py, reply.py, stream_reader.py, stream_writer.py and errors.py"
+        hint = f"a protocol is a package with {files}"
         raise InputError(f"there is no module {quote(error.name)}", path=path, hint=hint) from None
     if not isinstance(record, Protocol):
         raise InputError(f"expected a Protocol, got {quote(record)}", path=f"{path}.PROTOCOL")

@@ -18,10 +18,10 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.protocols.base import codec
-from toolglot.protocols.framing.sequence import (
-    BESIDE_EVENTS,
+from toolglot.protocols.framing.event_builder import (
     BYTE_ORDER_MARK,
     NO_LAST_LINE,
+    OUTSIDE_EVENTS,
 )
 from toolglot.protocols.framing.text_frames import Frame, Framer
 from toolglot.translate.stream_reader import StreamReader, check_bytes
@@ -36,7 +36,7 @@ class NativeStreamReader(StreamReader):
     def __init__(self, **checked: Any) -> None:
         super().__init__(**checked)
         # Where blocks are counted, thinking that is taken for text would leave a gap behind it.
-        counts_blocks = getattr(codec(self.source.protocol).stream, "COUNTS_BLOCKS", True)
+        counts_blocks = codec(self.source.protocol).stream.counts_blocks
         reads_calls = self._reader is not None and isinstance(self._reader, dialects.CallsInText)
         self._keeps_thoughts = reads_calls and not counts_blocks
         self._from_provider: list[Event] = []
@@ -74,9 +74,9 @@ class NativeStreamReader(StreamReader):
     @property
     def _has_deviations(self) -> bool:
         """Whether an event deviates from the protocol in a way that this client does not expect."""
-        told = self._decoder.sequence.told
+        told = self._decoder.builder.problems
         return bool(told) and any(
-            reason not in BESIDE_EVENTS and reason not in self._expected_deviations for reason in told
+            reason not in OUTSIDE_EVENTS and reason not in self._expected_deviations for reason in told
         )
 
     def use_framer(self, framer: Framer) -> None:
@@ -89,17 +89,17 @@ class NativeStreamReader(StreamReader):
         return bool(getattr(self._framer, "is_array", False))
 
     @property
-    def is_end_said(self) -> bool:
+    def is_end_announced(self) -> bool:
         """Whether the provider has sent the stop reason."""
-        return self._decoder.sequence.is_end_said
+        return self._decoder.builder.is_end_announced
 
     def note(self, reason: str) -> None:
         """Note what is wrong with the stream beside its events, once."""
-        self._decoder.sequence.tell(reason)
+        self._decoder.builder.report(reason)
 
     def remark(self, reason: str) -> None:
         """Note what the client does not get, once."""
-        self._decoder.sequence.remark(reason)
+        self._decoder.builder.remark(reason)
 
     def read(self, frame: Frame) -> list[Event]:
         events = self._read(frame)
@@ -127,7 +127,7 @@ class NativeStreamReader(StreamReader):
     @property
     def is_settled(self) -> bool:
         is_read = self._reader is None or self._reader.is_settled
-        return is_read and self._decoder.sequence.is_settled and self._projection.is_settled
+        return is_read and self._decoder.builder.is_settled and self._projection.is_settled
 
 
 def _is_own_reason(failure: Failure) -> bool:

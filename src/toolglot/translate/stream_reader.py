@@ -28,7 +28,7 @@ from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import EVENTS, StreamDecoder, codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_answer_limit, from_input_error
-from toolglot.protocols.framing.sequence import (
+from toolglot.protocols.framing.event_builder import (
     BEGAN_WITH_INPUT,
     NO_ARGUMENTS,
     NO_LAST_ITEMS,
@@ -196,7 +196,7 @@ class StreamReader:
 
     def _read_whole(self, data: bytes) -> list[Event]:
         """A whole reply, as the events of a stream."""
-        self._decoder.sequence.remark("the provider answered at once although a stream was asked for")
+        self._decoder.builder.remark("the provider answered at once although a stream was asked for")
         try:
             _, reply, mended = decode_reply(data, self.source, self._limits)
         except ProviderError as error:
@@ -215,14 +215,14 @@ class StreamReader:
         failure = from_input_error(why) if isinstance(why, InputError) else why
         if not isinstance(failure, Failure):
             raise InputError(f"expected a Failure or an error of toolglot, got {quote(why)}", path="why")
-        self._decoder.sequence.fail(failure)
-        return self._pass(self._decoder.sequence.take())
+        self._decoder.builder.fail(failure)
+        return self._pass(self._decoder.builder.take())
 
     def close(self) -> None:
         """Nobody listens any more. `reply`, `calls` and `cut` are what was complete by then."""
         if not self.is_over:
-            self._decoder.sequence.abandon()
-            self._pass(self._decoder.sequence.take())
+            self._decoder.builder.abandon()
+            self._pass(self._decoder.builder.take())
             self.is_over = True
 
     def _pass(self, events: list[Event]) -> list[Event]:
@@ -271,13 +271,13 @@ class StreamReader:
         if self.source.protocol != self.target.protocol:
             report_signatures(self._projection.signatures, ctx)
             report_arguments(self._provider_accumulated.reply, ctx)
-        sequence = self._decoder.sequence
+        builder = self._decoder.builder
         told = [
-            ("converted" if reason in sequence.mended else "assumed", reason)
-            for reason in sequence.told
+            ("converted" if reason in builder.fixes else "assumed", reason)
+            for reason in builder.problems
             if reason not in self._expected_deviations
         ]
-        told += [("dropped", reason) for reason in sequence.remarks]
+        told += [("dropped", reason) for reason in builder.remarks]
         found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
         told += [("converted", calls_in_text_reason(found))] if found else []
         if self._keeps_thoughts and not found:

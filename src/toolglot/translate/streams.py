@@ -27,9 +27,9 @@ from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
-from toolglot.protocols.base import EVENTS, ArrayWriter, StreamWish, codec, get
+from toolglot.protocols.base import EVENTS, ArrayWriter, StreamOptions, codec, get
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.protocols.framing.sequence import (
+from toolglot.protocols.framing.event_builder import (
     NO_LAST_EVENT,
 )
 from toolglot.protocols.framing.text_frames import Frame
@@ -109,14 +109,14 @@ class StreamTranslator:
         self.content_type: str = get(to.protocol).stream_type
         self._array: ArrayWriter | None = None
         """Writes our events as pieces of an array, where the provider's reply is one."""
-        own_framer = getattr(stream, "own_framer", None) if self._native is not None and not as_events else None
-        self._new_array: Callable[[], ArrayWriter] | None = stream.Array if own_framer is not None else None  # type: ignore[attr-defined]
-        if self._native is not None and own_framer is not None:
-            self._native.use_framer(own_framer())
-        self._encoder = stream.Encoder(_stream_wish(request, created, to))
-        self._closing: Collection[str] = getattr(stream, "CLOSING", ())
+        native_framer = stream.native_framer if self._native is not None and not as_events else None
+        self._new_array: Callable[[], ArrayWriter] | None = stream.array_writer if native_framer is not None else None
+        if self._native is not None and native_framer is not None:
+            self._native.use_framer(native_framer())
+        self._encoder = stream.Encoder(_stream_options(request, created, to))
+        self._closing: Collection[str] = stream.closing_events
         """Events that wait for the end of their block. If it does not come, we write both ourselves."""
-        self._final: bytes = getattr(stream, "LAST", b"")
+        self._final: bytes = stream.last_event
         """The event at the end of every stream, after the one that ends the reply."""
         self._raw: list[bytes] = []
         self._written: list[bytes] = []
@@ -187,7 +187,7 @@ class StreamTranslator:
             native.remark("an event has no data; it is left out, since clients try to read it")
         elif self.content_type == EVENTS and _NO_FIELD.search(frame.raw) is not None:
             native.remark("a line is no part of an event; it is left out")
-        elif self._array is not None or (self._raw and (native.is_end_said or not frame.raw.strip())):
+        elif self._array is not None or (self._raw and (native.is_end_announced or not frame.raw.strip())):
             self._raw.append(frame.raw)
         else:
             output.append(frame.raw)
@@ -292,15 +292,15 @@ class StreamTranslator:
         return Report((*self._input.report.entries, *ctx.entries))
 
 
-def _stream_wish(request: ConvertedRequest | None, created: int, client: Profile) -> StreamWish:
-    wish = StreamWish(
+def _stream_options(request: ConvertedRequest | None, created: int, client: Profile) -> StreamOptions:
+    options = StreamOptions(
         created=created,
         whole_calls=client.stream.calls == "whole",
         thinking_parts=client.stream.thinking == "parts",
         refusals=client.turns.refusals,
     )
     if request is None:
-        return wish
+        return options
     requested = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
     usage = requested.get("include_usage") if isinstance(requested, dict) else None
-    return replace(wish, model=request.model, usage=bool(usage))
+    return replace(options, model=request.model, usage=bool(usage))

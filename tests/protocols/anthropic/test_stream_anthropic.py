@@ -41,7 +41,8 @@ from toolglot.conversation.events import (
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.anthropic import reply
-from toolglot.protocols.anthropic.stream import Decoder, Encoder, framer
+from toolglot.protocols.anthropic.stream_reader import Decoder, framer
+from toolglot.protocols.anthropic.stream_writer import Encoder
 from toolglot.protocols.framing.text_frames import Frame
 
 
@@ -68,7 +69,7 @@ def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> 
     found = read(*EVERYTHING)
     assert found.reply == reply.decode(WHOLE)
     assert reply.encode(found.reply) == WHOLE
-    assert found.told == []
+    assert found.problems == []
     assert found.is_settled
 
 
@@ -102,7 +103,7 @@ def test_what_our_own_writer_shows_later_is_held_back() -> None:
     decoder, held = Decoder(), []
     for each in framer().feed(sse(*EVERYTHING)):
         decoder.read(each)
-        held.append(not decoder.sequence.is_settled)
+        held.append(not decoder.builder.is_settled)
     expected = [2, 7, 11, 12, 13, 15, 16, 17, 19, 21, 22, 23, 25, 26, 30, len(EVERYTHING) - 2]
     assert [position for position, is_held in enumerate(held) if is_held] == expected
 
@@ -110,7 +111,7 @@ def test_what_our_own_writer_shows_later_is_held_back() -> None:
 def test_pieces_are_handed_on_as_they_come() -> None:
     found = read(start(), *CALLED, *ended("tool_use"))
     assert [event.text for event in found.events if isinstance(event, InputDelta)] == ['{"a"', ":1}"]
-    assert found.told == []
+    assert found.problems == []
     assert found.reply.stop == "tool_calls"
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
 
@@ -141,7 +142,7 @@ def test_blocks_that_are_whole_in_their_start_are_read_as_in_a_reply() -> None:
     found = read(start(), *streamed, *ended())
     assert [type(block) for block in found.blocks] == [Media, ToolResult, Text, Opaque, Opaque]
     assert reply.encode(found.reply)["content"] == blocks
-    assert found.told == []
+    assert found.problems == []
 
 
 # --- what providers do ------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ def test_H7_blocks_that_overlap_come_out_one_after_the_other() -> None:
         *ended("tool_use"),
     )
     assert found.blocks == (Text("ab"), ToolCall("toolu_1", "f", {"a": 1}), Thinking("hm"))
-    assert found.told
+    assert found.problems
 
 
 def test_H7_a_call_that_is_whole_ends_where_the_next_block_begins() -> None:
@@ -176,7 +177,7 @@ def test_H7_a_call_that_is_whole_ends_where_the_next_block_begins() -> None:
         start(), *CALLED[:-1], begin(1, type="text", text=""), argued(0, "{}"), stop(0), stop(1), *ended("tool_use")
     )
     assert later.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text(""))
-    assert "something came for a call that was whole, and was left out" in later.told
+    assert "something came for a call that was whole, and was left out" in later.problems
 
 
 @pytest.mark.parametrize("reason", ["tool_use", "max_tokens", "end_turn", None])
@@ -218,7 +219,7 @@ def test_J1_J2_the_reason_is_derived_from_what_is_there(
 ) -> None:
     found = read(start(), *blocks, *ended(reason))
     assert found.reply.stop == stopped
-    assert bool(found.told) == tells
+    assert bool(found.problems) == tells
 
 
 def test_K_an_error_in_the_middle_is_the_end() -> None:
@@ -228,7 +229,7 @@ def test_K_an_error_in_the_middle_is_the_end() -> None:
     assert failure is not None
     assert (failure.kind, failure.in_band, failure.request_id) == ("overloaded", True, "req_1")
     assert found.accumulator.cut == (Text("x"),)
-    assert found.told == []
+    assert found.problems == []
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,7 @@ def test_K1_a_second_message_is_not_added_to_the_first() -> None:
     assert len(found.blocks) == 1
     again = read(start(), start(), *CALLED, *ended("tool_use"))
     assert again.reply.stop
-    assert again.told == ["the message began twice"]
+    assert again.problems == ["the message began twice"]
 
 
 def test_a_call_that_began_with_its_arguments_has_them() -> None:
@@ -260,7 +261,7 @@ def test_a_call_that_began_with_its_arguments_has_them() -> None:
     for tail in ([stop(0)], []):
         found = read(start(), given_whole, *tail, *ended("tool_use"))
         assert found.accumulator.calls == (ToolCall("toolu_1", "f", {"a": 1}),)
-        assert found.told
+        assert found.problems
     said_twice = read(start(), given_whole, argued(0, '{"a":2}'), stop(0), *ended("tool_use"))
     assert said_twice.blocks == (ToolCall("toolu_1", "f", {"a": 2}),)
     as_text = read(start(), begin(0, **{**CALL, "input": '{"a":1}'}), stop(0), *ended("tool_use"))
@@ -273,7 +274,7 @@ def test_arguments_may_come_as_an_object(key: str) -> None:
         start(), begin(0, **CALL), delta(0, "input_json_delta", **{key: {"a": 1}}), stop(0), *ended("tool_use")
     )
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
-    assert found.told == ["arguments came as an object, not as text"]
+    assert found.problems == ["arguments came as an object, not as text"]
 
 
 def test_a_block_may_begin_with_its_text() -> None:
@@ -287,13 +288,13 @@ def test_a_block_may_begin_with_its_text() -> None:
         *ended(),
     )
     assert found.blocks == (Thinking("a", "s"), Text("Hello"))
-    assert found.told == ["a block began with its text"]
+    assert found.problems == ["a block began with its text"]
 
 
 def test_blocks_in_the_start_of_the_message_are_read() -> None:
     found = read(start(content=[{"type": "text", "text": "x"}, {}]), begin(1, type="text", text=""), stop(1), *ended())
     assert found.blocks == (Text("x"), Text(""))
-    assert "a message began with blocks in it" in found.told
+    assert "a message began with blocks in it" in found.problems
 
 
 def test_words_for_a_block_that_is_not_open_are_kept() -> None:
@@ -305,15 +306,15 @@ def test_words_for_a_block_that_is_not_open_are_kept() -> None:
         start(), begin(0, **CALL), argued(0, '{"a"'), said(0, "x"), argued(0, ":1}"), stop(0), *ended("tool_use")
     )
     assert mixed.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text("x"))
-    assert found.told
-    assert after.told
-    assert mixed.told
+    assert found.problems
+    assert after.problems
+    assert mixed.problems
 
 
 def test_arguments_after_the_end_of_a_call_are_left_out() -> None:
     found = read(start(), *CALLED, argued(0, '{"b":2}'), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
-    assert len(found.told) == 2
+    assert len(found.problems) == 2
 
 
 def without_index(event: Fields) -> Fields:
@@ -334,19 +335,19 @@ def test_an_index_that_comes_twice_is_another_block(closes: bool) -> None:
     first = CALLED if closes else CALLED[:-1]
     found = read(start(), *first, second, argued(0, '{"b":2}'), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}), ToolCall("toolu_2", "f", {"b": 2}))
-    assert found.told
+    assert found.problems
 
 
 def test_a_start_that_comes_twice_is_one_block() -> None:
     found = read(start(), CALLED[0], *CALLED, *ended("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
-    assert "a block began twice" in found.told
+    assert "a block began twice" in found.problems
 
 
 def test_indexes_with_gaps_are_told_for_clients_count() -> None:
     found = read(start(), begin(3, type="text", text=""), said(3, "x"), stop(3), *ended())
     assert found.blocks == (Text("x"),)
-    assert found.told == ["the indexes of blocks do not count up from 0"]
+    assert found.problems == ["the indexes of blocks do not count up from 0"]
 
 
 @pytest.mark.parametrize("gone", ["ping", "message_stop", "message_delta", "message_start", "content_block_stop"])
@@ -355,7 +356,7 @@ def test_events_that_are_missing(gone: str) -> None:
     assert found.reply.stop
     assert found.reply.stop == "tool_calls"
     assert found.accumulator.calls == reply.decode(WHOLE).turn.calls
-    assert bool(found.told) == (gone != "ping")
+    assert bool(found.problems) == (gone != "ping")
 
 
 def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
@@ -369,14 +370,14 @@ def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
 def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
     nameless = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in EVERYTHING)
     assert Read(nameless).reply == reply.decode(WHOLE)
-    assert Read(nameless).told == ["an event has no name, or another one than its type"]
+    assert Read(nameless).problems == ["an event has no name, or another one than its type"]
     untyped = b"".join(
         b"event: %b\ndata: %b\n\n"
         % (event["type"].encode(), json.dumps({key: event[key] for key in event if key != "type"}).encode())
         for event in EVERYTHING
     )
     assert Read(untyped).reply == reply.decode(WHOLE)
-    assert Read(untyped).told == ["an event does not say its type in its data"]
+    assert Read(untyped).problems == ["an event does not say its type in its data"]
 
 
 @pytest.mark.parametrize(
@@ -403,17 +404,17 @@ def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
         sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
     )
     assert found.blocks == (Text("ab"),)
-    assert found.told
+    assert found.problems
 
 
 @pytest.mark.parametrize("payload", [b"{", b'{"delta":' * 2000 + b"1" + b"}" * 2000])
-def test_an_event_that_is_damaged_ends_the_stream(payload: bytes) -> None:
+def test_a_corrupt_event_ends_the_stream(payload: bytes) -> None:
     odd = b"event: content_block_delta\ndata: " + payload + b"\n\n"
     found = Read(
         sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
     )
     assert found.accumulator.failure is not None
-    assert "damaged" in found.accumulator.failure.message
+    assert "corrupt" in found.accumulator.failure.message
     assert found.blocks == (Text("a"),)
 
 
@@ -440,14 +441,14 @@ def test_starts_that_lack_a_field_are_mended() -> None:
     )
     assert found.blocks[:3] == (Text(""), Thinking(""), ToolCall("", "f", {}))
     assert isinstance(found.blocks[3], Opaque)
-    assert len(found.told) == 3
+    assert len(found.problems) == 3
 
 
 def test_arguments_of_a_server_tool_that_cannot_be_read_are_left_out() -> None:
     tool = begin(0, type="server_tool_use", id="s", name="n", input={})
     found = read(start(), tool, argued(0, '{"a"'), stop(0), *ended())
     assert found.blocks[0].value["input"] == {}
-    assert found.told == ["the arguments of a server tool could not be read"]
+    assert found.problems == ["the arguments of a server tool could not be read"]
 
 
 def test_late_fields_that_are_null_do_not_replace_what_was_said() -> None:
@@ -459,11 +460,11 @@ def test_late_fields_that_are_null_do_not_replace_what_was_said() -> None:
 def test_nothing_follows_the_end() -> None:
     found = Read(sse(start(), begin(0, type="text", text=""), said(0, "x"), stop(0), *ended(), said(0, "y"), start()))
     assert found.blocks == (Text("x"),)
-    assert found.told == []
+    assert found.problems == []
 
 
 def test_a_keep_alive_says_nothing() -> None:
-    assert Read(b": hello\n\n" + sse(start(), *ended())).told == []
+    assert Read(b": hello\n\n" + sse(start(), *ended())).problems == []
 
 
 def test_a_stream_is_bounded() -> None:
@@ -480,7 +481,7 @@ def test_counts_under_ever_new_names_are_bounded() -> None:
     """Each event tells all of them, so that without a bound the work would grow with their square."""
     counts = [{"type": "message_delta", "delta": {}, "usage": {f"k{i}": i, "output_tokens": i}} for i in range(500)]
     found = read(start(), *counts, *ended())
-    assert found.told == ["a reply with more than 100 counts of its cost; the others are left out"]
+    assert found.problems == ["a reply with more than 100 counts of its cost; the others are left out"]
     assert found.reply.usage is not None
     assert found.reply.usage.output_tokens == 20
     assert len(repr([event for event in found.events if isinstance(event, Used)])) < 500 * 100 * 20
@@ -494,7 +495,7 @@ def test_at_home_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str
         for each in framer().feed(sse(event)):
             shown += encoder.write(decoder.read(each))
             if event["type"] != "message_start":
-                assert decoder.sequence.is_settled == (b"content_block_start" in shown)
+                assert decoder.builder.is_settled == (b"content_block_start" in shown)
 
 
 # --- laws -------------------------------------------------------------------------------------------
@@ -536,4 +537,4 @@ def test_no_word_is_lost(spoken: list[str], thought: list[str]) -> None:
     )
     assert found.blocks == (Thinking("".join(thought)), Text("".join(spoken)))
     assert [event.text for event in found.events if isinstance(event, TextDelta)] == [one for one in spoken if one]
-    assert found.told == []
+    assert found.problems == []

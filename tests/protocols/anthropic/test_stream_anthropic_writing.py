@@ -46,8 +46,9 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.anthropic import errors, reply
 from toolglot.protocols.anthropic.form import PLAIN_REPLY
-from toolglot.protocols.anthropic.stream import Decoder, Encoder, framer
-from toolglot.protocols.base import StreamWish, get
+from toolglot.protocols.anthropic.stream_reader import Decoder, framer
+from toolglot.protocols.anthropic.stream_writer import Encoder
+from toolglot.protocols.base import StreamOptions, get
 from wire_strategies import anthropic_replies
 
 Fields = dict[str, Any]
@@ -159,7 +160,7 @@ def test_the_start_says_what_is_known_and_the_end_says_the_rest() -> None:
 
 
 def test_the_start_does_not_wait_for_what_it_costs() -> None:
-    encoder = Encoder(StreamWish(model="asked-for"))
+    encoder = Encoder(StreamOptions(model="asked-for"))
     (started,) = parsed(encoder.write([Started()]))
     assert started["message"]["usage"] == {"input_tokens": 0, "output_tokens": 0}
     assert started["message"]["model"] == "asked-for"
@@ -193,7 +194,7 @@ def test_a_reply_from_elsewhere_comes_back_as_its_body(name: str) -> None:
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
     found = Read(data)
-    assert found.told == []
+    assert found.problems == []
     body = reply.encode(made)
     if made.stop is None:
         body["stop_reason"] = "tool_use" if made.turn.calls else "end_turn"
@@ -205,7 +206,7 @@ def test_a_reply_of_the_protocol_comes_back_whole() -> None:
     data = Encoder().write(of_reply(told, piece=3))
     legal(parsed(data))
     found = Read(data)
-    assert found.told == []
+    assert found.problems == []
     assert found.reply == told
 
 
@@ -520,7 +521,7 @@ def test_the_SDK_puts_the_stream_together(provider: Loopback, client: anthropic.
 
 def test_the_SDK_puts_a_stream_of_the_protocol_together(provider: Loopback, client: anthropic.Anthropic) -> None:
     told = Read(sse(*[event for event in EVERYTHING if event.get("index") != 5]))
-    assert told.told == ["the indexes of blocks do not count up from 0"]
+    assert told.problems == ["the indexes of blocks do not count up from 0"]
     provider.give(Encoder().write(told.events), EVENT_STREAM)
     expected = {**WHOLE, "content": [block for block in WHOLE["content"] if block["type"] != "compaction"]}
     assert shown(understood(client)) == shown(expected)

@@ -51,7 +51,8 @@ from toolglot.limits import Limits
 from toolglot.protocols.base import get
 from toolglot.protocols.bedrock import reply
 from toolglot.protocols.bedrock.form import PLAIN_REPLY
-from toolglot.protocols.bedrock.stream import Decoder, Encoder, framer
+from toolglot.protocols.bedrock.stream_reader import Decoder, framer
+from toolglot.protocols.bedrock.stream_writer import Encoder
 from toolglot.protocols.framing.aws_frames import AwsFramer, message, text_headers, written
 from toolglot.protocols.framing.text_frames import Frame
 
@@ -117,7 +118,7 @@ class Read:
                 self.events += decoder.read(frame)
         self.events += decoder.finish()
         assert decoder.finish() == []
-        self.told = decoder.sequence.told
+        self.problems = decoder.builder.problems
         self.accumulator = Accumulator()
         self.accumulator.add(self.events)
         check(self.events)
@@ -221,7 +222,7 @@ def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> 
     found = read(*EVERYTHING)
     assert found.reply == reply.decode(WHOLE)
     assert reply.encode(found.reply) == WHOLE
-    assert found.told == []
+    assert found.problems == []
 
 
 @pytest.mark.parametrize("piece", [*range(1, 40), 100, 1000])
@@ -242,7 +243,7 @@ def test_every_single_cut_gives_the_same_events() -> None:
 def test_pieces_are_handed_on_as_they_come() -> None:
     found = read(START, *CALLED, said(1, "x"), stop(1), *ended("tool_use"))
     assert [event.text for event in found.events if isinstance(event, InputDelta | TextDelta)] == ['{"a"', ":1}", "x"]
-    assert found.told == []
+    assert found.problems == []
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}), Text("x"))
 
 
@@ -250,7 +251,7 @@ def test_what_our_own_writer_shows_later_is_held_back() -> None:
     decoder, held = Decoder(), []
     for position, frame in enumerate(framer().feed(aws(*EVERYTHING))):
         decoder.read(frame)
-        if not decoder.sequence.is_settled:
+        if not decoder.builder.is_settled:
             held.append(position)
     assert held == [6, 12, 13, 15, 16, 17, 19, 20, 21, 23, 24, 26, 30, len(EVERYTHING) - 2]
 
@@ -277,7 +278,7 @@ def test_H7_blocks_that_overlap_come_out_one_after_the_other() -> None:
     )
     assert [type(block) for block in found.blocks] == [Text, ToolCall, Thinking]
     assert found.blocks[:2] == (Text("ab"), ToolCall("tooluse_1", "f", {"a": 1}))
-    assert found.told
+    assert found.problems
 
 
 @pytest.mark.parametrize("reason", ["tool_use", "max_tokens", "end_turn", None])
@@ -310,7 +311,7 @@ def test_J1_J2_the_reason_is_derived_from_what_is_there(
 ) -> None:
     found = read(START, *blocks, *ended(reason))
     assert found.reply.stop == stopped
-    assert bool(found.told) == tells
+    assert bool(found.problems) == tells
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_K_an_exception_in_the_middle_is_the_end(name: str, kind: FailureKind) -
     assert failure is not None
     assert (failure.kind, failure.message, failure.in_band) == (kind, "why", True)
     assert found.accumulator.cut == (Text("x"),)
-    assert found.told == []
+    assert found.problems == []
     assert Encoder().write(found.events).endswith(thrown)
 
 
@@ -351,14 +352,14 @@ def test_K1_a_second_message_is_not_added_to_the_first() -> None:
     assert len(found.blocks) == 1
     again = read(START, START, *CALLED, *ended("tool_use"))
     assert again.reply.stop == "tool_calls"
-    assert again.told == ["the message began twice"]
+    assert again.problems == ["the message began twice"]
 
 
 def test_a_call_that_began_with_its_arguments_has_them() -> None:
     for given_whole in ({"a": 1}, '{"a":1}'):
         found = read(START, call(0, input=given_whole), stop(0), *ended("tool_use"))
         assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}),)
-        assert found.told == ["a call began with its arguments"]
+        assert found.problems == ["a call began with its arguments"]
     server = read(START, call(0, type="server_tool_use", input={"a": 1}), stop(0), *ended())
     assert server.blocks[0].value["toolUse"]["input"] == {"a": 1}
 
@@ -366,7 +367,7 @@ def test_a_call_that_began_with_its_arguments_has_them() -> None:
 def test_arguments_may_come_as_an_object() -> None:
     found = read(START, call(0), argued(0, {"a": 1}), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}),)
-    assert found.told == ["arguments came as an object, not as text"]
+    assert found.problems == ["arguments came as an object, not as text"]
 
 
 def test_words_for_a_block_of_another_type_are_kept() -> None:
@@ -374,19 +375,19 @@ def test_words_for_a_block_of_another_type_are_kept() -> None:
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}), Text("x"))
     thinking = read(START, said(0, "a"), thought(0, text="hm"), stop(0), *ended())
     assert thinking.blocks == (Text("a"), Thinking("hm"))
-    assert found.told[0] == thinking.told[0] == "a delta came for a block of another type"
+    assert found.problems[0] == thinking.problems[0] == "a delta came for a block of another type"
 
 
 def test_a_call_that_is_whole_takes_no_more() -> None:
     found = read(START, *CALLED[:-1], said(1, "x"), argued(0, "{}"), argued(0, "\n"), stop(1), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}), Text("x"))
-    assert "something came for a call that was whole, and was left out" in found.told
+    assert "something came for a call that was whole, and was left out" in found.problems
 
 
 def test_thinking_that_is_shown_and_hidden_is_shown() -> None:
     found = read(START, thought(0, text="a", signature="s"), thought(0, redactedContent="eA=="), stop(0), *ended())
     assert (found.blocks[0].text, found.blocks[0].signature, found.blocks[0].redacted) == ("a", "s", None)
-    assert found.told
+    assert found.problems
 
 
 @pytest.mark.parametrize("closes", [True, False])
@@ -394,13 +395,13 @@ def test_an_index_that_comes_twice_is_another_block(closes: bool) -> None:
     first = CALLED if closes else CALLED[:-1]
     found = read(START, *first, call(0, "tooluse_2"), argued(0, '{"b":2}'), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}), ToolCall("tooluse_2", "f", {"b": 2}))
-    assert found.told
+    assert found.problems
 
 
 def test_a_start_that_comes_twice_is_one_block() -> None:
     found = read(START, call(0), *CALLED, *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}),)
-    assert found.told == ["a block began twice"]
+    assert found.problems == ["a block began twice"]
 
 
 def without_index(event: Said) -> Said:
@@ -410,7 +411,7 @@ def without_index(event: Said) -> Said:
 def test_events_without_an_index_belong_to_the_last_block() -> None:
     found = read(START, *map(without_index, CALLED), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {"a": 1}),)
-    assert found.told == ["an event does not say to which block it belongs"]
+    assert found.problems == ["an event does not say to which block it belongs"]
     alone = read(START, without_index(said(0, "x")), without_index(stop(0)), without_index(stop(0)), *ended())
     assert alone.blocks == (Text("x"),)
 
@@ -420,7 +421,7 @@ def test_events_that_are_missing(gone: str) -> None:
     found = read(*[event for event in EVERYTHING if event[0] != gone])
     assert found.reply.stop == "tool_calls"
     assert found.accumulator.calls == reply.decode(WHOLE).turn.calls
-    assert bool(found.told) == (gone != "metadata")
+    assert bool(found.problems) == (gone != "metadata")
 
 
 def test_metadata_may_come_first() -> None:
@@ -428,7 +429,7 @@ def test_metadata_may_come_first() -> None:
     found = read(START, said(0, "x"), stop(0), metadata, stopped)
     assert found.reply.stop == "stop"
     assert found.reply.usage is not None
-    assert found.told == ["metadata came before the end of the message"]
+    assert found.problems == ["metadata came before the end of the message"]
 
 
 def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
@@ -445,7 +446,7 @@ def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
     unsaid = read(START, said(0, "x"), ("messageStop", {}), ("metadata", {"metrics": {"latencyMs": 1}}))
     assert unsaid.reply.stop == "stop"
     assert reply.encode(unsaid.reply)["metrics"] == {"latencyMs": 1}
-    assert unsaid.told
+    assert unsaid.problems
 
 
 @pytest.mark.parametrize(
@@ -470,15 +471,15 @@ def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
 def test_what_makes_no_sense_is_left_out_and_told(odd: Said) -> None:
     found = read(START, said(0, "a"), odd, said(0, "b"), stop(0), *ended())
     assert found.blocks == (Text("ab"),)
-    assert found.told
+    assert found.problems
 
 
-def test_an_event_that_is_damaged_ends_the_stream() -> None:
+def test_a_corrupt_event_ends_the_stream() -> None:
     for payload in (b"{", b'{"delta":' * 2000):
         odd = message(text_headers({":event-type": "contentBlockDelta"}), payload)
         found = Read(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
         assert found.accumulator.failure is not None
-        assert "damaged" in found.accumulator.failure.message
+        assert "corrupt" in found.accumulator.failure.message
         assert found.blocks == (Text("a"),)
 
 
@@ -487,18 +488,18 @@ def test_events_that_are_no_objects_are_left_out_and_told() -> None:
         odd = message(text_headers({":event-type": "contentBlockDelta"}), payload)
         found = Read(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
         assert found.blocks == (Text("ab"),)
-        assert found.told == ["an event whose data is no JSON object was left out"]
+        assert found.problems == ["an event whose data is no JSON object was left out"]
 
 
 def test_deltas_for_the_wrong_kind_of_block_are_told() -> None:
     found = read(START, call(0), delta(0, citation=CITATION), argued(0, "{}"), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {}),)
-    assert found.told == ["a citation came for a block that is no text, and was left out"]
+    assert found.problems == ["a citation came for a block that is no text, and was left out"]
     empty = read(START, thought(0, later="x"), stop(0), *ended())
-    assert empty.told == ["a delta of thinking that says nothing known was left out"]
+    assert empty.problems == ["a delta of thinking that says nothing known was left out"]
     unnamed = read(START, begin(0, toolUse={"toolUseId": None}), stop(0), *ended("tool_use"))
     assert unnamed.blocks[0].name == ""
-    assert unnamed.told == ["the start of a call lacks toolUseId, name"]
+    assert unnamed.problems == ["the start of a call lacks toolUseId, name"]
 
 
 def test_blocks_of_an_unknown_type_are_carried() -> None:
@@ -512,13 +513,13 @@ def test_blocks_of_an_unknown_type_are_carried() -> None:
 def test_arguments_of_a_server_tool_that_cannot_be_read_are_left_out() -> None:
     found = read(START, call(0, type="server_tool_use"), argued(0, '{"a"'), stop(0), *ended())
     assert found.blocks[0].value["toolUse"]["input"] == {}
-    assert found.told == ["the arguments of a server tool could not be read"]
+    assert found.problems == ["the arguments of a server tool could not be read"]
 
 
 def test_nothing_follows_the_end_and_an_initial_response_says_nothing() -> None:
     found = read(("initial-response", {}), START, said(0, "x"), stop(0), *ended(), said(0, "y"), START)
     assert found.blocks == (Text("x"),)
-    assert found.told == []
+    assert found.problems == []
 
 
 def test_a_stream_is_bounded() -> None:
@@ -569,7 +570,7 @@ def test_a_reply_from_elsewhere_comes_back_as_its_body(name: str) -> None:
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
     found = Read(data)
-    assert found.told == []
+    assert found.problems == []
     assert reply.encode(found.reply) == reply.encode(made)
 
 
@@ -659,7 +660,7 @@ def test_at_home_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str
         for frame in AwsFramer().feed(aws(piece)):
             shown += len(encoder.write(decoder.read(frame)))
             if piece[0].startswith("contentBlock"):
-                assert decoder.sequence.is_settled == (shown > len(aws(("messageStart", {"role": "assistant"}))))
+                assert decoder.builder.is_settled == (shown > len(aws(("messageStart", {"role": "assistant"}))))
 
 
 def test_what_has_no_form_in_a_stream_is_left_out() -> None:

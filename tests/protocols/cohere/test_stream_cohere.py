@@ -46,8 +46,9 @@ from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.cohere import reply as one_shot
 from toolglot.protocols.cohere.form import PLAN, STREAMED, THINKING, CohereReply
-from toolglot.protocols.cohere.stream import Decoder, Encoder, framer
-from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.cohere.stream_reader import Decoder, framer
+from toolglot.protocols.cohere.stream_writer import Encoder
+from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from wire_cohere_strategies import cohere_replies, part, text_parts
 from wire_strategies import wire_object
@@ -126,13 +127,13 @@ def accumulated(events: Iterable[Event]) -> Accumulator:
 
 def reply_of(*events: Any) -> Reply:
     found, decoder = read(sse(*events))
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
     return accumulated(found).reply
 
 
 def odd_reply_of(*events: Any) -> Reply:
     found, decoder = read(sse(*events))
-    assert decoder.sequence.told != []
+    assert decoder.builder.problems != []
     return accumulated(found).reply
 
 
@@ -390,7 +391,7 @@ def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: Any) -> None
     events, decoder = read(sse(BEGIN, *content("text", "abc")[:2], odd, *content("text", "abc")[2:], end("ERROR")))
     found = accumulated(events).reply
     assert (found.turn.text, found.stop) == ("abc", "error")
-    assert len(decoder.sequence.told) == 1
+    assert len(decoder.builder.problems) == 1
 
 
 def test_what_is_not_said_is_inferred_and_told() -> None:
@@ -421,7 +422,7 @@ def test_the_end_of_the_bytes_without_an_end() -> None:
     assert accumulated(read(sse(BEGIN, *content("text", "abc")[:2]))[0]).failure is not None
     done, decoder = read(sse(BEGIN, *content("text", "abc")), b"data: [DONE]\n\n")
     assert accumulated(done).reply.stop == "stop"
-    assert decoder.sequence.told
+    assert decoder.builder.problems
     assert accumulated(read(b"")[0]).failure is not None
 
 
@@ -548,7 +549,7 @@ def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None
     expected = one_shot.decode(one_shot.encode(REPLIES[name]))
     assert unplanned(found.turn.blocks) == unplanned(expected.turn.blocks)
     assert (found.id, found.stop, found.usage) == (expected.id, expected.stop, expected.usage)
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
 
 
 blocks = st.one_of(
@@ -701,7 +702,7 @@ def test_at_home_a_thought_that_breaks_off_before_its_first_word_begins_once() -
     decoder, encoder, out = Decoder(), Encoder(), b""
     for frame in framer().feed(sse(BEGIN, *content("thinking", "Hmm.")[:1])):
         out += encoder.write(decoder.read(frame))
-        assert decoder.sequence.is_settled
-    decoder.sequence.fail(Failure("server", "lost"))
+        assert decoder.builder.is_settled
+    decoder.builder.fail(Failure("server", "lost"))
     assert out.count(b"event: content-start") == 1
-    assert encoder.write(decoder.sequence.take()).count(b"event: content-start") == 0
+    assert encoder.write(decoder.builder.take()).count(b"event: content-start") == 0

@@ -47,14 +47,15 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import of_reply
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.base import StreamWish
-from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.base import StreamOptions
+from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import reply as one_shot
 from toolglot.protocols.gemini.form import THOUGHT
 from toolglot.protocols.gemini.framing import ArrayFramer
-from toolglot.protocols.gemini.stream import Decoder, Encoder, framer
 from toolglot.protocols.gemini.stream_candidates import plain_text
+from toolglot.protocols.gemini.stream_reader import Decoder, framer
+from toolglot.protocols.gemini.stream_writer import Encoder
 from toolglot.translate.streams import StreamTranslator
 from wire_gemini_strategies import gemini_parts, gemini_replies
 
@@ -98,7 +99,7 @@ def accumulated(events: Iterable[Event]) -> Accumulator:
 
 def reply_of(*chunks: Any) -> Reply:
     events, decoder = read(sse(*chunks))
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
     return accumulated(events).reply
 
 
@@ -157,8 +158,8 @@ def test_events_come_with_the_chunks() -> None:
     assert seen[3] == [TextDelta("ln")]
     assert [type(event) for event in seen[5]] == [BlockStarted, InputDelta, BlockEnded]
     assert seen[6] == []
-    assert decoder.sequence.is_settled
-    assert decoder.sequence.is_end_said
+    assert decoder.builder.is_settled
+    assert decoder.builder.is_end_announced
     assert [type(event) for event in decoder.finish()] == [Used, Finished]
 
 
@@ -386,7 +387,7 @@ def test_arguments_in_parts_wait_and_are_cut_if_they_do_not_end() -> None:
     decoder = Decoder()
     for value in PARTIAL:
         decoder.read(Frame(json.dumps(value).encode()))
-    assert not decoder.sequence.is_settled
+    assert not decoder.builder.is_settled
     total = accumulated([*read(sse(*PARTIAL, chunk(reason="STOP")))[0]])
     assert total.calls == ()
     assert total.reply.stop == "length"
@@ -426,7 +427,7 @@ def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, r
     events, decoder = read(sse(chunk({"functionCall": {"name": "f", "args": written}}, reason="STOP")))
     (call,) = accumulated(events).reply.turn.calls
     assert (call.arguments, call.raw_input) == (arguments, raw)
-    assert decoder.sequence.told
+    assert decoder.builder.problems
 
 
 @pytest.mark.parametrize(
@@ -447,13 +448,13 @@ def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> No
     events, decoder = read(sse(chunk({"text": "a"})), odd, sse(chunk({"text": "b"}, reason="STOP")))
     found = accumulated(events).reply
     assert (found.turn.blocks, found.stop) == ((Text("ab"),), "stop")
-    assert len(decoder.sequence.told) == 1
+    assert len(decoder.builder.problems) == 1
 
 
 def test_keep_alives_say_nothing() -> None:
     events, decoder = read(b": ping\n\n", sse(*TALK[:1]), b"\n\n: ping\n\n", sse(*TALK[1:]))
     assert events == read(sse(*TALK))[0]
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
 
 
 def test_the_end_of_the_bytes_without_a_reason() -> None:
@@ -471,7 +472,7 @@ def test_the_end_of_the_bytes_without_a_reason() -> None:
 def test_a_reason_may_be_a_number_as_older_libraries_ask_for_it(number: int, stop: StopReason) -> None:
     events, decoder = read(sse(chunk({"text": "a"}, reason=0), chunk({"text": "b"}, reason=number)))
     assert accumulated(events).reply.stop == stop
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
 
 
 def test_the_number_of_no_reason_is_none() -> None:
@@ -625,7 +626,7 @@ def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None
         expected.stop,
         expected.usage,
     )
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
 
 
 @pytest.mark.law
@@ -665,8 +666,10 @@ def test_chunks_are_as_gemini_writes_them() -> None:
 
 
 def test_the_model_that_was_asked_for_is_named_if_no_other_is() -> None:
-    assert b'"modelVersion":"asked"' in Encoder(StreamWish(model="asked")).write([Started(), TextDelta("a")])
-    assert b'"modelVersion":"own"' in Encoder(StreamWish(model="asked")).write([Started(model="own"), TextDelta("a")])
+    assert b'"modelVersion":"asked"' in Encoder(StreamOptions(model="asked")).write([Started(), TextDelta("a")])
+    assert b'"modelVersion":"own"' in Encoder(StreamOptions(model="asked")).write(
+        [Started(model="own"), TextDelta("a")]
+    )
 
 
 def test_a_call_that_was_cut_is_not_written() -> None:

@@ -33,12 +33,13 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import of_reply
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.base import StreamWish, get
-from toolglot.protocols.framing.sequence import CUT_OFF
+from toolglot.protocols.base import StreamOptions, get
+from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.ollama import reply as one_shot
 from toolglot.protocols.ollama.form import OllamaReply
-from toolglot.protocols.ollama.stream import Decoder, Encoder, framer
+from toolglot.protocols.ollama.stream_reader import Decoder, framer
+from toolglot.protocols.ollama.stream_writer import Encoder
 from wire_ollama_strategies import ollama_calls, ollama_replies
 
 Fields = dict[str, Any]
@@ -74,7 +75,7 @@ def accumulated(events: Iterable[Event]) -> Accumulator:
 
 def reply_of(*values: Any) -> Reply:
     events, decoder = read(lines(*values))
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
     return accumulated(events).reply
 
 
@@ -176,7 +177,7 @@ def test_f3_arguments_that_are_no_object_are_told(written: str | None, arguments
     events, decoder = read(lines(line(tool_calls=[call]), line(done=True)))
     (found,) = accumulated(events).reply.turn.calls
     assert (found.arguments, found.raw_input) == (arguments, raw)
-    assert decoder.sequence.told
+    assert decoder.builder.problems
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> No
     events, decoder = read(lines(line(content="a")), odd, lines(line(content="b"), end))
     found = accumulated(events).reply
     assert (found.turn.blocks, found.stop) == ((Text("ab"),), "length")
-    assert len(decoder.sequence.told) == 1
+    assert len(decoder.builder.problems) == 1
 
 
 def test_the_end_of_the_bytes_without_the_last_line() -> None:
@@ -316,7 +317,7 @@ def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None
     expected = one_shot.decode(one_shot.encode(REPLIES[name]))
     assert joined(found.turn.blocks) == joined(expected.turn.blocks)
     assert (found.model, found.stop, found.usage) == (expected.model, expected.stop, expected.usage)
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
 
 
 blocks = st.one_of(
@@ -362,8 +363,8 @@ def test_what_is_ollamas_own_comes_back_whole(calls: list[Fields], body: Fields)
 
 
 def test_lines_are_as_ollama_writes_them() -> None:
-    wish = StreamWish(created=1767323045, model="asked")
-    out = Encoder(wish).write(
+    options = StreamOptions(created=1767323045, model="asked")
+    out = Encoder(options).write(
         [Started(), BlockStarted(Text("")), TextDelta("ä"), BlockEnded(Text("ä")), Finished("stop")]
     )
     head = '{"model":"asked","created_at":"2026-01-02T03:04:05Z","message":'
@@ -377,7 +378,7 @@ def test_lines_are_as_ollama_writes_them() -> None:
 
 @pytest.mark.parametrize("created", [10**15, -(10**15)])
 def test_a_time_that_no_calendar_has_is_none(created: int) -> None:
-    assert b'"created_at":"1970-01-01T00:00:00Z"' in Encoder(StreamWish(created=created)).ping()
+    assert b'"created_at":"1970-01-01T00:00:00Z"' in Encoder(StreamOptions(created=created)).ping()
 
 
 def test_a_call_that_was_cut_is_not_written() -> None:
@@ -404,7 +405,7 @@ def test_a_failure_is_a_line_and_the_last_thing_that_is_written() -> None:
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_ollama_reads_what_is_written(name: str) -> None:
-    reply, encoder = REPLIES[name], Encoder(StreamWish(created=1))
+    reply, encoder = REPLIES[name], Encoder(StreamOptions(created=1))
     events = list(of_reply(reply))
     sdk = load("ollama")
     with serving() as provider, sdk.open(provider.url) as client:

@@ -15,8 +15,8 @@ from event_grammar import check
 from strategies import json_values
 from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
-from toolglot.protocols.framing.sequence import PARTS_IN_CONTENT, STOP_WITH_CALLS
-from toolglot.protocols.openai_chat import reply, stream
+from toolglot.protocols.framing.event_builder import PARTS_IN_CONTENT, STOP_WITH_CALLS
+from toolglot.protocols.openai_chat import reply, stream_reader
 from toolglot.protocols.openai_chat.form import BARE, REFUSAL_FIELD, ChatReply, ChatThinking, ChatUsage
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "recordings" / "streams" / "llama_cpp").glob("chat_*.sse"))
@@ -46,11 +46,11 @@ def test_text_is_told_piece_by_piece() -> None:
         {"openai_chat": {"object": "chat.completion", "created": 7}},
         ChatReply({"index": 0, "logprobs": None}),
     )
-    assert heard.told == []
+    assert heard.problems == []
 
 
 def test_the_reply_starts_with_the_first_chunk_that_names_it() -> None:
-    decoder = stream.Decoder()
+    decoder = stream_reader.Decoder()
     (frame,) = frames(sse([chunk({"role": "assistant"})]))
     assert [type(event) for event in decoder.read(frame)] == [Started]
 
@@ -62,7 +62,7 @@ def test_id_and_model_are_those_of_the_first_chunk_that_has_them() -> None:
     assert heard.reply.extra is not None
     assert heard.reply.extra["openai_chat"]["prompt_filter_results"] == [{"x": 1}]
     assert heard.reply.extra["openai_chat"]["created"] == 7
-    assert heard.told == []
+    assert heard.problems == []
 
 
 def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
@@ -110,7 +110,7 @@ def test_a_recorded_stream_is_the_recorded_reply(path: Path) -> None:
         assert [_unnamed(block) for block in heard.reply.turn.blocks] == [_unnamed(block) for block in said]
     assert [type(block) for block in heard.reply.turn.blocks] == [type(block) for block in said]
     assert heard.reply.stop == whole.stop
-    assert heard.told == [] or "two_choices" in path.stem
+    assert heard.problems == [] or "two_choices" in path.stem
 
 
 def _unnamed(block: Any) -> Any:
@@ -124,7 +124,7 @@ def _unnamed(block: Any) -> Any:
 def test_thinking_comes_back_in_the_field_that_it_was_in(field: str) -> None:
     heard = hear(chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({"content": "c"}))
     assert heard.reply.turn.blocks == (Thinking("ab", form=ChatThinking(field)), Text("c"))
-    assert heard.told == []
+    assert heard.problems == []
 
 
 def test_thinking_that_is_said_in_two_fields_is_said_once() -> None:
@@ -156,7 +156,7 @@ def test_H7_thinking_inside_of_arguments_waits() -> None:
 def test_text_after_calls_and_calls_after_text() -> None:
     heard = hear(calls(call(0, "a", "f", "{}")), chunk({"content": "and"}), calls(call(1, "b", "g", "{}")))
     assert [type(block) for block in heard.reply.turn.blocks] == [ToolCall, Text, ToolCall]
-    assert heard.told == [STOP_WITH_CALLS]
+    assert heard.problems == [STOP_WITH_CALLS]
     assert heard.reply.stop == "tool_calls"
 
 
@@ -192,7 +192,7 @@ def test_a_refusal_is_a_text_and_the_reply_was_filtered() -> None:
     )
     assert heard.reply.turn.blocks == (Text("I can't", form=REFUSAL_FIELD, is_refusal=True),)
     assert heard.reply.stop == "filter"
-    assert heard.told == []
+    assert heard.problems == []
 
 
 def test_an_empty_list_of_calls_interrupts_nothing() -> None:
@@ -206,7 +206,7 @@ def test_a_refusal_between_texts() -> None:
     )
     assert heard.texts == ["a", "b", "c"]
     assert heard.reply.stop == "tool_calls"
-    assert heard.told == [STOP_WITH_CALLS]
+    assert heard.problems == [STOP_WITH_CALLS]
 
 
 def test_content_in_parts_as_mistral_writes_it() -> None:
@@ -240,14 +240,14 @@ def test_content_in_parts_as_mistral_writes_it() -> None:
         Media("image", "image/png", data="aGk=", form=BARE),
         Thinking("y", form=ChatThinking(chunk=[{"type": "tool_reference", "x": 1}, {"text": "y"}])),
     )
-    assert heard.told == [PARTS_IN_CONTENT]
+    assert heard.problems == [PARTS_IN_CONTENT]
 
 
 @pytest.mark.parametrize("content", [7, {"a": 1}, [7], [{}], [{"type": "text"}], True])
 def test_content_of_another_type_is_left_out_and_told(content: Any) -> None:
     heard = hear(chunk({"content": "a"}), chunk({"content": content}))
     assert heard.texts == ["a"]
-    assert len([reason for reason in heard.told if reason != PARTS_IN_CONTENT]) == 1
+    assert len([reason for reason in heard.problems if reason != PARTS_IN_CONTENT]) == 1
 
 
 def test_a_call_as_it_was_before_there_were_tools() -> None:
@@ -282,20 +282,20 @@ def test_only_the_first_choice_is_the_reply() -> None:
         choices("a", "x"), choices("b"), {**chunk({}), "choices": [{"index": 1, "delta": {"content": "y"}}, 7]}
     )
     assert heard.texts == ["ab"]
-    assert heard.told == ["a choice is not an object; it is left out"]
+    assert heard.problems == ["a choice is not an object; it is left out"]
 
 
 @pytest.mark.parametrize("choices", [[], None, {}, "x"])
 def test_chunks_without_choices_say_nothing_and_are_told_where_there_is_no_list(choices: Any) -> None:
     heard = hear(chunk({"content": "a"}), {**chunk({}), "choices": choices}, chunk({"content": "b"}))
     assert heard.texts == ["ab"]
-    assert heard.told == ([] if choices == [] else ["an event has no choices"])
+    assert heard.problems == ([] if choices == [] else ["an event has no choices"])
 
 
 def test_an_event_that_is_no_chunk_is_told() -> None:
-    assert hear(chunk({"content": "a"}), {"type": "ping"}).told == ["an event has no choices"]
-    assert hear(chunk({"content": "a"}), [1]).told == ["an event is not an object; it is left out"]
-    assert hear(chunk({"content": "a"}), "oops").told == ["an event is not JSON; it is left out"]
+    assert hear(chunk({"content": "a"}), {"type": "ping"}).problems == ["an event has no choices"]
+    assert hear(chunk({"content": "a"}), [1]).problems == ["an event is not an object; it is left out"]
+    assert hear(chunk({"content": "a"}), "oops").problems == ["an event is not JSON; it is left out"]
 
 
 @pytest.mark.parametrize(
@@ -313,26 +313,26 @@ def test_counts_wherever_they_stand(chunks: list[Fields]) -> None:
     heard = Heard([chunk({"content": "a"}), *chunks, DONE])
     assert heard.reply.usage is not None
     assert (heard.reply.usage.input_tokens, heard.reply.usage.output_tokens) == (5, 2)
-    assert heard.told == []
+    assert heard.problems == []
     assert sum(isinstance(event, Used) for event in heard.events) == 1
 
 
 def test_counts_after_the_reason_end_the_reply_at_once() -> None:
-    decoder = stream.Decoder()
+    decoder = stream_reader.Decoder()
     events: list[Event] = []
     for frame in frames(
         sse([chunk({"content": "a"}), chunk({}, "stop"), {**chunk({}), "choices": [], "usage": USAGE}])
     ):
         events += decoder.read(frame)
     assert isinstance(events[-1], Finished)
-    assert decoder.sequence.is_end_said
+    assert decoder.builder.is_end_announced
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": "5"}, {"completion_tokens_details": 7}])
 def test_counts_that_cannot_be_read_are_left_out(usage: Fields) -> None:
     heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
     assert heard.reply.usage is None
-    assert heard.told == ["the counts of tokens cannot be read; they are left out"]
+    assert heard.problems == ["the counts of tokens cannot be read; they are left out"]
 
 
 def test_counts_have_their_details() -> None:
@@ -388,7 +388,7 @@ def test_a_whole_message_after_its_deltas_is_not_said_again() -> None:
     last["choices"][0]["message"] = {"role": "assistant", "content": "ab"}
     heard = Heard([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
     assert heard.texts == ["ab"]
-    assert heard.told == ["a chunk holds a whole message"]
+    assert heard.problems == ["a chunk holds a whole message"]
 
 
 # --- laws -------------------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ RICH = sse(
 def test_however_the_bytes_are_cut_the_events_are_the_same() -> None:
     expected = Heard(RICH).events
     for cut in range(len(RICH)):
-        framer, decoder = stream.framer(), stream.Decoder()
+        framer, decoder = stream_reader.framer(), stream_reader.Decoder()
         events: list[Event] = []
         for part in (RICH[:cut], RICH[cut:]):
             for frame in framer.feed(part):

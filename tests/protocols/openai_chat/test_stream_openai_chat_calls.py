@@ -10,7 +10,7 @@ import pytest
 from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation import Opaque, ToolCall
 from toolglot.conversation.events import BlockStarted, InputDelta
-from toolglot.protocols.openai_chat import stream
+from toolglot.protocols.openai_chat import stream_reader
 from toolglot.protocols.openai_chat.form import ChatCall
 
 END = (chunk({}, "tool_calls"), DONE)
@@ -35,7 +35,7 @@ def test_calls_as_openai_writes_them_are_told_at_once_and_nothing_is_odd() -> No
     )
     assert heard.calls == [("f", {"x": 1}), ("g", {})]
     assert heard.ids == ["a", "b"]
-    assert heard.told == []
+    assert heard.problems == []
     assert [event.text for event in heard.events if isinstance(event, InputDelta)] == ['{"x"', ":1}", "{}"]
     assert heard.reply.stop == "tool_calls"
     assert heard.reply.turn.blocks[0] == ToolCall("a", "f", {"x": 1})
@@ -192,7 +192,7 @@ def test_H2_two_calls_by_their_ids(index: Any) -> None:
     )
     assert heard.calls == [("f", {"x": 1})] * 2
     assert heard.ids == ["a", "b"]
-    assert "a call has no index" in heard.told
+    assert "a call has no index" in heard.problems
 
 
 def test_H2_interleaved_by_id_alone() -> None:
@@ -214,7 +214,7 @@ def test_H2_an_index_may_be_text_or_begin_anywhere(indexes: tuple[Any, Any]) -> 
 def test_an_index_that_drifts_while_arguments_go_on() -> None:
     heard = hear(calls(call(0, "a", "f", '{"x":')), calls(call(1, arguments='"y')), calls(call(2, arguments='"}')))
     assert heard.calls == [("f", {"x": "y"})]
-    assert heard.told == ["the index of a call changes; its arguments go on"]
+    assert heard.problems == ["the index of a call changes; its arguments go on"]
 
 
 # --- H3: said twice ---------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_H3_an_empty_object_before_the_real_one(pieces: list[str]) -> None:
 def test_H3_the_same_object_again_is_no_other_call(pieces: list[str]) -> None:
     heard = hear(calls(call(0, "x", "f", "")), *[calls(call(0, arguments=piece)) for piece in pieces])
     assert heard.calls == [("f", {"a": 1})]
-    assert "the arguments of a call were sent twice; the second time is left out" in heard.told
+    assert "the arguments of a call were sent twice; the second time is left out" in heard.problems
 
 
 def test_H3_part_of_the_same_object_again_is_no_other_call() -> None:
@@ -247,18 +247,18 @@ def test_H3_calls_that_ended_are_sent_again() -> None:
 
 
 def test_H3_what_may_not_be_the_arguments_is_held_back_until_it_is_sure() -> None:
-    decoder = stream.Decoder()
+    decoder = stream_reader.Decoder()
     settled = []
     for frame in frames(sse([calls(call(0, "a", "f", "")), calls(call(0, arguments="{}")), chunk({"content": "x"})])):
         decoder.read(frame)
-        settled.append(decoder.sequence.is_settled)
+        settled.append(decoder.builder.is_settled)
     assert settled == [True, False, True]
 
 
 def test_H3_a_real_empty_object_stays() -> None:
     heard = hear(calls(call(0, "x", "f", "{}")))
     assert heard.calls == [("f", {})]
-    assert heard.told == []
+    assert heard.problems == []
 
 
 def test_H3_another_object_is_another_call() -> None:
@@ -294,7 +294,7 @@ def test_H4_a_name_that_is_repeated_or_in_parts(names: list[str], tools: tuple[s
 def test_H4_name_and_id_in_every_chunk() -> None:
     heard = hear(*[calls(call(0, "x", "f", piece)) for piece in ('{"a"', ":", "1", "}", "")])
     assert heard.calls == [("f", {"a": 1})]
-    assert sorted(heard.told) == ["the id of a call is repeated", "the name of a call is repeated"]
+    assert sorted(heard.problems) == ["the id of a call is repeated", "the name of a call is repeated"]
 
 
 def test_H4_names_that_are_tools_themselves_are_not_joined() -> None:
@@ -332,7 +332,7 @@ def test_an_id_that_comes_late() -> None:
     assert BlockStarted(ToolCall("x", "f")) in before.events
     after = hear(calls(call(0, None, "f", '{"a"')), calls(call(0, "x", None, ":1}")))
     assert after.ids == ["x"]
-    assert "the id of a call came after its arguments began" in after.told
+    assert "the id of a call came after its arguments began" in after.problems
 
 
 def test_one_id_for_several_calls() -> None:
@@ -413,7 +413,7 @@ def test_a_name_that_never_comes_is_none() -> None:
     assert [(block.id, block.name, block.raw_input) for block in heard.accumulator.calls] == [
         ("a", "", '{"x":1}{"x":2}')
     ]
-    assert "a call has no name" in heard.told
+    assert "a call has no name" in heard.problems
 
 
 # --- arguments --------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_what_comes_behind_arguments_is_part_of_them_or_left_out() -> None:
     assert hear(calls(call(0, "x", "f", '{"a":1}')), calls(call(0, arguments=" \n"))).calls == [("f", {"a": 1})]
     heard = hear(calls(call(0, "a", "f", '{"a":1}')), calls(call(1, "b", "g", "{}")), calls(call(0, arguments="}")))
     assert heard.calls == [("f", {"a": 1}), ("g", {})]
-    assert "arguments came for a call that had all of them; they are left out" in heard.told
+    assert "arguments came for a call that had all of them; they are left out" in heard.problems
 
 
 # --- other entries ----------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation.events import Failed
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.framing.sequence import NO_LAST_EVENT
-from toolglot.protocols.openai_chat import stream
+from toolglot.protocols.framing.event_builder import NO_LAST_EVENT
+from toolglot.protocols.openai_chat import stream_reader
 
 STOP = (chunk({}, "stop"), DONE)
 
@@ -49,7 +49,7 @@ def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> 
 def test_J_an_end_without_a_reason_is_derived_and_told() -> None:
     text = Heard([chunk({"content": "a"}), DONE])
     assert text.reply.stop == "stop"
-    assert text.told == ["the stream ended without saying why"]
+    assert text.problems == ["the stream ended without a stop reason"]
     assert Heard([calls(call(0, "a", "f", "{}")), DONE]).reply.stop == "tool_calls"
 
 
@@ -77,7 +77,7 @@ def test_an_empty_answer_that_says_that_it_stopped_is_one() -> None:
 def test_done_may_be_missing_and_what_follows_it_does_not_count() -> None:
     unended = Heard([chunk({"content": "a"}), chunk({}, "stop")])
     assert unended.reply.stop == "stop"
-    assert unended.told == [NO_LAST_EVENT]
+    assert unended.problems == [NO_LAST_EVENT]
     heard = hear(chunk({"content": "a"}))
     assert Heard([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
 
@@ -98,7 +98,7 @@ def test_comments_and_empty_events_say_nothing() -> None:
     data = b": OPENROUTER PROCESSING\n\n" + sse([chunk({"content": "a"})]) + b": x\n\ndata:\n\n" + sse(STOP)
     heard = Heard(data)
     assert heard.texts == ["a"]
-    assert heard.told == []
+    assert heard.problems == []
 
 
 # --- errors -----------------------------------------------------------------------------------------
@@ -155,13 +155,13 @@ def test_half_a_character_and_deep_json_do_no_harm() -> None:
 def test_a_reply_longer_than_the_limit_is_refused() -> None:
     waiting = calls({"index": 0, "function": {"arguments": "x" * 50}})
     for one in (chunk({"content": "x" * 50}), chunk({"annotations": ["x" * 50]}), waiting):
-        decoder = stream.Decoder(limits=Limits(max_bytes=2000))
+        decoder = stream_reader.Decoder(limits=Limits(max_bytes=2000))
         with pytest.raises(LimitError):
             list(map(decoder.read, frames(sse([one] * 100))))
 
 
 def test_the_ids_and_names_of_calls_count_too() -> None:
-    decoder = stream.Decoder(limits=Limits(max_bytes=20_000))
+    decoder = stream_reader.Decoder(limits=Limits(max_bytes=20_000))
     made = [calls(call(number, f"{number}" + "x" * 500, "f", "{}")) for number in range(60)]
     with pytest.raises(LimitError):
         list(map(decoder.read, frames(sse([chunk({"content": "a"}), *made]))))

@@ -118,7 +118,7 @@ def test_calls_are_never_merged_or_taken_apart(made: tuple[list[Fields], list[tu
     chunks, expected = made
     heard = Heard([*chunks, *END], NAMES)
     found = [(block.id, block.name, block.arguments) for block in heard.accumulator.calls]
-    assert sorted(found, key=repr) == sorted(expected, key=repr), heard.told
+    assert sorted(found, key=repr) == sorted(expected, key=repr), heard.problems
     assert heard.reply.stop == "tool_calls"
     assert heard.accumulator.cut == ()
 

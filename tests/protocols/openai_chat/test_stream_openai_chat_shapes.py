@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolglot.conversation.events import Event, Finished, Started
 from toolglot.protocols.framing.text_frames import Frame
-from toolglot.protocols.openai_chat.stream import Decoder
+from toolglot.protocols.openai_chat.stream_reader import Decoder
 
 pieces = st.lists(st.text('ab"\\{}[]:,é\n\u2028😀', min_size=1, max_size=8), min_size=1, max_size=12)
 

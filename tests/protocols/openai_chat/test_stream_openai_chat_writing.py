@@ -28,8 +28,8 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.conversation.reply_events import of_block, of_reply
-from toolglot.protocols.base import StreamWish
-from toolglot.protocols.openai_chat import reply, stream
+from toolglot.protocols.base import StreamOptions
+from toolglot.protocols.openai_chat import reply, stream_writer
 
 USAGE = Usage(5, 2, 3, None, 1)
 CALLING = Reply(
@@ -49,9 +49,9 @@ CALLING = Reply(
 )
 
 
-def written(events: Iterable[Event], **wish: Any) -> list[Any]:
+def written(events: Iterable[Event], **options: Any) -> list[Any]:
     """The data of each event, parsed where it is JSON."""
-    data = stream.Encoder(StreamWish(**wish)).write(events)
+    data = stream_writer.Encoder(StreamOptions(**options)).write(events)
     return [frame.data.decode() if frame.data == b"[DONE]" else json.loads(frame.data) for frame in frames(data)]
 
 
@@ -165,7 +165,7 @@ def test_after_a_failure_there_is_its_error_and_nothing_else() -> None:
         BlockEnded(Text("a"), cut=True),
         Failed(failure),
     ]
-    encoder = stream.Encoder()
+    encoder = stream_writer.Encoder()
     data = encoder.write(events)
     assert encoder.write([Finished("stop")]) == b""
     *_, last = [json.loads(frame.data) for frame in frames(data)]
@@ -181,8 +181,8 @@ def test_an_error_in_another_shape_is_written_in_the_one_that_clients_know() -> 
 
 
 def test_a_ping_is_a_comment() -> None:
-    heard = Heard(stream.Encoder().ping() + stream.Encoder().write(of_reply(CALLING)))
-    assert heard.told == []
+    heard = Heard(stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING)))
+    assert heard.problems == []
     assert heard.calls == [("get_weather", {"city": "Köln", "days": [1, 2]}), ("get_time", {})]
 
 
@@ -211,7 +211,7 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
             chunk({}, "stop"),
         ]
     )
-    again = Heard(stream.Encoder(StreamWish(thinking_parts=True)).write(heard.events))
+    again = Heard(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(heard.events))
     assert again.reply.turn == heard.reply.turn
     assert again.reply.turn.extra == {"openai_chat": {"annotations": [1]}}
 
@@ -289,8 +289,8 @@ def test_a_client_puts_together_what_a_whole_body_says(made: Reply, piece: int) 
 @pytest.mark.law
 @given(replies, st.integers(1, 30))
 def test_a_written_stream_is_read_again(made: Reply, piece: int) -> None:
-    heard = Heard(stream.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
-    assert heard.told == []
+    heard = Heard(stream_writer.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
+    assert heard.problems == []
     assert (heard.reply.id, heard.reply.model, heard.reply.stop) == (made.id, made.model, made.stop)
     assert [_said(block) for block in _joined(heard.reply)] == [_said(block) for block in _joined(made)]
 
@@ -316,7 +316,7 @@ def _joined(made: Reply) -> list[Any]:
 
 
 def test_the_sdk_reads_each_chunk() -> None:
-    with client_of(stream.Encoder().write(of_reply(CALLING, piece=3))) as client:
+    with client_of(stream_writer.Encoder().write(of_reply(CALLING, piece=3))) as client:
         chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
     assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "Hällo 😀"
     assert chunks[-1].usage is not None
@@ -324,7 +324,7 @@ def test_the_sdk_reads_each_chunk() -> None:
 
 
 def test_the_sdk_puts_the_stream_together() -> None:
-    data = stream.Encoder().ping() + stream.Encoder().write(of_reply(CALLING, piece=3))
+    data = stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING, piece=3))
     with client_of(data) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
         done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
         final = events.get_final_completion()
@@ -344,21 +344,23 @@ def test_the_sdk_puts_the_stream_together() -> None:
 
 
 def test_the_sdk_gets_null_content_where_there_are_only_calls() -> None:
-    data = stream.Encoder().write(of_reply(Reply(Turn("assistant", (ToolCall("a", "f", {}),)), "tool_calls")))
+    data = stream_writer.Encoder().write(of_reply(Reply(Turn("assistant", (ToolCall("a", "f", {}),)), "tool_calls")))
     with client_of(data) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
         assert events.get_final_completion().choices[0].message.content is None
 
 
 def test_the_sdk_puts_a_free_text_call_together() -> None:
     patch = ToolCall("a", "patch", type="custom", raw_input="*** Begin")
-    data = stream.Encoder().write(of_reply(Reply(Turn("assistant", (patch,)), "tool_calls"), piece=3))
+    data = stream_writer.Encoder().write(of_reply(Reply(Turn("assistant", (patch,)), "tool_calls"), piece=3))
     with client_of(data) as client:
         chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
     assert put_together([one.to_dict() for one in chunks])["tool_calls"][0]["custom"]["input"] == "*** Begin"
 
 
 def test_the_sdk_raises_what_failed() -> None:
-    data = stream.Encoder().write([Started("m"), *of_block(Text("a")), Failed(Failure("overloaded", "too busy", 529))])
+    data = stream_writer.Encoder().write(
+        [Started("m"), *of_block(Text("a")), Failed(Failure("overloaded", "too busy", 529))]
+    )
     with client_of(data) as client, pytest.raises(openai.APIError, match="too busy"):
         list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
 
@@ -366,6 +368,6 @@ def test_the_sdk_raises_what_failed() -> None:
 def test_the_sdk_knows_that_an_answer_was_cut() -> None:
     cut = ToolCall("a", "f", None, raw_input='{"x')
     begun: list[Event] = [Started("m"), BlockStarted(ToolCall("a", "f")), InputDelta('{"x'), BlockEnded(cut, cut=True)]
-    with client_of(stream.Encoder().write([*begun, Finished("length")])) as client:
+    with client_of(stream_writer.Encoder().write([*begun, Finished("length")])) as client:
         chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
     assert [one.choices[0].finish_reason for one in chunks if one.choices][-1] == "length"

@@ -40,7 +40,7 @@ from toolglot.limits import Limits
 from toolglot.protocols.fields.reading import note
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_responses import reply
-from toolglot.protocols.openai_responses.stream import Decoder, framer
+from toolglot.protocols.openai_responses.stream_reader import Decoder, framer
 from wire_laws import damaged
 
 # --- what a provider sends --------------------------------------------------------------------------
@@ -51,7 +51,7 @@ from wire_laws import damaged
 
 def test_a_stream_adds_up_to_the_reply_that_the_last_response_is() -> None:
     read = Read(*streamed(EVERYTHING))
-    assert read.told == []
+    assert read.problems == []
     assert read.reply == reply.decode(EVERYTHING)
     assert reply.encode(read.reply) == EVERYTHING
 
@@ -90,7 +90,7 @@ def test_law_8_the_events_are_the_same_wherever_the_bytes_are_cut() -> None:
 @given(responses, st.integers(1, 9))
 def test_law_8_any_response_streamed_adds_up_to_itself(body: Fields, piece: int) -> None:
     read = Read(*streamed(body, piece))
-    assert read.told == []
+    assert read.problems == []
     assert read.reply == reply.decode(body)
 
 
@@ -100,7 +100,7 @@ def test_any_response_that_comes_only_at_the_end_is_read_from_there(body: Fields
     events = streamed(body)
     read = Read(events[0], events[-1])
     assert read.reply == reply.decode(body)
-    assert bool(read.told) is bool(body["output"])
+    assert bool(read.problems) is bool(body["output"])
 
 
 @pytest.mark.law

@@ -22,10 +22,10 @@ from responses_streams import (
 )
 from toolglot.conversation import Opaque, Thinking
 from toolglot.conversation.events import Accumulator, BlockEnded, Event, Finished, TextDelta
-from toolglot.protocols.framing.sequence import CUT_OFF, NO_LAST_ITEMS
+from toolglot.protocols.framing.event_builder import CUT_OFF, NO_LAST_ITEMS
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_responses import reply
-from toolglot.protocols.openai_responses.stream import Decoder
+from toolglot.protocols.openai_responses.stream_reader import Decoder
 
 
 def without(events: list[Fields], *kinds: str) -> list[Fields]:
@@ -56,7 +56,7 @@ def test_h2_events_without_index_and_without_sequence_number_are_understood() ->
         event.pop("output_index", None)
         event.pop("sequence_number", None)
     read = Read(*events)
-    assert read.told == [
+    assert read.problems == [
         "an item does not say its place",
     ]
     assert read.reply == reply.decode(EVERYTHING)
@@ -82,7 +82,7 @@ def test_h5_an_id_or_a_name_that_is_empty_in_the_end_does_not_overwrite_the_firs
     events[-2]["item"] = {**CALL, "name": lost, "call_id": lost, "id": lost}
     read = Read(*events)
     assert [call[:2] for call in read.calls] == [("call_A", "get_weather")]
-    assert read.told
+    assert read.problems
 
 
 def test_h6_fragments_of_two_calls_that_alternate_are_kept_apart() -> None:
@@ -100,17 +100,17 @@ def test_h6_arguments_before_the_name_wait_for_it() -> None:
     events = streamed(body_of(CALL))
     events[2]["item"] = {"type": "function_call", "id": "fc_1", "arguments": ""}
     decoder = Read(*events[:5], ends=False).decoder
-    assert not decoder.sequence.is_settled
+    assert not decoder.builder.is_settled
     read = Read(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
-    assert read.decoder.sequence.is_settled
+    assert read.decoder.builder.is_settled
 
 
 def test_h6_arguments_of_a_call_that_did_not_begin_wait_for_its_end() -> None:
     events = [event for event in streamed(body_of(CALL)) if event["type"] != "response.output_item.added"]
     read = Read(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
-    assert "something came of an item that had not begun" in read.told
+    assert "something came of an item that had not begun" in read.problems
 
 
 def test_h6_a_call_that_never_has_a_name_makes_the_reply_one_that_was_cut() -> None:
@@ -122,7 +122,7 @@ def test_h6_a_call_that_never_has_a_name_makes_the_reply_one_that_was_cut() -> N
     first, *rest, last = streamed(body_of(MESSAGE, CALL))
     read = Read(first, *rest, nameless, last)
     assert read.finished.stop == "length"
-    assert read.told
+    assert read.problems
     assert Read(first, *rest, nameless).failure.failure.message == "the stream ended inside a call"
 
 
@@ -131,7 +131,7 @@ def test_a_call_that_begins_not_well_formed_waits_for_its_end() -> None:
     events[2]["item"] = {**CALL, "namespace": 7}
     read = Read(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
-    assert any("namespace" in reason for reason in read.told)
+    assert any("namespace" in reason for reason in read.problems)
 
 
 def test_two_calls_that_end_with_the_same_id_are_two() -> None:
@@ -146,7 +146,7 @@ def test_a_message_that_ends_not_well_formed_is_what_was_said_in_it() -> None:
         events[-2]["item"] = {**MESSAGE, "content": content}
         read = Read(*events)
         assert read.reply.turn.text == reply.decode(body_of(MESSAGE)).turn.text
-        assert any("not well-formed" in reason for reason in read.told)
+        assert any("not well-formed" in reason for reason in read.problems)
 
 
 def test_j1_a_response_that_is_complete_and_holds_calls_ended_for_them() -> None:
@@ -169,7 +169,7 @@ def test_f1_j4_a_call_that_was_cut_is_not_one_to_run(end: str) -> None:
     read = Read(*streamed(body))
     assert read.calls == []
     assert read.finished.stop == "length"
-    assert bool(read.told) is (status == "completed")
+    assert bool(read.problems) is (status == "completed")
 
 
 def test_f1_a_call_without_an_end_in_a_response_that_is_complete_was_cut() -> None:
@@ -205,7 +205,7 @@ def test_a_stream_that_ends_inside_a_text_failed() -> None:
     read = Read(*streamed(body_of(MESSAGE))[:6])
     assert read.failure.failure.kind == "server"
     assert read.failure.failure.in_band
-    assert Read().failure.failure.message == "the stream ended before the model said anything"
+    assert Read().failure.failure.message == "the stream ended before any content"
 
 
 def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
@@ -213,7 +213,7 @@ def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
     for event in streamed(EVERYTHING):
         decoder.read(Frame(json.dumps(event).encode()))
     assert decoder.read(Frame(b"[DONE]")) == []
-    assert decoder.sequence.told == []
+    assert decoder.builder.problems == []
     early = Decoder()
     for event in streamed(EVERYTHING)[:-1]:
         early.read(Frame(json.dumps(event).encode()))
@@ -222,8 +222,8 @@ def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
 
 def test_a_keep_alive_says_nothing() -> None:
     assert Decoder().read(Frame(b"")) == []
-    assert Read(*streamed(EVERYTHING), {"type": "keepalive"}).told == []
-    assert Read({"type": "keepalive", "sequence_number": 3}, *streamed(EVERYTHING)).told == []
+    assert Read(*streamed(EVERYTHING), {"type": "keepalive"}).problems == []
+    assert Read({"type": "keepalive", "sequence_number": 3}, *streamed(EVERYTHING)).problems == []
 
 
 def test_the_last_response_may_be_empty() -> None:
@@ -231,7 +231,7 @@ def test_the_last_response_may_be_empty() -> None:
     events[-1] = {**events[-1], "response": {**EVERYTHING, "output": []}}
     read = Read(*events)
     assert read.reply == reply.decode(EVERYTHING)
-    assert read.told == [NO_LAST_ITEMS]
+    assert read.problems == [NO_LAST_ITEMS]
     del events[-1]["response"]
     assert Read(*events).reply.turn == reply.decode(EVERYTHING).turn
 
@@ -240,7 +240,7 @@ def test_annotations_may_come_under_their_old_name() -> None:
     events = streamed(EVERYTHING)
     old = [{**event, "type": event["type"].replace("text.annotation", "text_annotation")} for event in events]
     assert old != events
-    assert Read(*old).told == []
+    assert Read(*old).problems == []
     assert Read(*old).reply == Read(*events).reply
 
 
@@ -249,13 +249,13 @@ def test_items_that_did_not_end_are_ended_by_the_last_response() -> None:
     read = Read(*events)
     assert read.calls == Read(*streamed(EVERYTHING)).calls
     assert read.reply.turn.text == reply.decode(EVERYTHING).turn.text
-    assert "an item did not end before the response did" in read.told
+    assert "an item did not end before the response did" in read.problems
 
 
 def test_a_stream_without_a_beginning_has_its_id_from_the_end() -> None:
     read = Read(*streamed(EVERYTHING)[-1:])
     assert read.reply == reply.decode(EVERYTHING)
-    assert "the stream did not begin with response.created" in read.told
+    assert "the stream did not begin with response.created" in read.problems
 
 
 @pytest.mark.parametrize("kind", ["arguments", "input"])
@@ -265,7 +265,7 @@ def test_an_end_that_differs_from_its_pieces_is_told_and_the_pieces_count(kind: 
     at = next(index for index, event in enumerate(events) if event["type"].endswith(f"{kind}.done"))
     events[at] = {**events[at], kind: changed}
     read = Read(*events)
-    assert "what ended differs from what was said in pieces; the pieces count" in read.told
+    assert "what ended differs from what was said in pieces; the pieces count" in read.problems
     assert read.reply.turn == reply.decode(body_of(item)).turn
 
 
@@ -275,14 +275,14 @@ def test_an_end_that_holds_more_than_its_pieces_gives_the_rest() -> None:
         last = max(index for index, event in enumerate(events) if event["type"].endswith(".delta"))
         read = Read(*events[:last], *events[last + 1 :])
         assert read.reply == reply.decode(body_of(item)), item["type"]
-        assert read.told, item["type"]
+        assert read.problems, item["type"]
 
 
 def test_texts_that_come_only_when_they_end_are_read_from_there() -> None:
     events = [event for event in streamed(EVERYTHING) if not event["type"].endswith((".delta", "part.added"))]
     read = Read(*events)
     assert read.reply == reply.decode(EVERYTHING)
-    assert "what ended holds more than what was said in pieces" in read.told
+    assert "what ended holds more than what was said in pieces" in read.problems
 
 
 def test_a_refusal_that_comes_only_when_it_ends_is_one() -> None:
@@ -303,7 +303,7 @@ def test_annotations_that_the_message_lost_are_kept() -> None:
     events[-2]["item"] = {**single, "content": bare["content"][:1]}
     read = Read(*events)
     assert read.reply == reply.decode(body_of(single))
-    assert "a text ended without the annotations that were streamed" in read.told
+    assert "a text ended without the annotations that were streamed" in read.problems
 
 
 @pytest.mark.parametrize("said", ["hi", ""])
@@ -319,7 +319,7 @@ def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(s
     kept = [block for block in read.reply.turn.blocks if isinstance(block, Opaque)]
     assert read.reply.turn.text == said
     assert [block.value for block in kept] == ([] if said else [part])
-    assert "what ended is of another type than what was said in pieces; the pieces count" in read.told
+    assert "what ended is of another type than what was said in pieces; the pieces count" in read.problems
 
 
 def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
@@ -328,7 +328,7 @@ def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
         events = streamed(body_of(item))
         events[-2]["item"] = {**item, **lost}
         read = Read(*events)
-        assert read.told
+        assert read.problems
         assert next(iter(reply.encode(read.reply)["output"]))["type"] == item["type"]
         assert read.reply.turn.text == reply.decode(body_of(item)).turn.text
         assert read.calls == [(call.id, call.name, call.arguments) for call in reply.decode(body_of(item)).turn.calls]
@@ -340,7 +340,7 @@ def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
 def test_a_message_that_says_nothing_is_carried_as_it_came() -> None:
     body = body_of({**MESSAGE, "content": []})
     read = Read(*streamed(body))
-    assert read.told == []
+    assert read.problems == []
     assert isinstance(read.reply.turn.blocks[0], Opaque)
     assert read.reply == reply.decode(body)
 
@@ -359,7 +359,7 @@ def test_reasoning_that_is_shown_in_full_is_thinking() -> None:
     announced = [first, second, added, {**part, "part": {"type": "reasoning_text", "text": ""}}, *rest]
     for events in (streamed(body_of(shown)), announced):
         read = Read(*events)
-        assert read.told == []
+        assert read.problems == []
         assert read.reply == reply.decode(body_of(shown))
 
 
@@ -375,7 +375,7 @@ def test_of_reasoning_and_its_summary_the_one_that_came_first_counts() -> None:
     assert isinstance(block, Thinking)
     assert block.text == "Hmm."
     assert reply.encode(other.reply) == body_of(shown)
-    assert other.told == ["reasoning has a summary beside its text; the text counts, since it came first"]
+    assert other.problems == ["reasoning has a summary beside its text; the text counts, since it came first"]
 
 
 def test_a_thought_that_ends_otherwise_than_it_was_said_is_told() -> None:
@@ -386,7 +386,7 @@ def test_a_thought_that_ends_otherwise_than_it_was_said_is_told() -> None:
     block = read.reply.turn.blocks[0]
     assert isinstance(block, Thinking)
     assert block.text == "**Two** cities.\n\nLook."
-    assert read.told == ["what ended differs from what was said in pieces; the pieces count"]
+    assert read.problems == ["what ended differs from what was said in pieces; the pieces count"]
 
 
 def test_what_comes_after_its_end_is_left_out_and_told() -> None:
@@ -400,7 +400,7 @@ def test_what_comes_after_its_end_is_left_out_and_told() -> None:
         late = {"type": f"response.{kind}", "item_id": item["id"], **delta}
         for extra in (late, {**late, "type": late["type"].replace("delta", "done"), "text": "x", "arguments": "x"}):
             read = Read(first, second, *inner, extra, last)
-            assert read.told
+            assert read.problems
             assert read.reply == reply.decode(body_of(item))
 
 
@@ -409,7 +409,7 @@ def test_a_piece_of_an_earlier_part_of_a_message_is_left_out_and_told() -> None:
     late = next(event for event in events if event["type"].endswith(".delta"))
     at = next(index for index, event in enumerate(events) if event.get("content_index") == 1)
     read = Read(*events[: at + 1], late, *events[at + 1 :])
-    assert read.told == ["a piece came after the end of its block; it is left out"]
+    assert read.problems == ["a piece came after the end of its block; it is left out"]
     assert read.reply == reply.decode(body_of(MESSAGE))
 
 
@@ -418,7 +418,7 @@ def test_an_item_that_begins_or_ends_twice_is_one() -> None:
     for name, reason in (("added", "an item began twice"), ("done", "an item ended twice")):
         twice = [one for event in events for one in [event] * (1 + event["type"].endswith(f"item.{name}"))]
         read = Read(*twice)
-        assert read.told == [reason]
+        assert read.problems == [reason]
         assert read.reply == reply.decode(EVERYTHING)
 
 
@@ -427,7 +427,7 @@ def test_a_name_that_changes_does_not() -> None:
     events[-2]["item"] = {**CALL, "name": "rm"}
     read = Read(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
-    assert "the name of a call changed on the way; the first counts" in read.told
+    assert "the name of a call changed on the way; the first counts" in read.problems
 
 
 def test_events_that_do_not_say_their_type_have_the_name_of_their_frame() -> None:
@@ -439,7 +439,7 @@ def test_events_that_do_not_say_their_type_have_the_name_of_their_frame() -> Non
     added = Accumulator()
     added.add(events)
     assert added.reply == reply.decode(EVERYTHING)
-    assert decoder.sequence.told
+    assert decoder.builder.problems
 
 
 def test_pieces_with_odd_fields_are_read_with_care() -> None:
@@ -449,8 +449,8 @@ def test_pieces_with_odd_fields_are_read_with_care() -> None:
             event["output_index"] = "0"
     read = Read(*events)
     assert read.reply == reply.decode(body_of(MESSAGE))
-    assert read.told == ["a piece of text is not well-formed"]
-    assert "a piece has no text; it is left out" in Read({"type": "response.output_text.delta", "delta": 7}).told
+    assert read.problems == ["a piece of text is not well-formed"]
+    assert "a piece has no text; it is left out" in Read({"type": "response.output_text.delta", "delta": 7}).problems
 
 
 def test_half_a_surrogate_pair_in_a_piece_is_mended() -> None:
@@ -466,7 +466,7 @@ def test_what_is_no_event_is_left_out_and_told() -> None:
     for data in (b"<html>", b"[1]", b'{"type":"response.later"}', b'{"type":"response.output_item.added","item":3}'):
         assert decoder.read(Frame(data)) == []
     assert decoder.read(Frame(b'{"type":"response.output_item.done","item":[]}')) == []
-    assert len(decoder.sequence.told) == 5
+    assert len(decoder.builder.problems) == 5
 
 
 def test_an_envelope_that_is_not_well_formed_is_read_as_far_as_it_is() -> None:
@@ -475,7 +475,7 @@ def test_an_envelope_that_is_not_well_formed_is_read_as_far_as_it_is() -> None:
     events[-1]["response"]["output"] = [*EVERYTHING["output"][:-1], 3]
     read = Read(*events)
     assert read.reply.turn == reply.decode(EVERYTHING).turn
-    assert len(read.told) == 4
+    assert len(read.problems) == 4
 
 
 def test_the_id_of_a_response_does_not_change() -> None:
@@ -483,7 +483,7 @@ def test_the_id_of_a_response_does_not_change() -> None:
     events[-1] = {**events[-1], "response": {**EVERYTHING, "id": "resp_2"}}
     read = Read(*events)
     assert read.reply.id == "resp_1"
-    assert read.told == ["the id of the response changed on the way; the first counts"]
+    assert read.problems == ["the id of the response changed on the way; the first counts"]
 
 
 @pytest.mark.parametrize(("kind", "stop"), [("incomplete", "length"), ("cancelled", "error"), ("done", "tool_calls")])

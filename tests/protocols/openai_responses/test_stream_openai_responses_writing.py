@@ -59,10 +59,11 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.conversation.reply_events import of_block, of_reply
-from toolglot.protocols.base import StreamWish, get
+from toolglot.protocols.base import StreamOptions, get
 from toolglot.protocols.fields.reading import note
 from toolglot.protocols.openai_responses import errors, reply
-from toolglot.protocols.openai_responses.stream import Encoder, framer
+from toolglot.protocols.openai_responses.stream_reader import framer
+from toolglot.protocols.openai_responses.stream_writer import Encoder
 
 Fields = dict[str, Any]
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -78,8 +79,8 @@ def parsed(data: bytes) -> list[Fields]:
     return events
 
 
-def written(*events: Event, wish: StreamWish = StreamWish()) -> list[Fields]:  # noqa: B008
-    return parsed(Encoder(wish).write(events))
+def written(*events: Event, options: StreamOptions = StreamOptions()) -> list[Fields]:  # noqa: B008
+    return parsed(Encoder(options).write(events))
 
 
 def of_blocks(*blocks: Block, stop: StopReason = "stop") -> list[Event]:
@@ -289,11 +290,11 @@ def test_a_call_without_arguments_says_that_there_are_none() -> None:
 
 
 def test_who_serves_says_when_a_reply_was_made_and_which_model_was_asked() -> None:
-    wish = StreamWish(created=1_700_000_000, model="asked")
-    events = written(*of_reply(replace(REPLIES["text"], model="")), wish=wish)
+    options = StreamOptions(created=1_700_000_000, model="asked")
+    events = written(*of_reply(replace(REPLIES["text"], model="")), options=options)
     for event in (events[0], events[-1]):
         assert (event["response"]["created_at"], event["response"]["model"]) == (1_700_000_000, "asked")
-    own = written(*of_reply(reply.decode(EVERYTHING)), wish=wish)
+    own = written(*of_reply(reply.decode(EVERYTHING)), options=options)
     assert final(own)["created_at"] == EVERYTHING["created_at"]
 
 
@@ -428,7 +429,7 @@ def test_a_response_comes_back_as_it_was() -> None:
     check_whole(events)
     assert final(events) == EVERYTHING
     assert Read(*events).reply == reply.decode(EVERYTHING)
-    assert Read(*events).told == []
+    assert Read(*events).problems == []
     for event in events:
         EVENT.validate_python(event)
     begun = {**EVERYTHING, "status": "in_progress", "output": [], "completed_at": None}
@@ -501,7 +502,7 @@ def test_items_without_ids_have_events_that_name_them_all_the_same() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_what_a_real_server_left_out_is_there_for_a_strict_client(path: Path) -> None:
-    events = written(*read_bytes(path.read_bytes()), wish=StreamWish(created=1, model="asked"))
+    events = written(*read_bytes(path.read_bytes()), options=StreamOptions(created=1, model="asked"))
     check_whole(events)
     for event in events:
         response = event.get("response", {})
@@ -519,7 +520,7 @@ def test_law_8_any_response_comes_back_through_the_stream(body: Fields) -> None:
     check_whole(events)
     read = Read(*events)
     assert read.reply == whole
-    assert read.told == []
+    assert read.problems == []
     assert final(events) == body
 
 
@@ -553,7 +554,7 @@ def test_any_reply_of_another_protocol_is_a_legal_stream_that_reads_as_the_whole
     check_whole(found)
     expected = reply.decode(reply.encode(whole))
     read = Read(*found)
-    assert read.told == []
+    assert read.problems == []
     assert [said(block) for block in read.reply.turn.blocks] == [said(block) for block in expected.turn.blocks]
 
 

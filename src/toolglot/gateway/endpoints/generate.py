@@ -36,9 +36,8 @@ from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, 
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
-from toolglot.protocols.base import get
+from toolglot.protocols.base import ArrayWriter, codec, get
 from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError, from_answer_limit
-from toolglot.protocols.gemini.json_array import JsonArray
 from toolglot.store import StoreError
 from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
@@ -339,8 +338,9 @@ class ModelRequest:
             reply_model=self._reply_model(out),
             as_events=True,
         )
-        array = JsonArray() if self._endpoint.is_array else None
-        content_type = JsonArray.CONTENT_TYPE if array is not None else translator.content_type
+        new_array = codec(self._endpoint.protocol).stream.array_writer if self._endpoint.is_array else None
+        array = new_array() if new_array is not None else None
+        content_type = array.CONTENT_TYPE if array is not None else translator.content_type
 
         async def give(data: bytes) -> None:
             if not self._record.response.status:
@@ -382,7 +382,7 @@ class ModelRequest:
         return translator.failure
 
     async def _cut_off(
-        self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: JsonArray | None
+        self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: ArrayWriter | None
     ) -> None:
         """End a stream with an error of its protocol, because the gateway stops."""
         data = translator.fail(STOPPING)

@@ -30,9 +30,17 @@ from toolglot.protocols.anthropic.blocks import READERS, unknown
 from toolglot.protocols.anthropic.form import PLAIN_REPLY, PROTOCOL, AnthropicReply
 from toolglot.protocols.fields.argument_text import read_object
 from toolglot.protocols.fields.reading import Fields, leftover
-from toolglot.protocols.framing.sequence import BEGAN_WITH_INPUT, DAMAGED, SAYING, THINKING, Sequence, call_of_object
-from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.framing.event_builder import (
+    BEGAN_WITH_INPUT,
+    CORRUPT_EVENT,
+    TEXT_KEY,
+    THINKING_KEY,
+    EventBuilder,
+    call_from_object,
+)
+from toolglot.protocols.framing.text_frames import Frame, SseFramer
 
+framer: Final = SseFramer
 _MOST_OPEN: Final = 1000
 """Blocks that are open at once. The protocol allows one."""
 _MOST_COUNTS: Final = 100
@@ -80,7 +88,7 @@ class _Block:
 
     def __init__(self, key: int, index: int, kind: type, fields: Fields) -> None:
         self.key = key
-        """What the sequence knows it by: its number, since an index may come twice."""
+        """What the builder knows it by: its number, since an index may come twice."""
         self.index = index
         self.kind = kind
         """Its canonical class."""
@@ -104,7 +112,7 @@ class Decoder:
     """Reads one stream."""
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.sequence: Sequence = Sequence(build_call=call_of_object, limits=limits)
+        self.builder: EventBuilder = EventBuilder(build_call=call_from_object, limits=limits)
         self._limits = limits
         self._left = limits.max_bytes
         self._open: dict[int, _Block] = {}
@@ -118,28 +126,28 @@ class Decoder:
 
     def read(self, frame: Frame) -> list[Event]:
         """What a frame says. A delta of a block that is open goes straight to it."""
-        sequence = self.sequence
+        builder = self.builder
         if frame.name == _DELTA:
             try:
                 event = _read_delta(frame.data)
                 block, delta = self._open[event.index], event.delta
                 if type(delta) is block.delta:
-                    sequence.add(block.key, delta.text)
-                    return sequence.take()
+                    builder.add(block.key, delta.text)
+                    return builder.take()
             except LimitError:
                 raise
             except (ValueError, KeyError, RecursionError):
                 pass  # which need not be wrong: it is read again
-        if frame.data and not sequence.is_over:
+        if frame.data and not builder.is_over:
             self._read_carefully(frame)
-        return sequence.take()
+        return builder.take()
 
     def finish(self) -> list[Event]:
         """The bytes ended. That is the end of the reply where it was said why it ends; else it was cut."""
-        if not self.sequence.is_over:
-            self.sequence.tell("the stream ended without message_stop")
+        if not self.builder.is_over:
+            self.builder.report("the stream ended without message_stop")
             self._end(is_ended=False)
-        return self.sequence.take()
+        return self.builder.take()
 
     # --- one event ----------------------------------------------------------------------------------
 
@@ -154,12 +162,12 @@ class Decoder:
         if fields is None:
             return
         kind = self._kind(fields, frame.name)
-        if kind in _OF_A_MESSAGE and not self.sequence.is_started:
-            self.sequence.tell("the stream did not begin with message_start")
+        if kind in _OF_A_MESSAGE and not self.builder.is_started:
+            self.builder.report("the stream did not begin with message_start")
             self._start({})
         read = self._READERS.get(kind)
         if read is None:
-            self.sequence.tell(f"an event of the unknown type {quote(kind)} was left out")
+            self.builder.report(f"an event of the unknown type {quote(kind)} was left out")
         else:
             read(self, fields)
 
@@ -172,16 +180,16 @@ class Decoder:
             return value
         if frame.name == "error":
             return {"type": "error", "error": {"message": frame.data.decode("utf-8", "replace")}}
-        if value is None and self.sequence.has_hole(frame.data):
-            self._break_off(DAMAGED)
+        if value is None and self.builder.loses_content(frame.data):
+            self._break_off(CORRUPT_EVENT)
         else:
-            self.sequence.tell("an event whose data is no JSON object was left out")
+            self.builder.report("an event whose data is no JSON object was left out")
         return None
 
     def _break_off(self, failure: Failure) -> None:
         self._settle_all()
-        self.sequence.holds_back = False
-        self.sequence.fail(failure)
+        self.builder.holds_back = False
+        self.builder.fail(failure)
 
     def _kind(self, fields: Fields, name: str) -> str:
         """What an event is: its data says so, else its name. Clients want both."""
@@ -189,10 +197,10 @@ class Decoder:
         if name == "error":
             return name
         if type(kind) is not str:
-            self.sequence.tell("an event does not say its type in its data")
+            self.builder.report("an event does not say its type in its data")
             return name or ("error" if fields.get("error") else "")
         if kind != name:
-            self.sequence.tell("an event has no name, or another one than its type")
+            self.builder.report("an event has no name, or another one than its type")
         return kind
 
     def _ping(self, _fields: Fields) -> None:
@@ -208,28 +216,28 @@ class Decoder:
     def _message_start(self, fields: Fields) -> None:
         message = fields.get("message")
         if type(message) is not dict:
-            self.sequence.tell("message_start holds no message")
+            self.builder.report("message_start holds no message")
             message = {"id": self._id}
-        if not self.sequence.is_started:
+        if not self.builder.is_started:
             self._start(message)
-        elif self.sequence.has_blocks and message.get("id") != self._id:
+        elif self.builder.has_blocks and message.get("id") != self._id:
             # Another attempt of whoever answers. The blocks of two must not add up to one turn (K1).
             self._settle_all()
-            self.sequence.tell("a second message began inside the first")
-            self.sequence.fail(Failure("server", "a second message began inside the first", in_band=True))
+            self.builder.report("a second message began inside the first")
+            self.builder.fail(Failure("server", "a second message began inside the first", in_band=True))
         else:
-            self.sequence.tell("the message began twice")
+            self.builder.report("the message began twice")
 
     def _start(self, message: Fields) -> None:
         known = {key: value for key, value in message.items() if value is not None or key not in _NOT_YET}
         extra = leftover(known, _MESSAGE, PROTOCOL)
         self._early = extra[PROTOCOL] if extra else {}
         self._id, model = (found if type(found := message.get(key)) is str else "" for key in ("id", "model"))
-        self.sequence.start(self._id, model, extra, PLAIN_REPLY)
+        self.builder.start(self._id, model, extra, PLAIN_REPLY)
         self._count(message.get("usage"))
         content = message.get("content")
         for block in content if type(content) is list else ():
-            self.sequence.tell("a message began with blocks in it")
+            self.builder.report("a message began with blocks in it")
             self._block_start({"content_block": block, "index": self._begun})
             self._block_stop({"index": self._begun - 1})
 
@@ -242,28 +250,28 @@ class Decoder:
             **{key: usage[key] for key in usage if usage[key] is not None or key not in self._usage},
         }
         if len(merged) > _MOST_COUNTS:
-            self.sequence.tell(f"a reply with more than {_MOST_COUNTS} counts of its cost; the others are left out")
+            self.builder.report(f"a reply with more than {_MOST_COUNTS} counts of its cost; the others are left out")
             merged = dict(islice(merged.items(), _MOST_COUNTS))
         try:
             counted = reply.decode({**_BARE, "usage": merged}).usage
         except InputError:
-            self.sequence.tell("what the reply cost could not be read")
+            self.builder.report("what the reply cost could not be read")
             return
         if merged != self._usage and counted is not None:
             self._usage = merged
-            self.sequence.used(counted)
+            self.builder.add_usage(counted)
 
     def _message_delta(self, fields: Fields) -> None:
         delta = fields.get("delta")
         if type(delta) is not dict:
-            self.sequence.tell("message_delta holds no delta")
+            self.builder.report("message_delta holds no delta")
             delta = {}
         said = delta.get("stop_reason")
         if type(said) is str:
             self._stop = said
-            self.sequence.is_end_said = self.sequence.holds_back = True
+            self.builder.is_end_announced = self.builder.holds_back = True
             if self._open:
-                self.sequence.tell("the message ended before a block did")
+                self.builder.report("the message ended before a block did")
         for found, known in ((delta, {"stop_reason"}), (fields, {"type", "delta", "usage"})):
             late = leftover({key: found[key] for key in found if key not in known}, frozenset(), PROTOCOL)
             for key, value in late[PROTOCOL].items() if late else ():
@@ -277,17 +285,17 @@ class Decoder:
     def _end(self, *, is_ended: bool) -> None:
         """The end, which message_stop said (`is_ended`) or not."""
         self._settle_all()
-        self.sequence.holds_back = False
+        self.builder.holds_back = False
         if self._stop is None:
-            self.sequence.finish_unsaid(is_ended=is_ended)
+            self.builder.finish_without_reason(is_ended=is_ended)
             return
         extra = {PROTOCOL: self._late} if self._late else None
-        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra, AnthropicReply(self._stop))
-        if not self.sequence.has_cut_calls and (self._stop == "tool_use") != self.sequence.has_calls:
+        self.builder.finish(reply.stop_of(self._stop, has_calls=False), extra, AnthropicReply(self._stop))
+        if not self.builder.has_cut_calls and (self._stop == "tool_use") != self.builder.has_calls:
             if self._stop == "tool_use":
-                self.sequence.tell("the reply says that it ended for tool calls, and has none")
+                self.builder.report("the reply says that it ended for tool calls, and has none")
             elif self._stop in ("end_turn", "stop_sequence"):
-                self.sequence.tell("the reply has tool calls, and does not say that it ended for them")
+                self.builder.report("the reply has tool calls, and does not say that it ended for them")
 
     # --- blocks -------------------------------------------------------------------------------------
 
@@ -295,16 +303,16 @@ class Decoder:
         started = fields.get("content_block")
         index = self._index(fields, self._begun)
         if index != self._begun:
-            self.sequence.tell("the indexes of blocks do not count up from 0")
+            self.builder.report("the indexes of blocks do not count up from 0")
         if self._open:
-            self.sequence.tell("a block began before the one before it ended")
+            self.builder.report("a block began before the one before it ended")
         if type(started) is not dict or type(started.get("type")) is not str:
-            self.sequence.tell("a block that does not say what it is was left out")
+            self.builder.report("a block that does not say what it is was left out")
             return
         before = self._open.get(index)
         if before is not None:
             if before.fields == started and before.kind is ToolCall:
-                self.sequence.tell("a block began twice")
+                self.builder.report("a block began twice")
                 return
             self._close(before)
         self._begin(index, started)
@@ -323,97 +331,97 @@ class Decoder:
         text = block.text if isinstance(block, Text | Thinking) else ""
         if isinstance(block, ToolCall):
             if started.get("input"):
-                self.sequence.tell(BEGAN_WITH_INPUT)
+                self.builder.report(BEGAN_WITH_INPUT)
             block = replace(block, arguments=None)
         elif text:
             if fields["type"] in _STARTS:
-                self.sequence.tell("a block began with its text")
+                self.builder.report("a block began with its text")
             block = replace(block, text="")
         # What our own writer shows only later is not shown before it either, so that it can take over at any time.
-        self.sequence.holds_back = not isinstance(block, Text)
-        self.sequence.open(begun.key, block)
+        self.builder.holds_back = not isinstance(block, Text)
+        self.builder.open(begun.key, block)
         if text:
-            self.sequence.add(begun.key, text)
+            self.builder.add(begun.key, text)
 
     def _mended(self, started: Fields) -> Fields:
         """The start of a block with the fields that it must have."""
         wanted = _STARTS.get(started["type"], {})
         missing = {key: kind() for key, kind in wanted.items() if type(started.get(key)) is not kind}
         if missing:
-            self.sequence.tell(f"the start of a block of type {started['type']} lacks {', '.join(missing)}")
+            self.builder.report(f"the start of a block of type {started['type']} lacks {', '.join(missing)}")
         return {**started, **missing}
 
     def _index(self, fields: Fields, otherwise: int) -> int:
         index = fields.get("index")
         if type(index) is int:
             return index
-        self.sequence.tell("an event does not say to which block it belongs")
+        self.builder.report("an event does not say to which block it belongs")
         return otherwise
 
     def _block_delta(self, fields: Fields) -> None:
         index = self._index(fields, self._last.index if self._last else -1)
         delta = fields.get("delta")
         if type(delta) is not dict:
-            self.sequence.tell("content_block_delta holds no delta")
+            self.builder.report("content_block_delta holds no delta")
             return
         kind, block = delta.get("type"), self._open.get(index)
         if kind == "text_delta":
-            self._spoken(block, Text, SAYING, delta.get("text"))
+            self._spoken(block, Text, TEXT_KEY, delta.get("text"))
         elif kind == "thinking_delta":
-            self._spoken(block, Thinking, THINKING, delta.get("thinking"))
+            self._spoken(block, Thinking, THINKING_KEY, delta.get("thinking"))
         elif kind == "input_json_delta":
             self._argued(block, delta)
         elif kind == "signature_delta" and block is not None and block.kind is Thinking:
             self._signed(block, delta.get("signature"))
         elif kind == "citations_delta" and block is not None and block.kind is Text and "citation" in delta:
             block.grown.append(delta["citation"])
-            self.sequence.holds_back = True
+            self.builder.holds_back = True
         elif block is not None and block.is_carried:
             self._grow(block, delta)
         else:
-            self.sequence.tell(f"a delta of type {quote(kind)} that its block has no place for was left out")
+            self.builder.report(f"a delta of type {quote(kind)} that its block has no place for was left out")
 
     def _spoken(self, block: _Block | None, kind: type, otherwise: str, piece: object) -> None:
         """Words. Those that do not fit the block they name are a block of their own."""
         if type(piece) is not str:
-            self.sequence.tell("a delta without its text was left out")
+            self.builder.report("a delta without its text was left out")
         elif block is not None and block.kind is kind:
             self._add(block, piece)
             if piece and kind is Thinking:
                 block.delta = _ThinkingDelta
-                self.sequence.holds_back = False
+                self.builder.holds_back = False
         else:
-            self.sequence.tell("a delta came for a block that is not open, or is of another type")
-            self.sequence.say(otherwise, piece)
+            self.builder.report("a delta came for a block that is not open, or is of another type")
+            self.builder.add_implicit(otherwise, piece)
 
     def _argued(self, block: _Block | None, delta: Fields) -> None:
         piece = delta.get("partial_json", delta.get("input"))
         if type(piece) is dict:
-            self.sequence.tell("arguments came as an object, not as text")
+            self.builder.report("arguments came as an object, not as text")
             piece = compact(piece)
         if type(piece) is not str:
-            self.sequence.tell("a delta without its arguments was left out")
+            self.builder.report("a delta without its arguments was left out")
         elif block is None or not (block.kind is ToolCall or block.is_carried):
-            self.sequence.tell("arguments came for a call that is not open, and were left out")
+            self.builder.report("arguments came for a call that is not open, and were left out")
         else:
             self._add(block, piece)
 
     def _add(self, block: _Block, piece: str) -> None:
-        if self.sequence.is_open(block.key):
-            self.sequence.add(block.key, piece)
+        if self.builder.is_open(block.key):
+            self.builder.add(block.key, piece)
             begins = piece.lstrip()[:1] if block.kind is ToolCall and not block.is_argued else ""
             if begins:
                 block.is_argued = True
             if begins == "{":  # what is no object is written when it is whole
                 block.delta = _InputDelta
-                self.sequence.holds_back = False
+                self.builder.holds_back = False
         elif piece.strip():
-            self.sequence.tell("something came for a call that was whole, and was left out")
+            self.builder.report("something came for a call that was whole, and was left out")
 
     def _signed(self, block: _Block, signature: object) -> None:
-        opened = self.sequence.block(block.key)
+        opened = self.builder.block(block.key)
         if isinstance(opened, Thinking) and type(signature) is str:
-            self.sequence.update(block.key, replace(opened, signature=signature))
+            self.builder.update(block.key, replace(opened, signature=signature))
 
     def _grow(self, block: _Block, delta: Fields) -> None:
         """More of something unknown: texts and lists grow, the rest is replaced."""
@@ -433,15 +441,15 @@ class Decoder:
         index = self._index(fields, self._last.index if self._last else -1)
         block = self._open.get(index)
         if block is None:
-            self.sequence.tell("a block ended that was not open")
+            self.builder.report("a block ended that was not open")
         else:
             self._close(block)
 
     def _close(self, block: _Block) -> None:
         self._settle(block)
         del self._open[block.index]
-        self.sequence.holds_back = False
-        self.sequence.close(block.key)
+        self.builder.holds_back = False
+        self.builder.close(block.key)
 
     def _settle_all(self) -> None:
         for block in self._open.values():
@@ -450,26 +458,26 @@ class Decoder:
 
     def _settle(self, block: _Block) -> None:
         """What is known of a block only when it ends."""
-        opened = self.sequence.block(block.key)
+        opened = self.builder.block(block.key)
         if block.kind is ToolCall:
             given = block.fields.get("input")
-            if given and not self.sequence.said(block.key).strip():
+            if given and not self.builder.text_of(block.key).strip():
                 self._add(block, given if type(given) is str else compact(given))
         elif block.grown and isinstance(opened, Text):
             own = (opened.extra or {}).get(PROTOCOL, {})
             cited = own.get("citations")
             own = {**own, "citations": [*(cited if type(cited) is list else ()), *block.grown]}
-            self.sequence.update(block.key, replace(opened, extra={PROTOCOL: own}))
+            self.builder.update(block.key, replace(opened, extra={PROTOCOL: own}))
         elif block.is_carried:
-            self.sequence.update(block.key, self._whole(block))
+            self.builder.update(block.key, self._whole(block))
 
     def _whole(self, block: _Block) -> Block:
         fields = {**block.fields, **{key: _joined(pieces) for key, pieces in block.pieces.items()}}
-        written = self.sequence.said(block.key)
+        written = self.builder.text_of(block.key)
         if written.strip():
             given, _ = read_object(written)
             if given is None:
-                self.sequence.tell("the arguments of a server tool could not be read")
+                self.builder.report("the arguments of a server tool could not be read")
             fields["input"] = given or {}
         return unknown(fields)
 

@@ -44,7 +44,7 @@ from toolglot.conversation.events import (
 from toolglot.jsontext import compact
 from toolglot.protocols.anthropic import errors, reply
 from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicText
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 
@@ -65,8 +65,8 @@ def _event(fields: Fields) -> bytes:
 class Encoder:
     """Writes one stream."""
 
-    def __init__(self, wish: StreamWish = StreamWish()) -> None:  # noqa: B008
-        self._wish = wish
+    def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: B008
+        self._options = options
         self._out: list[bytes] = []
         self._started: Started | None = None
         self._is_begun = False
@@ -148,7 +148,7 @@ class Encoder:
     def _body(self, stop: StopReason | None, extra: Extra | None, form: Form | None, *blocks: Block) -> Fields:
         """The body of a reply with these blocks."""
         started = self._started or Started()
-        model = started.model or self._wish.model
+        model = started.model or self._options.model
         return reply.encode(Reply(Turn("assistant", blocks), stop, self._usage, started.id, model, extra, form))
 
     def _begin(self) -> None:

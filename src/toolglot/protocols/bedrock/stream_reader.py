@@ -30,10 +30,17 @@ from toolglot.protocols.bedrock.blocks import read_block
 from toolglot.protocols.bedrock.form import PLAIN_REPLY, PROTOCOL, BedrockReply
 from toolglot.protocols.fields.argument_text import read_object
 from toolglot.protocols.fields.reading import Fields, leftover
-from toolglot.protocols.framing.aws_frames import EXCEPTION
-from toolglot.protocols.framing.sequence import DAMAGED, SAYING, THINKING, Sequence, call_of_object
+from toolglot.protocols.framing.aws_frames import EXCEPTION, AwsFramer
+from toolglot.protocols.framing.event_builder import (
+    CORRUPT_EVENT,
+    TEXT_KEY,
+    THINKING_KEY,
+    EventBuilder,
+    call_from_object,
+)
 from toolglot.protocols.framing.text_frames import Frame
 
+framer: Final = AwsFramer
 _MOST_OPEN: Final = 1000
 """Blocks that are open at once. The protocol allows one."""
 _DELTA: Final = "contentBlockDelta"
@@ -75,7 +82,7 @@ class _Block:
 
     def __init__(self, key: int, index: int, kind: type, fields: Fields | None = None) -> None:
         self.key = key
-        """What the sequence knows it by: its number, since an index may come twice."""
+        """What the builder knows it by: its number, since an index may come twice."""
         self.index = index
         self.kind = kind
         """Its canonical class; Opaque while only its end tells."""
@@ -94,7 +101,7 @@ class Decoder:
     """Reads one stream."""
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.sequence: Sequence = Sequence(build_call=call_of_object, limits=limits)
+        self.builder: EventBuilder = EventBuilder(build_call=call_from_object, limits=limits)
         self._limits = limits
         self._left = limits.max_bytes
         self._open: dict[int, _Block] = {}
@@ -107,37 +114,37 @@ class Decoder:
 
     def read(self, frame: Frame) -> list[Event]:
         """What a frame says. A delta of a block that is open goes straight to it."""
-        sequence = self.sequence
+        builder = self.builder
         if frame.name == _DELTA:
             try:
                 event = _read_delta(frame.data)
                 block, delta = self._open[event.content_block_index], event.delta
                 if delta.text is not None:
                     if block.kind is Text and delta.tool_use is None and delta.reasoning_content is None:
-                        sequence.add(block.key, delta.text)
-                        return sequence.take()
+                        builder.add(block.key, delta.text)
+                        return builder.take()
                 elif delta.tool_use is not None:
-                    if block.kind is ToolCall and delta.reasoning_content is None and not sequence.holds_back:
-                        sequence.add(block.key, delta.tool_use.input)
-                        return sequence.take()
-                elif delta.reasoning_content is not None and block.kind is Thinking and not sequence.holds_back:
-                    sequence.add(block.key, delta.reasoning_content.text)
-                    return sequence.take()
+                    if block.kind is ToolCall and delta.reasoning_content is None and not builder.holds_back:
+                        builder.add(block.key, delta.tool_use.input)
+                        return builder.take()
+                elif delta.reasoning_content is not None and block.kind is Thinking and not builder.holds_back:
+                    builder.add(block.key, delta.reasoning_content.text)
+                    return builder.take()
             except LimitError:
                 raise
             except (ValueError, KeyError, RecursionError):
                 pass  # which need not be wrong: it is read again
-        if frame.data and not sequence.is_over:
+        if frame.data and not builder.is_over:
             self._read_carefully(frame)
-        return sequence.take()
+        return builder.take()
 
     def finish(self) -> list[Event]:
         """The bytes ended. That is the end of the reply where messageStop came; else it was cut."""
         if self._stop is None and any(block.kind is Opaque for block in self._open.values()):
-            self.sequence.fail(Failure("server", "the stream ended inside a block", in_band=True))
-        if not self.sequence.is_over:
+            self.builder.fail(Failure("server", "the stream ended inside a block", in_band=True))
+        if not self.builder.is_over:
             self._end()
-        return self.sequence.take()
+        return self.builder.take()
 
     # --- one event ----------------------------------------------------------------------------------
 
@@ -154,16 +161,16 @@ class Decoder:
             fields = None
         if frame.name.startswith(EXCEPTION):
             self._exception(frame, fields)
-        elif fields is None and self.sequence.has_hole(frame.data):
+        elif fields is None and self.builder.loses_content(frame.data):
             self._settle_all()
-            self.sequence.fail(DAMAGED)
+            self.builder.fail(CORRUPT_EVENT)
         elif type(fields) is not dict:
-            self.sequence.tell("an event whose data is no JSON object was left out")
+            self.builder.report("an event whose data is no JSON object was left out")
         elif frame.name not in self._READERS:
-            self.sequence.tell(f"an event of the unknown type {quote(frame.name)} was left out")
+            self.builder.report(f"an event of the unknown type {quote(frame.name)} was left out")
         else:
-            if frame.name in _OF_A_MESSAGE and not self.sequence.is_started:
-                self.sequence.tell("the stream did not begin with messageStart")
+            if frame.name in _OF_A_MESSAGE and not self.builder.is_started:
+                self.builder.report("the stream did not begin with messageStart")
                 self._message_start({})
             fields.pop(_PADDING, None)
             self._READERS[frame.name](self, fields)
@@ -175,7 +182,7 @@ class Decoder:
         body = {name: fields} if name.endswith("Exception") else {**fields, "__type": name}
         failure = errors.decode(200, body, target=PROTOCOL)
         self._settle_all()
-        self.sequence.fail(failure or Failure("server", "the provider sent an error", in_band=True))
+        self.builder.fail(failure or Failure("server", "the provider sent an error", in_band=True))
 
     def _initial_response(self, _fields: Fields) -> None:
         """Nothing: it only opens the stream."""
@@ -183,15 +190,15 @@ class Decoder:
     # --- the message --------------------------------------------------------------------------------
 
     def _message_start(self, _fields: Fields) -> None:
-        if not self.sequence.is_started:
-            self.sequence.start(form=PLAIN_REPLY)
-        elif self.sequence.has_blocks:
+        if not self.builder.is_started:
+            self.builder.start(form=PLAIN_REPLY)
+        elif self.builder.has_blocks:
             # Another attempt of whoever answers. The blocks of two must not add up to one turn (K1).
             self._settle_all()
-            self.sequence.tell("a second message began inside the first")
-            self.sequence.fail(Failure("server", "a second message began inside the first", in_band=True))
+            self.builder.report("a second message began inside the first")
+            self.builder.fail(Failure("server", "a second message began inside the first", in_band=True))
         else:
-            self.sequence.tell("the message began twice")
+            self.builder.report("the message began twice")
 
     def _keep(self, fields: Fields, known: frozenset[str]) -> None:
         late = leftover(fields, known, PROTOCOL)
@@ -202,11 +209,11 @@ class Decoder:
         if type(said) is str:
             self._stop = said
         else:
-            self.sequence.tell("messageStop does not say why")
+            self.builder.report("messageStop does not say why")
         if self._open:
-            self.sequence.tell("the message ended before a block did")
+            self.builder.report("the message ended before a block did")
         self._keep(fields, _STOP)
-        self.sequence.is_end_said = self.sequence.holds_back = True
+        self.builder.is_end_announced = self.builder.holds_back = True
         if self._has_metadata:
             self._end()
 
@@ -217,28 +224,28 @@ class Decoder:
             try:
                 counted = reply.decode({**_BARE, "usage": usage}).usage
                 if counted is not None:
-                    self.sequence.used(counted)
+                    self.builder.add_usage(counted)
             except InputError:
-                self.sequence.tell("what the reply cost could not be read")
+                self.builder.report("what the reply cost could not be read")
         self._keep(fields, _COUNTED)
-        if self.sequence.is_end_said:
+        if self.builder.is_end_announced:
             self._end()
         else:
-            self.sequence.tell("metadata came before the end of the message")
+            self.builder.report("metadata came before the end of the message")
 
     def _end(self) -> None:
         self._settle_all()
         extra = {PROTOCOL: self._late} if self._late else None
         if self._stop is None:
-            is_ended = self.sequence.is_end_said
-            self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=not is_ended, extra=extra)
+            is_ended = self.builder.is_end_announced
+            self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=not is_ended, extra=extra)
             return
-        self.sequence.finish(reply.stop_of(self._stop, has_calls=False), extra, BedrockReply(self._stop))
-        if not self.sequence.has_cut_calls and (self._stop == "tool_use") != self.sequence.has_calls:
+        self.builder.finish(reply.stop_of(self._stop, has_calls=False), extra, BedrockReply(self._stop))
+        if not self.builder.has_cut_calls and (self._stop == "tool_use") != self.builder.has_calls:
             if self._stop == "tool_use":
-                self.sequence.tell("the reply says that it ended for tool calls, and has none")
+                self.builder.report("the reply says that it ended for tool calls, and has none")
             elif self._stop in ("end_turn", "stop_sequence"):
-                self.sequence.tell("the reply has tool calls, and does not say that it ended for them")
+                self.builder.report("the reply has tool calls, and does not say that it ended for them")
 
     # --- blocks -------------------------------------------------------------------------------------
 
@@ -246,17 +253,17 @@ class Decoder:
         index = fields.get("contentBlockIndex")
         if type(index) is int:
             return index
-        self.sequence.tell("an event does not say to which block it belongs")
+        self.builder.report("an event does not say to which block it belongs")
         return otherwise
 
     def _begin(self, index: int, kind: type, block: Block | None, fields: Fields | None = None) -> _Block:
         """A block at this index. Without one, it is told only when it ends."""
         before = self._open.get(index)
         if before is not None:
-            self.sequence.tell("a block began at the index of one that had not ended")
+            self.builder.report("a block began at the index of one that had not ended")
             self._close(before)
         elif index < self._next:
-            self.sequence.tell("the index of a block came twice")
+            self.builder.report("the index of a block came twice")
         self._next = max(self._next, index + 1)
         if len(self._open) >= _MOST_OPEN:
             raise LimitError(f"more than {_MOST_OPEN} blocks of the reply are open at once")
@@ -264,9 +271,9 @@ class Decoder:
         begun = _Block(self._begun, index, kind, fields)
         self._open[index] = self._last = begun
         # What our own writer shows only later is not shown before it either, so that it can take over at any time.
-        self.sequence.holds_back = kind is not Text
+        self.builder.holds_back = kind is not Text
         if block is not None:
-            self.sequence.open(begun.key, block)
+            self.builder.open(begun.key, block)
         return begun
 
     def _block_start(self, fields: Fields) -> None:
@@ -274,7 +281,7 @@ class Decoder:
         start = fields.get("start")
         members = [key for key, value in start.items() if value is not None] if type(start) is dict else []
         if type(start) is not dict or len(members) != 1 or type(start[members[0]]) is not dict:
-            self.sequence.tell("the start of a block does not say what it is")
+            self.builder.report("the start of a block does not say what it is")
         elif members[0] == "toolUse":
             self._call_start(index, start)
         else:
@@ -287,99 +294,99 @@ class Decoder:
         inner: Fields = start["toolUse"]
         before = self._open.get(index)
         if before is not None and before.fields == start:
-            self.sequence.tell("a block began twice")
+            self.builder.report("a block began twice")
             return
         missing = {key: "" for key in ("toolUseId", "name") if type(inner.get(key)) is not str}
         if missing:
-            self.sequence.tell(f"the start of a call lacks {', '.join(missing)}")
+            self.builder.report(f"the start of a call lacks {', '.join(missing)}")
         block = read_block({**start, "toolUse": {**inner, **missing, "input": {}}})
         begun = self._begin(
             index, type(block), replace(block, arguments=None) if isinstance(block, ToolCall) else block, start
         )
         begun.given = inner.get("input")
         if begun.given:
-            self.sequence.tell("a call began with its arguments")
+            self.builder.report("a call began with its arguments")
 
     def _block_delta(self, fields: Fields) -> None:
         index = self._index(fields, self._last.index if self._last else 0)
         delta = fields.get("delta")
         members = [key for key, value in delta.items() if value is not None] if type(delta) is dict else []
         if type(delta) is not dict or not members:
-            self.sequence.tell("contentBlockDelta holds no delta")
+            self.builder.report("contentBlockDelta holds no delta")
             return
         for member in members:
             read = self._DELTA_READERS.get(member)
             if read is None:
-                self.sequence.tell(f"a delta of the unknown type {quote(member)} was left out")
+                self.builder.report(f"a delta of the unknown type {quote(member)} was left out")
             else:
                 read(self, index, delta[member])
 
     def _spoken(self, index: int, piece: Any) -> None:
         block = self._open.get(index)
         if type(piece) is not str:
-            self.sequence.tell("a delta without its text was left out")
+            self.builder.report("a delta without its text was left out")
             return
         if block is None:
             block = self._begin(index, Text, Text(""))
         if block.kind is Text:
-            self.sequence.add(block.key, piece)
+            self.builder.add(block.key, piece)
         else:
-            self.sequence.tell("a delta came for a block of another type")
-            self.sequence.say(SAYING, piece)
+            self.builder.report("a delta came for a block of another type")
+            self.builder.add_implicit(TEXT_KEY, piece)
 
     def _argued(self, index: int, delta: Any) -> None:
         block = self._open.get(index)
         piece = delta.get("input") if type(delta) is dict else delta
         if type(piece) is dict:
-            self.sequence.tell("arguments came as an object, not as text")
+            self.builder.report("arguments came as an object, not as text")
             piece = compact(piece)
         if type(piece) is not str:
-            self.sequence.tell("a delta without its arguments was left out")
+            self.builder.report("a delta without its arguments was left out")
         elif block is None or (block.kind is not ToolCall and block.kind is not ServerTool):
-            self.sequence.tell("arguments came for a call that is not open, and were left out")
+            self.builder.report("arguments came for a call that is not open, and were left out")
         else:
             self._add(block, piece)
 
     def _add(self, block: _Block, piece: str) -> None:
-        if self.sequence.is_open(block.key):
-            self.sequence.add(block.key, piece)
+        if self.builder.is_open(block.key):
+            self.builder.add(block.key, piece)
             begins = piece.lstrip()[:1] if block.kind is ToolCall and not block.is_argued else ""
             if begins:
                 block.is_argued = True
-                self.sequence.holds_back = begins != "{"  # what is no object is written when it is whole
+                self.builder.holds_back = begins != "{"  # what is no object is written when it is whole
         elif piece.strip():
-            self.sequence.tell("something came for a call that was whole, and was left out")
+            self.builder.report("something came for a call that was whole, and was left out")
 
     def _thought(self, index: int, delta: Any) -> None:
         """More of what was thought: its text, its signature, or what only its provider can read."""
         parts = {key: value for key, value in delta.items() if type(value) is str} if type(delta) is dict else {}
         block = self._open.get(index)
         if block is not None and block.kind is not Thinking:
-            self.sequence.tell("a delta came for a block of another type")
-            self.sequence.say(THINKING, parts.get("text", ""))
+            self.builder.report("a delta came for a block of another type")
+            self.builder.add_implicit(THINKING_KEY, parts.get("text", ""))
             return
         if block is None:
             hidden = parts.get("redactedContent")
             shown: Fields = {"reasoningText": {"text": ""}} if hidden is None else {"redactedContent": ""}
             block = self._begin(index, Thinking, read_block({"reasoningContent": shown}))
-        opened = self.sequence.block(block.key)
+        opened = self.builder.block(block.key)
         if "text" in parts:
-            self.sequence.add(block.key, parts["text"])
-            self.sequence.holds_back = self.sequence.holds_back and not parts["text"]
+            self.builder.add(block.key, parts["text"])
+            self.builder.holds_back = self.builder.holds_back and not parts["text"]
         if "signature" in parts and isinstance(opened, Thinking):
-            self.sequence.update(block.key, replace(opened, signature=parts["signature"]))
+            self.builder.update(block.key, replace(opened, signature=parts["signature"]))
         if "redactedContent" in parts:
             block.hidden.append(parts["redactedContent"])
         if not parts.keys() & {"text", "signature", "redactedContent"}:
-            self.sequence.tell("a delta of thinking that says nothing known was left out")
+            self.builder.report("a delta of thinking that says nothing known was left out")
 
     def _cited(self, index: int, citation: Any) -> None:
         block = self._open.get(index) or self._begin(index, Text, Text(""))
         if block.kind is Text:
             block.cited.append(citation)
-            self.sequence.holds_back = True
+            self.builder.holds_back = True
         else:
-            self.sequence.tell("a citation came for a block that is no text, and was left out")
+            self.builder.report("a citation came for a block that is no text, and was left out")
 
     def _resulted(self, index: int, parts: Any) -> None:
         self._grow(index, "toolResult", parts if type(parts) is list else None)
@@ -391,7 +398,7 @@ class Decoder:
         """More of a block that is told when it ends."""
         block = self._open.get(index)
         if block is None or block.kind is not Opaque or member not in block.fields or more is None:
-            self.sequence.tell(f"a delta of type {member} that its block has no place for was left out")
+            self.builder.report(f"a delta of type {member} that its block has no place for was left out")
         elif member == "toolResult":
             block.fields[member]["content"].extend(more)
         else:
@@ -403,52 +410,52 @@ class Decoder:
         if block is not None:
             self._close(block)
         elif index < self._next:
-            self.sequence.tell("a block ended that was not open")
+            self.builder.report("a block ended that was not open")
         else:
             self._close(self._begin(index, Text, Text("")))  # a text without words
 
     def _close(self, block: _Block) -> None:
         self._settle(block)
         del self._open[block.index]
-        self.sequence.holds_back = False
+        self.builder.holds_back = False
         if block.kind is not Opaque:
-            self.sequence.close(block.key)
+            self.builder.close(block.key)
 
     def _settle_all(self) -> None:
         for block in self._open.values():
             self._settle(block)
         self._open.clear()
-        self.sequence.holds_back = False
+        self.builder.holds_back = False
 
     def _settle(self, block: _Block) -> None:
         """What is known of a block only when it ends."""
-        opened = self.sequence.block(block.key)
+        opened = self.builder.block(block.key)
         if block.kind is Opaque:
-            self.sequence.whole(_read(block.fields))
+            self.builder.add_block(_read(block.fields))
         elif block.kind is ToolCall:
-            if block.given and not self.sequence.said(block.key).strip():
+            if block.given and not self.builder.text_of(block.key).strip():
                 self._add(block, block.given if type(block.given) is str else compact(block.given))
         elif block.kind is ServerTool:
-            self.sequence.update(block.key, self._server_call(block))
+            self.builder.update(block.key, self._server_call(block))
         elif block.cited:
-            content: Fields = {"content": [{"text": self.sequence.said(block.key)}], "citations": block.cited}
-            self.sequence.update(block.key, read_block({"citationsContent": content}))
+            content: Fields = {"content": [{"text": self.builder.text_of(block.key)}], "citations": block.cited}
+            self.builder.update(block.key, read_block({"citationsContent": content}))
         elif block.hidden and isinstance(opened, Thinking):
-            self.sequence.update(block.key, self._hidden(block, opened))
+            self.builder.update(block.key, self._hidden(block, opened))
 
     def _hidden(self, block: _Block, opened: Thinking) -> Thinking:
-        if self.sequence.said(block.key) or opened.signature is not None:
-            self.sequence.tell("a block of thinking can be read and is hidden too; what is hidden was left out")
+        if self.builder.text_of(block.key) or opened.signature is not None:
+            self.builder.report("a block of thinking can be read and is hidden too; what is hidden was left out")
             return opened
         return replace(opened, redacted=_joined(block.hidden))
 
     def _server_call(self, block: _Block) -> Block:
         given: object = block.given
-        written = self.sequence.said(block.key)
+        written = self.builder.text_of(block.key)
         if written.strip():
             given, _ = read_object(written)
             if given is None:
-                self.sequence.tell("the arguments of a server tool could not be read")
+                self.builder.report("the arguments of a server tool could not be read")
         return read_block({**block.fields, "toolUse": {**block.fields["toolUse"], "input": given or {}}})
 
     _READERS: ClassVar[dict[str, Callable[[Decoder, Fields], None]]] = {

@@ -29,7 +29,7 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.jsontext import compact
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.bedrock import errors, reply
 from toolglot.protocols.bedrock.blocks import needs_id, write_reply
 from toolglot.protocols.bedrock.form import PROTOCOL
@@ -73,7 +73,7 @@ _LATER: Final = {"toolUse": "input", "image": "source", "toolResult": "content"}
 class Encoder:
     """Writes one stream."""
 
-    def __init__(self, wish: StreamWish = StreamWish()) -> None:  # noqa: ARG002, B008
+    def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: ARG002, B008
         self._out: list[bytes] = []
         self._started: Started | None = None
         self._is_over = False

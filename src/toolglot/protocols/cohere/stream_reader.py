@@ -23,10 +23,11 @@ from toolglot.protocols.cohere import errors, reply
 from toolglot.protocols.cohere.form import PLAN, PROTOCOL, STREAMED, THINKING, CohereReply
 from toolglot.protocols.cohere.messages import read_message
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.framing.event_builder import EventBuilder, call_from_text
 from toolglot.protocols.framing.json_objects import ObjectReader
-from toolglot.protocols.framing.sequence import Sequence, call_of_text
-from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.framing.text_frames import Frame, SseFramer
 
+framer: Final = SseFramer
 _END: Final = b"[DONE]"
 _EVENT: Final = frozenset({"type", "delta"})
 
@@ -89,8 +90,8 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence: Sequence = Sequence(build_call=call_of_text, limits=limits)
-        self._objects = ObjectReader(self.sequence, limits)
+        self.builder: EventBuilder = EventBuilder(build_call=call_from_text, limits=limits)
+        self._objects = ObjectReader(self.builder, limits)
         self._id = ""
         self._contents: dict[int, _Key] = {}
         self._calls: dict[int, _Key] = {}
@@ -99,20 +100,20 @@ class Decoder:
         self._logprobs: list[Any] = []
 
     def read(self, frame: Frame) -> list[Event]:
-        sequence = self.sequence
-        if not frame.data or sequence.is_over:
+        builder = self.builder
+        if not frame.data or builder.is_over:
             return []
         if frame.data == _END:
             self._end_unsaid(is_ended=True)
-            return sequence.take()
+            return builder.take()
         try:
             event = _decode_delta(frame.data)
         except (ValueError, RecursionError):
             self._read_carefully(frame)
-            return sequence.take()
+            return builder.take()
         if not self._add_plain(event):
             self._read_carefully(frame)
-        return sequence.take()
+        return builder.take()
 
     def _add_plain(self, event: _ContentDelta | _CallDelta) -> bool:
         """More of a block that is open; whether that is all that the event is."""
@@ -132,18 +133,18 @@ class Decoder:
 
     def _add(self, key: _Key, piece: str) -> None:
         try:
-            self.sequence.add(key, piece)
+            self.builder.add(key, piece)
         except KeyError:  # a call that was whole ended when another block began
             if piece.strip():
-                self.sequence.tell("something was said of a call that was whole; it was left out")
+                self.builder.report("something was said of a call that was whole; it was left out")
 
     def finish(self) -> list[Event]:
         self._end_unsaid(is_ended=False)
-        return self.sequence.take()
+        return self.builder.take()
 
     def _end_unsaid(self, *, is_ended: bool) -> None:
         form = CohereReply(citations=self._citations or None)
-        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, form=form)
+        self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=True, form=form)
 
     def _read_carefully(self, frame: Frame) -> None:
         event = self._objects.read(frame.data)
@@ -151,16 +152,16 @@ class Decoder:
             return
         failure = errors.decode(200, event, target=PROTOCOL)
         if failure is not None:
-            self.sequence.fail(failure)
+            self.builder.fail(failure)
             return
         kind: Any = event.get("type", frame.name)
         read = self._READERS.get(kind) if type(kind) is str else None
         if read is None:
-            self.sequence.tell("an event of an unknown type was left out")
+            self.builder.report("an event of an unknown type was left out")
             return
-        if kind != _START and not self.sequence.is_started:
-            self.sequence.tell("the answer began without saying so")
-            self.sequence.start(form=STREAMED)
+        if kind != _START and not self.builder.is_started:
+            self.builder.report("the answer began without saying so")
+            self.builder.start(form=STREAMED)
         delta: Any = event.get("delta")
         message: Any = delta.get("message") if type(delta) is dict else None
         read(self, event, message if type(message) is dict else {})
@@ -169,16 +170,16 @@ class Decoder:
 
     def _start(self, event: Fields, _message: Fields) -> None:
         id: Any = event.get("id")
-        if not self.sequence.is_started:
+        if not self.builder.is_started:
             self._id = id if type(id) is str else ""
-            self.sequence.start(self._id, form=STREAMED)
+            self.builder.start(self._id, form=STREAMED)
 
     # --- what is said ---------------------------------------------------------------------------------
 
     def _start_content(self, event: Fields, message: Fields) -> None:
         content: Any = message.get("content")
         if type(content) is not dict:
-            self.sequence.tell("a content that is no object was left out")
+            self.builder.report("a content that is no object was left out")
             return
         kind: Any = content.get("type", "thinking" if "thinking" in content else "text")
         given = {**content, "type": kind}
@@ -187,7 +188,7 @@ class Decoder:
         try:
             block = read_message({"role": "assistant", "content": [given]}).blocks[0]
         except InputError as error:
-            self.sequence.tell(f"a content could not be read and was left out: {error.message}")
+            self.builder.report(f"a content could not be read and was left out: {error.message}")
             return
         self._open(self._contents, self._index(event, self._contents), block)
 
@@ -198,12 +199,12 @@ class Decoder:
         kind = "thinking" if type(content) is dict and content.get("thinking") is not None else "text"
         words: Any = content.get(kind) if type(content) is dict else None
         if type(words) is not str:
-            self.sequence.tell("a piece of a content that is no text was left out")
+            self.builder.report("a piece of a content that is no text was left out")
             return
         index = self._index(event, self._contents, is_new=False)
         key, block = self._contents.get(index), Text("") if kind == "text" else Thinking(form=THINKING)
         if key is None or key.kind is not type(block):
-            self.sequence.tell("a content began without saying so")
+            self.builder.report("a content began without saying so")
             key = self._open(self._contents, index, block)
         self._add(key, words)
 
@@ -213,14 +214,14 @@ class Decoder:
     def _add_plan(self, _event: Fields, message: Fields) -> None:
         plan: Any = message.get("tool_plan")
         if type(plan) is not str:
-            self.sequence.tell("a piece of a plan that is no text was left out")
+            self.builder.report("a piece of a plan that is no text was left out")
             return
         if not plan:
             return
         if self._plan is None:
             self._plan = _Key(Text)
-            self.sequence.open(self._plan, Text("", form=PLAN))
-        self.sequence.add(self._plan, plan)
+            self.builder.open(self._plan, Text("", form=PLAN))
+        self.builder.add(self._plan, plan)
 
     # --- calls ----------------------------------------------------------------------------------------
 
@@ -232,12 +233,12 @@ class Decoder:
             call = _call(given)
         except InputError as error:
             message_ = f"the model's call cannot be read: {error.message}"
-            self.sequence.fail(Failure("bad_output", message_, in_band=True))
+            self.builder.fail(Failure("bad_output", message_, in_band=True))
             return
         if not call.id:
-            self.sequence.tell("a call has no id")
+            self.builder.report("a call has no id")
         if not call.name:
-            self.sequence.tell("a call has no name")
+            self.builder.report("a call has no name")
         self._open(self._calls, self._index(event, self._calls), call)
 
     def _add_call(self, event: Fields, message: Fields) -> None:
@@ -250,7 +251,7 @@ class Decoder:
             return
         index = self._index(event, self._calls, is_new=False)
         if type(piece) is not str or index not in self._calls:
-            self.sequence.tell("arguments that are no text, or of a call that did not begin, were left out")
+            self.builder.report("arguments that are no text, or of a call that did not begin, were left out")
             return
         self._add(self._calls[index], piece)
 
@@ -264,32 +265,32 @@ class Decoder:
         index: Any = event.get("index")
         if type(index) is int:
             return index
-        self.sequence.tell("an event does not say which block it is of")
+        self.builder.report("an event does not say which block it is of")
         return len(opened) if is_new or not opened else next(reversed(opened))
 
     def _open(self, opened: dict[int, _Key], index: int, block: Block) -> _Key:
         self._end_plan()
         before = opened.pop(index, None)
         if before is not None:
-            self.sequence.tell("a block began in the place of one that did not end")
-            self.sequence.close(before)
+            self.builder.report("a block began in the place of one that did not end")
+            self.builder.close(before)
         key = opened[index] = _Key(type(block))
         text, _ = spoken(block)
-        self.sequence.open(key, _without_words(block))
+        self.builder.open(key, _without_words(block))
         if text:
-            self.sequence.add(key, text)
+            self.builder.add(key, text)
         return key
 
     def _close(self, opened: dict[int, _Key], event: Fields) -> None:
         key = opened.pop(self._index(event, opened, is_new=False), None)
         if key is None:
-            self.sequence.tell("a block ended that did not begin")
+            self.builder.report("a block ended that did not begin")
         else:
-            self.sequence.close(key)
+            self.builder.close(key)
 
     def _end_plan(self) -> None:
         if self._plan is not None:
-            self.sequence.close(self._plan)
+            self.builder.close(self._plan)
             self._plan = None
 
     # --- the end --------------------------------------------------------------------------------------
@@ -307,13 +308,13 @@ class Decoder:
         delta = delta if type(delta) is dict else {}
         whole = self._whole_reply(event, delta)
         if whole.usage is not None:
-            self.sequence.used(whole.usage)
+            self.builder.add_usage(whole.usage)
         if whole.stop is None:
-            self.sequence.tell("the answer ended without saying why")
+            self.builder.report("the answer ended without saying why")
         form = whole.form
         if self._citations and type(form) is CohereReply:
             form = replace(form, citations=self._citations)
-        self.sequence.finish(whole.stop, whole.extra, form)
+        self.builder.finish(whole.stop, whole.extra, form)
 
     def _whole_reply(self, event: Fields, delta: Fields) -> Reply:
         """What is known of the answer as a whole: its end as a body that says nothing."""
@@ -324,7 +325,7 @@ class Decoder:
         try:
             return reply.decode({**body, "id": self._id, "message": {"role": "assistant"}})
         except InputError as error:
-            self.sequence.tell(f"the answer could not be read in full: {error.message} at {error.path}")
+            self.builder.report(f"the answer could not be read in full: {error.message} at {error.path}")
             said = delta.get("finish_reason")
             return Reply(
                 Turn("assistant"), reply.stop_of(said if type(said) is str else None, has_calls=False), form=STREAMED

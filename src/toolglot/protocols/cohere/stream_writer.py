@@ -25,14 +25,14 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.cohere import errors, reply
 from toolglot.protocols.cohere.form import CohereReply, CohereThinking
 from toolglot.protocols.cohere.messages import is_plan, write_message
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_line
 
-_NO_WISH: Final = StreamWish()
+_DEFAULT_OPTIONS: Final = StreamOptions()
 _TEXT_END: Final = b"}}}}\n\n"
 _PLAN: Final = b'event: tool-plan-delta\ndata: {"type":"tool-plan-delta","delta":{"message":{"tool_plan":'
 _PLAN_END: Final = b"}}}\n\n"
@@ -42,8 +42,8 @@ _INPUT_END: Final = b"}}}}}\n\n"
 class Encoder:
     """The bytes of one stream."""
 
-    def __init__(self, wish: StreamWish = _NO_WISH) -> None:
-        del wish  # there is nothing to choose
+    def __init__(self, options: StreamOptions = _DEFAULT_OPTIONS) -> None:
+        del options  # there is nothing to choose
         self._sum = Accumulator()
         self._is_begun = False
         self._is_own = False

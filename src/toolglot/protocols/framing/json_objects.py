@@ -10,14 +10,14 @@ from toolglot import jsontext
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.framing.sequence import DAMAGED, Sequence
+from toolglot.protocols.framing.event_builder import CORRUPT_EVENT, EventBuilder
 
 
 class ObjectReader:
     """Reads the frames of one stream."""
 
-    def __init__(self, sequence: Sequence, limits: Limits) -> None:
-        self._sequence = sequence
+    def __init__(self, builder: EventBuilder, limits: Limits) -> None:
+        self._builder = builder
         self._limits = limits
         self._left = limits.max_bytes
 
@@ -33,17 +33,17 @@ class ObjectReader:
         except LimitError:
             raise
         except InputError:
-            if self._sequence.has_hole(data):
-                self._sequence.fail(DAMAGED)
+            if self._builder.loses_content(data):
+                self._builder.fail(CORRUPT_EVENT)
             else:
-                self._sequence.tell("a part of the stream is not JSON; it was left out")
+                self._builder.report("a part of the stream is not JSON; it was left out")
             return None
         for repair in parsed.repairs:
-            self._sequence.mend(repair)
+            self._builder.report_fix(repair)
         value = parsed.value
         if type(value) is list and len(value) == 1:
             value = value[0]  # errors come so
         if type(value) is dict:
             return value
-        self._sequence.tell("a part of the stream is not an object; it was left out")
+        self._builder.report("a part of the stream is not an object; it was left out")
         return None

@@ -1,4 +1,4 @@
-"""Frames of a Gemini stream, which comes in two forms: as server-sent events, or as one JSON array.
+"""The two forms of a Gemini stream: server-sent events, and one JSON array that grows, `[{…},\r\n{…}]`.
 
 The first byte that is not blank tells which. The objects of an array are cut out of it as they come, and each is a
 frame; a single object that is no array is one frame, since that is how errors come.
@@ -20,6 +20,7 @@ _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
+_DATA_FIELD: Final = b"data:"
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
@@ -144,3 +145,28 @@ class ArrayFramer:
         data = raw[self._start :]
         self._drop()
         return Frame(data, "", raw if self._keeps_array else b"data: " + data.translate(_LINE_ENDS) + b"\n\n")
+
+
+class JsonArrayWriter:
+    """Writes whole events as pieces of an array, for clients that do not ask for server-sent events."""
+
+    CONTENT_TYPE = "application/json"
+
+    def __init__(self) -> None:
+        self._is_begun = False
+
+    def begin(self) -> None:
+        """Note that the beginning of the array has been written elsewhere."""
+        self._is_begun = True
+
+    def add(self, events: bytes) -> bytes:
+        """These events as a piece of the array."""
+        pieces: list[bytes] = []
+        for line in events.splitlines():
+            if line.startswith(_DATA_FIELD):
+                pieces.append((b",\r\n" if self._is_begun else b"[") + line[len(_DATA_FIELD) :].strip())
+                self._is_begun = True
+        return b"".join(pieces)
+
+    def end(self) -> bytes:
+        return b"]" if self._is_begun else b"[]"

@@ -11,6 +11,7 @@ The end is the end of the bytes: servers may give a reason in every chunk, and c
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -23,15 +24,19 @@ from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.framing.event_builder import TEXT_KEY, THINKING_KEY, EventBuilder, keep_call
 from toolglot.protocols.framing.json_objects import ObjectReader
-from toolglot.protocols.framing.sequence import SAYING, THINKING, Sequence
 from toolglot.protocols.framing.text_frames import Frame
-from toolglot.protocols.framing.whole_blocks import call_as_known, say_block
 from toolglot.protocols.gemini import errors, reply
 from toolglot.protocols.gemini.blocks import in_camel, read_part
 from toolglot.protocols.gemini.form import PROTOCOL, THOUGHT
+from toolglot.protocols.gemini.framing import GeminiFramer
 from toolglot.protocols.gemini.stream_arguments import ArgumentsInParts, is_in_parts
 from toolglot.protocols.gemini.stream_candidates import Merged, OtherCandidate, plain_text
+
+framer: Final = GeminiFramer
+native_framer: Final = partial(GeminiFramer, keeps_array=True)
+"""For a client of the same protocol: the frames of an array are pieces of an array."""
 
 _NONE: Final = Raw(b"")
 
@@ -70,8 +75,8 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
-        self.sequence: Sequence = Sequence(build_call=call_as_known, limits=limits)
-        self._objects = ObjectReader(self.sequence, limits)
+        self.builder: EventBuilder = EventBuilder(build_call=keep_call, limits=limits)
+        self._objects = ObjectReader(self.builder, limits)
         self._body = Merged()
         """What the chunks say besides their candidates; a later one counts."""
         self._candidate = Merged()
@@ -85,15 +90,15 @@ class Decoder:
         self._arguments: ArgumentsInParts | None = None
 
     def read(self, frame: Frame) -> list[Event]:
-        sequence = self.sequence
-        if not frame.data or sequence.is_over:
+        builder = self.builder
+        if not frame.data or builder.is_over:
             return []
         if self._has_content:
             try:
                 chunk = _decode_chunk(frame.data)
             except (ValueError, RecursionError):
                 self._read_carefully(frame.data)
-                return sequence.take()
+                return builder.take()
             if self._is_plain(chunk):
                 part = chunk.candidates[0].content.parts[0]
                 if chunk.usage_metadata:
@@ -101,15 +106,15 @@ class Decoder:
                 if part.thought:
                     self._think(part.text)
                 else:
-                    sequence.say(SAYING, part.text)
-                return sequence.take()
+                    builder.add_implicit(TEXT_KEY, part.text)
+                return builder.take()
         self._read_carefully(frame.data)
-        return sequence.take()
+        return builder.take()
 
     def finish(self) -> list[Event]:
-        if not self.sequence.is_over:
+        if not self.builder.is_over:
             self._finish()
-        return self.sequence.take()
+        return self.builder.take()
 
     def _is_plain(self, chunk: _Chunk) -> bool:
         candidates = chunk.candidates
@@ -123,10 +128,10 @@ class Decoder:
             return
         if body.get("error"):
             failure = errors.decode(200, body, target=PROTOCOL)
-            self.sequence.fail(failure or Failure("server", "the stream ended with an error", in_band=True))
+            self.builder.fail(failure or Failure("server", "the stream ended with an error", in_band=True))
             return
         fields = self._body.add(body, but="candidates")
-        self.sequence.start(_text_or_empty(fields.get("responseId")), _text_or_empty(fields.get("modelVersion")))
+        self.builder.start(_text_or_empty(fields.get("responseId")), _text_or_empty(fields.get("modelVersion")))
         if fields.get("usageMetadata") is not None:
             self._count()
         self._read_candidates(fields.get("candidates"))
@@ -142,11 +147,11 @@ class Decoder:
         if candidates is None:
             return
         if type(candidates) is not list:
-            self.sequence.tell("candidates that are no list were left out")
+            self.builder.report("candidates that are no list were left out")
             return
         for position, candidate in enumerate(candidates):
             if type(candidate) is not dict:
-                self.sequence.tell("a candidate that is no object was left out")
+                self.builder.report("a candidate that is no object was left out")
                 continue
             index: Any = candidate.get("index")
             index = index if type(index) is int else position
@@ -165,7 +170,7 @@ class Decoder:
         reason = reply.reason_of(fields)[0] if type(written) is str or (type(written) is int and written) else None
         if reason is not None:
             self._reason = reason
-            self.sequence.is_end_said = True
+            self.builder.is_end_announced = True
             # J3: what the model wrote was no call that can be run. That is no answer, whatever was said before.
             rest = {key: value for key, value in given.items() if key != "content"} | {"finishReason": reason}
             failure = errors.decode(200, {"candidates": [rest]}, target=PROTOCOL)
@@ -174,10 +179,10 @@ class Decoder:
             self._has_content = True
             self._read_parts(content.get("parts"), is_usable=failure is None)
         elif content is not None:
-            self.sequence.tell("a content that is no object was left out")
+            self.builder.report("a content that is no object was left out")
         if failure is not None:
             self._tell_usage(self._whole_reply())  # what the model wrote was paid for, usable or not
-            self.sequence.fail(failure)
+            self.builder.fail(failure)
 
     # --- parts ----------------------------------------------------------------------------------------
 
@@ -185,30 +190,30 @@ class Decoder:
         listed: list[Any] = parts if type(parts) is list else [] if parts is None else [parts]
         before: str | None = None
         for part in listed:
-            if self.sequence.is_over:
+            if self.builder.is_over:
                 return
             if type(part) is not dict:
-                self.sequence.tell("a part that is no object was left out")
+                self.builder.report("a part that is no object was left out")
                 continue
             plain = plain_text(part)
             if plain is None:
                 before = None
                 self._read_part(part, is_usable=is_usable)
                 continue
-            key = THINKING if plain[1] else SAYING
+            key = THINKING_KEY if plain[1] else TEXT_KEY
             if key == before:
-                self.sequence.close(key)
+                self.builder.close(key)
             before = key
-            if key == SAYING:
-                self.sequence.say(SAYING, plain[0])
+            if key == TEXT_KEY:
+                self.builder.add_implicit(TEXT_KEY, plain[0])
             else:
                 self._think(plain[0])
 
     def _think(self, text: str) -> None:
         if text:
-            if not self.sequence.is_open(THINKING):
-                self.sequence.open(THINKING, Thinking(form=THOUGHT))
-            self.sequence.add(THINKING, text)
+            if not self.builder.is_open(THINKING_KEY):
+                self.builder.open(THINKING_KEY, Thinking(form=THOUGHT))
+            self.builder.add(THINKING_KEY, text)
 
     def _read_part(self, part: Fields, *, is_usable: bool) -> None:
         """A part that is a block of its own."""
@@ -221,14 +226,14 @@ class Decoder:
             block = read_part(part)
         except InputError as error:
             if call is None:
-                self.sequence.tell(f"a part could not be read and was left out: {error.message}")
+                self.builder.report(f"a part could not be read and was left out: {error.message}")
                 return
             mended = self._mended_call(fields, call)
             if mended is None:
-                self.sequence.fail(_unusable(f"the model's call cannot be read: {error.message}"))
+                self.builder.fail(_unusable(f"the model's call cannot be read: {error.message}"))
                 return
             block = mended
-        say_block(self.sequence, block, cut=not is_usable)
+        self.builder.add_whole_block(block, cut=not is_usable)
 
     def _mended_call(self, fields: Fields, call: Any) -> ToolCall | None:
         """A call whose arguments are text, as other protocols write them, or one that has no name."""
@@ -240,10 +245,10 @@ class Decoder:
         except InputError:
             return None
         if named is not call:
-            self.sequence.tell("a call has no name")
+            self.builder.report("a call has no name")
         if type(written) is not str:
             return block if isinstance(block, ToolCall) else None
-        self.sequence.tell("the arguments of a call came as text; they were read as what they say")
+        self.builder.report("the arguments of a call came as text; they were read as what they say")
         arguments, raw, _ = read_arguments(written)
         raw = raw if arguments is None else None
         return replace(block, arguments=arguments, raw_input=raw) if isinstance(block, ToolCall) else None
@@ -253,24 +258,24 @@ class Decoder:
         if self._arguments is None or not self._arguments.is_of(call):
             self._cut_arguments()
             self._arguments = ArgumentsInParts(call)
-            self.sequence.holds_back = True
+            self.builder.holds_back = True
         try:
             is_whole = self._arguments.add(fields, call)
         except InputError as error:
-            self.sequence.fail(_unusable(f"the model's call cannot be read: {error.message}"))
+            self.builder.fail(_unusable(f"the model's call cannot be read: {error.message}"))
             return
         if is_whole:
             block = self._arguments.call
             self._arguments = None
-            self.sequence.holds_back = False
-            say_block(self.sequence, block, cut=not is_usable)
+            self.builder.holds_back = False
+            self.builder.add_whole_block(block, cut=not is_usable)
 
     def _cut_arguments(self) -> None:
         """A call whose parts did not come to an end."""
         if self._arguments is not None:
-            say_block(self.sequence, self._arguments.call, cut=True)
+            self.builder.add_whole_block(self._arguments.call, cut=True)
             self._arguments = None
-            self.sequence.holds_back = False
+            self.builder.holds_back = False
 
     # --- the end --------------------------------------------------------------------------------------
 
@@ -280,13 +285,13 @@ class Decoder:
         self._tell_usage(said)
         is_blocked = self._index is None and said.stop is not None
         if self._reason is not None or is_blocked:
-            self.sequence.finish(said.stop, said.extra, said.form)
+            self.builder.finish(said.stop, said.extra, said.form)
         else:
-            self.sequence.finish_unsaid(is_ended=False, extra=said.extra, form=said.form)
+            self.builder.finish_without_reason(is_ended=False, extra=said.extra, form=said.form)
 
     def _tell_usage(self, said: Reply) -> None:
         if said.usage is not None:
-            self.sequence.used(said.usage)
+            self.builder.add_usage(said.usage)
 
     def _whole_reply(self) -> Reply:
         """The answer as one body, its parts apart."""
@@ -299,7 +304,7 @@ class Decoder:
         try:
             return reply.decode(body)
         except InputError as error:
-            self.sequence.tell(f"the answer could not be read in full: {error.message} at {error.path}")
+            self.builder.report(f"the answer could not be read in full: {error.message} at {error.path}")
             return Reply(Turn("assistant"), reply.stop_of(self._reason, has_calls=False))
 
     def _candidates(self) -> list[Fields]:

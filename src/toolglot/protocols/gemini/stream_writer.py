@@ -24,13 +24,15 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_line
 from toolglot.protocols.gemini import errors, reply
 from toolglot.protocols.gemini.blocks import write_part
+from toolglot.protocols.gemini.framing import JsonArrayWriter
 
-_NO_WISH: Final = StreamWish()
+array_writer: Final = JsonArrayWriter
+_DEFAULT_OPTIONS: Final = StreamOptions()
 
 _BEFORE: Final = b'data: {"candidates":[{"content":{"parts":['
 _BEFORE_TEXT: Final = _BEFORE + b'{"text":'
@@ -41,8 +43,8 @@ _PLAIN: Final = frozenset({"text", "thought"})
 class Encoder:
     """The bytes of one stream."""
 
-    def __init__(self, wish: StreamWish = _NO_WISH) -> None:
-        self._model = wish.model
+    def __init__(self, options: StreamOptions = _DEFAULT_OPTIONS) -> None:
+        self._model = options.model
         self._sum = Accumulator()
         self._has_calls = False
         self._start(Started())

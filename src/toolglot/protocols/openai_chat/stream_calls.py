@@ -33,8 +33,8 @@ from toolglot.jsontext import limit_error
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.framing.event_builder import NO_TYPE, EventBuilder
 from toolglot.protocols.framing.json_end import ObjectEnd
-from toolglot.protocols.framing.sequence import NO_TYPE, Sequence
 from toolglot.protocols.openai_chat.form import PROTOCOL, ChatCall, ChatOpaque
 from toolglot.protocols.openai_chat.stream_chunks import CallPiece
 
@@ -52,7 +52,7 @@ _WINDOW: Final = 512
 
 
 class _Call:
-    """A call that was begun: it waits, then flows into the sequence, then has ended."""
+    """A call that was begun: it waits, then flows into the builder, then has ended."""
 
     __slots__ = (
         *(
@@ -105,7 +105,7 @@ class _Call:
 
 
 class _Told:
-    """The calls that were told and have not ended. The sequence holds this, and not `Calls`, which holds it."""
+    """The calls that were told and have not ended. The builder holds this, and not `Calls`, which holds it."""
 
     def __init__(self) -> None:
         self.by_block: dict[int, _Call] = {}
@@ -134,12 +134,12 @@ class _Told:
 
 
 class Calls:
-    """The calls of one reply, and the sequence that they are told in."""
+    """The calls of one reply, and the builder that they are told in."""
 
     def __init__(self, tools: Collection[str], limits: Limits) -> None:
         self._told = _Told()
-        self.sequence: Sequence = Sequence(build_call=self._told.build, limits=limits)
-        self._say = self.sequence.add
+        self.builder: EventBuilder = EventBuilder(build_call=self._told.build, limits=limits)
+        self._say = self.builder.add
         self.failure: Failure | None = None
         """Why the calls that were told are not to be trusted."""
         self._tools: list[str] = sorted({tool for tool in tools if tool})
@@ -149,7 +149,7 @@ class Calls:
         """The last call at each index: the one that pieces without a name and an id belong to."""
         self._waiting: OrderedDict[int, _Call] = OrderedDict()
         self._left = limits.max_bytes
-        """How much more may be kept of what the sequence does not count: ids, names, arguments that wait."""
+        """How much more may be kept of what the builder does not count: ids, names, arguments that wait."""
         self._limits = limits
         self._next: dict[int, _Call] = {}
         """The call that was begun behind the arguments of another."""
@@ -165,7 +165,7 @@ class Calls:
         self._in_list.clear()
         for piece in pieces:
             for oddity in piece.oddities:
-                self.sequence.tell(oddity)
+                self.builder.report(oddity)
             is_own = not piece.kind or piece.kind in _OWN_KINDS
             if not (piece.name or piece.text or (is_own and (piece.id or piece.extra))):
                 if not is_own:
@@ -184,7 +184,7 @@ class Calls:
                 self.add(call, piece.text)
             elif call.key in self._waiting:
                 self._feed(call, self._advance(call))
-        self.sequence.holds_back = bool(self._waiting)
+        self.builder.holds_back = bool(self._waiting)
 
     @property
     def has_blank(self) -> bool:
@@ -199,11 +199,11 @@ class Calls:
     def _check_beginning(self, piece: CallPiece, count: int) -> None:
         """Look for what a client cannot put together: it goes by the index, and by the first piece of a call."""
         if piece.index is not None and piece.index != count:
-            self.sequence.tell("the indexes of calls do not count up from 0")
+            self.builder.report("the indexes of calls do not count up from 0")
         if not piece.id or not piece.name:
-            self.sequence.tell("a call begins without its id or its name")
+            self.builder.report("a call begins without its id or its name")
         if not piece.kind:
-            self.sequence.tell(NO_TYPE)
+            self.builder.report(NO_TYPE)
 
     def _keep(self, size: int) -> None:
         self._left -= size
@@ -215,11 +215,11 @@ class Calls:
         self._last = call
         if "{" in piece or not call.is_flowing:
             self._feed(call, self._take(call, piece))
-            self.sequence.holds_back = bool(self._waiting)
+            self.builder.holds_back = bool(self._waiting)
             return
         self._say(call.key, piece)
-        if piece[-1] == "}" and not self.sequence.is_settled and self._is_whole(call):
-            self.sequence.close(call.key)
+        if piece[-1] == "}" and not self.builder.is_settled and self._is_whole(call):
+            self.builder.close(call.key)
 
     def pause(self) -> None:
         """Something else began: what waited for the last call to go on is told, if its name is sure.
@@ -231,9 +231,9 @@ class Calls:
             return
         if call.key in self._waiting and call.rival is None and self._is_tellable(call):
             self._feed(call, self._tell(call))
-            self.sequence.holds_back = bool(self._waiting)
+            self.builder.holds_back = bool(self._waiting)
         if call.kind == "custom" and call.block is not None:
-            self.sequence.close(call.key)
+            self.builder.close(call.key)
 
     def finish(self) -> None:
         """Nothing follows."""
@@ -247,15 +247,15 @@ class Calls:
                 self._drop(call, "a call without name, id and arguments is left out")
             else:
                 if not call.name:
-                    self.sequence.tell("a call has no name")
+                    self.builder.report("a call has no name")
                 self._feed(call, self._tell(call))
-        self.sequence.holds_back = False
+        self.builder.holds_back = False
 
     # --- which call ---------------------------------------------------------------------------------
 
     def _of(self, piece: CallPiece) -> _Call:
         if piece.index is None:
-            self.sequence.tell("a call has no index")
+            self.builder.report("a call has no index")
         at = self.by_index.get(piece.index) if piece.index is not None else self._last
         if piece.id:
             known = self._by_id.get(piece.id)
@@ -269,7 +269,7 @@ class Calls:
     def _of_known_id(self, known: _Call, at: _Call | None, piece: CallPiece) -> _Call:
         call = at if at is not None and at.id == piece.id else known
         if at is None and piece.name and self._is_whole(call):
-            self.sequence.tell("two calls have the same id")
+            self.builder.report("two calls have the same id")
             return self._begin(piece)
         return call if self._continues(call, piece) else self._begin(piece)
 
@@ -282,14 +282,14 @@ class Calls:
             is_next = at.name and (piece.name or piece.text) and self._is_whole(at)
             return at if not is_next and self._joins(at, piece.name) else self._begin(piece)
         if piece.index is not None and not piece.name and piece.text.strip() and not self._is_whole(at):
-            self.sequence.tell("a call changes its id; the first one counts")
+            self.builder.report("a call changes its id; the first one counts")
             return at
         return self._begin_beside(piece)
 
     def _begin_beside(self, piece: CallPiece) -> _Call:
         """A call at an index that another one has: a client that goes by it would take both for one."""
         if piece.index is not None:
-            self.sequence.tell("several calls have the same index")
+            self.builder.report("several calls have the same index")
         return self._begin(piece)
 
     def _of_new_index(self, piece: CallPiece) -> _Call:
@@ -297,7 +297,7 @@ class Calls:
         text = piece.text.lstrip()
         if piece.name or self._last is None or not text or text[0] == "{":
             return self._begin(piece)
-        self.sequence.tell("the index of a call changes; its arguments go on")
+        self.builder.report("the index of a call changes; its arguments go on")
         return self._last
 
     def _continues(self, call: _Call, piece: CallPiece) -> bool:
@@ -306,9 +306,9 @@ class Calls:
             return True
         text = piece.text.lstrip()
         if text and text[0] != "{" and call.has_input and not self._is_whole(call):
-            self.sequence.tell("a call changes its name; the first one counts")
+            self.builder.report("a call changes its name; the first one counts")
             return True
-        self.sequence.tell("several calls have the same index or id")
+        self.builder.report("several calls have the same index or id")
         return False
 
     def _joins(self, call: _Call, name: str) -> bool:
@@ -321,7 +321,7 @@ class Calls:
         if call.has_input or call.block is not None:
             if name != call.name:
                 return False
-            self.sequence.tell("the name of a call is repeated")
+            self.builder.report("the name of a call is repeated")
             return True
         return self._joins_before_input(call, name)
 
@@ -329,14 +329,14 @@ class Calls:
         is_known = call.name in self._known
         joined = call.name + name
         if not (is_known and (name == call.name or name in self._known)) and self._begins_tool(joined):
-            self.sequence.tell("the name of a call comes in parts")
+            self.builder.report("the name of a call comes in parts")
             call.name = joined
             return True
         if name == call.name:
-            self.sequence.tell("the name of a call is repeated")
+            self.builder.report("the name of a call is repeated")
             return True
         if not is_known and name.startswith(call.name) and self._begins_tool(name):
-            self.sequence.tell("the name of a call comes in parts")
+            self.builder.report("the name of a call comes in parts")
             call.name = name
             return True
         return False
@@ -358,7 +358,7 @@ class Calls:
         if call.kind == "custom":
             return False
         if call.is_flowing:
-            return self.sequence.end_of(call.key) is not None
+            return self.builder.end_of(call.key) is not None
         while call.looked < len(call.pieces):
             call.end.look(call.pieces[call.looked])
             call.looked += 1
@@ -380,16 +380,16 @@ class Calls:
             call.id = piece.id
             self._by_id[piece.id] = call
             if call.block is not None:
-                self.sequence.tell("the id of a call came after its arguments began")
+                self.builder.report("the id of a call came after its arguments began")
         elif piece.id and piece.id == call.id and call.block is not None:
-            self.sequence.tell("the id of a call is repeated")
+            self.builder.report("the id of a call is repeated")
         if piece.name and not call.name:
             call.name = piece.name
         if call.block is None and piece.kind:
             call.kind = piece.kind
         if piece.is_object:
             call.is_object = True
-            self.sequence.tell("the arguments of a call are an object")
+            self.builder.report("the arguments of a call are an object")
         call.extra.update(piece.extra or {})
         call.inner.update(piece.inner or {})
 
@@ -415,20 +415,20 @@ class Calls:
 
     def _flow(self, call: _Call, piece: str) -> str:
         if call.kind == "custom" or call.is_junk:
-            self.sequence.add(call.key, piece)
+            self.builder.add(call.key, piece)
             return ""
-        end = self.sequence.end_within(call.key, piece)
+        end = self.builder.end_within(call.key, piece)
         rest = piece[end:].lstrip() if end is not None else ""
         if not rest:
-            self.sequence.add(call.key, piece)
+            self.builder.add(call.key, piece)
             return ""
-        self.sequence.add(call.key, piece[:end])
-        said = self.sequence.said(call.key)
+        self.builder.add(call.key, piece[:end])
+        said = self.builder.text_of(call.key)
         if rest[0] == "{" and call.name and _is_object(said):
             self._begin_again(call, said)
             return rest
         call.is_junk = True
-        self.sequence.add(call.key, piece[end:])
+        self.builder.add(call.key, piece[end:])
         return ""
 
     def _take_late(self, call: _Call, piece: str) -> str:
@@ -443,7 +443,7 @@ class Calls:
             self._begin_again(call, call.text or "")
             return rest
         call.is_junk = True
-        self.sequence.tell("arguments came for a call that had all of them; they are left out")
+        self.builder.report("arguments came for a call that had all of them; they are left out")
         return ""
 
     def _begin_again(self, before: _Call, said: str) -> None:
@@ -480,7 +480,7 @@ class Calls:
         text = "".join(call.pieces)
         empty = _EMPTY_BEFORE.match(text)
         if empty is not None:
-            self.sequence.tell("{} stood before the arguments of a call; it is left out")
+            self.builder.report("{} stood before the arguments of a call; it is left out")
             text = text[empty.end() :]
         call.pieces, call.end, call.looked = [text], ObjectEnd(), 0
         return len(text) <= _LONGEST_WAIT and text.strip() in _EMPTY_FIRST
@@ -510,7 +510,7 @@ class Calls:
                     call.text = rival
                     return piece[len(left) :]
                 call.rival = None
-                self.sequence.tell("several calls came as one")
+                self.builder.report("several calls came as one")
                 return None
             call.matched += len(piece)
             call.compared += 1
@@ -519,7 +519,7 @@ class Calls:
         return ""
 
     def _drop(self, call: _Call, reason: str) -> None:
-        self.sequence.tell(reason)
+        self.builder.report(reason)
         self._waiting.pop(call.key, None)
         call.text = "".join(call.pieces)
 
@@ -527,11 +527,11 @@ class Calls:
         if call.block is not None:
             return
         if not call.id and not call.is_old:
-            self.sequence.tell("a call has no id")
+            self.builder.report("a call has no id")
         extra: Extra | None = {PROTOCOL: dict(call.extra)} if call.extra else None
         call.block = ToolCall(call.id, call.name, type=call.kind, extra=extra, form=_form(call))
         self._told.by_block[id(call.block)] = call
-        self.sequence.open(call.key, call.block)
+        self.builder.open(call.key, call.block)
 
     def _tell(self, call: _Call) -> str:
         """Tell all that there is of a call, and let the rest flow. What is left is for the call that was begun next."""
@@ -549,13 +549,13 @@ class Calls:
         inner = {**call.inner, "name": call.name, "arguments": "".join(call.pieces)}
         value: dict[str, Any] = {**call.extra, "id": call.id, "type": call.kind, "function": inner}
         self._drop(call, "a call is of a type that is not known; it is carried as it is")
-        self.sequence.whole(Opaque(PROTOCOL, value, call.kind, form=ChatOpaque("tool_calls")))
+        self.builder.add_block(Opaque(PROTOCOL, value, call.kind, form=ChatOpaque("tool_calls")))
 
     def _read_unknown(self, piece: CallPiece) -> None:
         """An entry that holds neither a function nor free text."""
         value: dict[str, Any] = {**(piece.extra or {}), "id": piece.id, "type": piece.kind}
-        self.sequence.tell("a call is of a type that is not known; it is carried as it is")
-        self.sequence.whole(Opaque(PROTOCOL, value, piece.kind, form=ChatOpaque("tool_calls")))
+        self.builder.report("a call is of a type that is not known; it is carried as it is")
+        self.builder.add_block(Opaque(PROTOCOL, value, piece.kind, form=ChatOpaque("tool_calls")))
 
 
 def _form(call: _Call) -> ChatCall | None:

@@ -25,17 +25,17 @@ from toolglot.errors import InputError, LimitError
 from toolglot.jsontext import parse
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.framing.sequence import (
-    DAMAGED,
+from toolglot.protocols.framing.event_builder import (
+    CORRUPT_EVENT,
     NO_ARGUMENTS,
     NO_LAST_EVENT,
     PARTS_IN_CONTENT,
-    SAYING,
     STOP_WITH_CALLS,
-    THINKING,
-    Sequence,
+    TEXT_KEY,
+    THINKING_KEY,
+    EventBuilder,
 )
-from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.framing.text_frames import Frame, SseFramer
 from toolglot.protocols.openai_chat import errors, reply
 from toolglot.protocols.openai_chat.blocks import read_said
 from toolglot.protocols.openai_chat.form import REFUSAL_FIELD, ChatThinking
@@ -45,6 +45,9 @@ from toolglot.protocols.openai_chat.stream_chunks import CallEntry, CallPiece, D
 from toolglot.protocols.openai_chat.stream_shapes import TEXT, ChunkShape, Shapes, decode_text
 from toolglot.protocols.openai_chat.stream_snapshots import Snapshots
 
+framer: Final = SseFramer
+COUNTS_BLOCKS: Final = False
+"""Blocks have no numbers on the wire."""
 _DONE: Final = b"[DONE]"
 _REFUSING: Final = "refusal"
 _CHUNK: Final = "chunk"
@@ -64,7 +67,7 @@ class Decoder:
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         self._calls = Calls(tools, limits)
-        self.sequence: Sequence = self._calls.sequence
+        self.builder: EventBuilder = self._calls.builder
         self._beside = ReplyState(limits)
         self._limits = limits
         self._is_started = False
@@ -96,7 +99,7 @@ class Decoder:
         """What tells whether deltas of text hold all of it so far; None where they do not."""
         self._add = self._calls.add
         self._by_index = self._calls.by_index
-        self._say = self.sequence.say
+        self._say = self.builder.add_implicit
         self._shapes = Shapes()
         self._shape: ChunkShape | None = None
         """What the last chunk was like."""
@@ -115,7 +118,7 @@ class Decoder:
             except (MsgspecError, UnicodeDecodeError):
                 text = ""
             if text and self._read_same(shape, text):
-                return self.sequence.take()
+                return self.builder.take()
         try:
             delta = decode_chunk(data).choices[0].delta
         except (MsgspecError, UnicodeDecodeError, RecursionError):
@@ -127,14 +130,14 @@ class Decoder:
         entries = delta.tool_calls
         if entries is None or not self._goes_on(delta, entries):
             self._read_delta(delta)
-        return self.sequence.take()
+        return self.builder.take()
 
     def _read_same(self, shape: ChunkShape, text: str) -> bool:
         """Take the one string of a chunk that is otherwise like the one before it, if it has its place still."""
         if shape.index == TEXT:
             if not self._in_text:
                 self._turn_to_text()
-            self._say(SAYING, text if self._watch is None else self._watched(self._watch, text))
+            self._say(TEXT_KEY, text if self._watch is None else self._watched(self._watch, text))
         else:
             call = self._by_index.get(shape.index)
             if call is None:
@@ -158,9 +161,9 @@ class Decoder:
     def finish(self) -> list[Event]:
         if not self._is_over:
             self._end()
-        if not self._is_done and not self.sequence.has_failed:
-            self.sequence.tell(NO_LAST_EVENT)
-        return self.sequence.take()
+        if not self._is_done and not self.builder.has_failed:
+            self.builder.report(NO_LAST_EVENT)
+        return self.builder.take()
 
     # --- chunks -------------------------------------------------------------------------------------
 
@@ -175,7 +178,7 @@ class Decoder:
         if content:
             if not self._in_text:
                 self._turn_to_text()
-            self._say(SAYING, content if self._watch is None else self._watched(self._watch, content))
+            self._say(TEXT_KEY, content if self._watch is None else self._watched(self._watch, content))
         if delta.refusal:
             self._refuse(delta.refusal)
         if delta.tool_calls:
@@ -186,9 +189,9 @@ class Decoder:
         """What is new of a text, while it is not known whether its deltas hold all of it so far, or they do."""
         new, goes_on = watch.take(text)
         self._watch = watch if goes_on else None
-        self.sequence.holds_back = watch.is_waiting or self._said is not None
+        self.builder.holds_back = watch.is_waiting or self._said is not None
         if watch.are_found:
-            self.sequence.tell(_SNAPSHOTS)
+            self.builder.report(_SNAPSHOTS)
         return new
 
     def _release(self) -> None:
@@ -198,10 +201,10 @@ class Decoder:
             return
         text = watch.release()
         self._watch = watch if watch.are_found else None
-        self.sequence.holds_back = self._said is not None
+        self.builder.holds_back = self._said is not None
         if watch.are_found:
-            self.sequence.tell(_SNAPSHOTS)
-        self._say(SAYING, text)
+            self.builder.report(_SNAPSHOTS)
+        self._say(TEXT_KEY, text)
 
     def _read_pieces(self, pieces: list[CallPiece], *, are_whole: bool = False) -> None:
         self._release()
@@ -215,20 +218,20 @@ class Decoder:
         if data == _DONE:
             self._is_done = True
             self._end()
-            return self.sequence.take()
+            return self.builder.take()
         try:
             fields = parse(data, limits=self._limits).value
         except LimitError:
             raise
         except InputError:
-            if self.sequence.has_hole(data):
-                self._fail(DAMAGED)
+            if self.builder.loses_content(data):
+                self._fail(CORRUPT_EVENT)
             else:
-                self.sequence.tell("an event is not JSON; it is left out")
-            return self.sequence.take()
+                self.builder.report("an event is not JSON; it is left out")
+            return self.builder.take()
         if type(fields) is not dict:
-            self.sequence.tell("an event is not an object; it is left out")
-            return self.sequence.take()
+            self.builder.report("an event is not an object; it is left out")
+            return self.builder.take()
         failure = errors.decode(200, fields)
         if failure is None and frame.name == "error":
             failure = _said_by_name(fields)
@@ -236,26 +239,26 @@ class Decoder:
             self._fail(failure)
         else:
             self._read_fields(fields, len(data))
-        return self.sequence.take()
+        return self.builder.take()
 
     def _read_fields(self, fields: Fields, size: int) -> None:
         self._beside.keep(size)
         self._beside.read_chunk(fields)
         choices = fields.get("choices")
         if type(choices) is not list:
-            self.sequence.tell("an event has no choices")
+            self.builder.report("an event has no choices")
         choice: Fields | None = None
         for one in choices if type(choices) is list else ():
             if type(one) is not dict:
-                self.sequence.tell("a choice is not an object; it is left out")
+                self.builder.report("a choice is not an object; it is left out")
             elif one.get("index") in (0, None) and choice is None:
                 choice = one
             else:
                 self._has_others = True
-                self.sequence.remark("there are several choices; the first is the reply, the others are left out")
+                self.builder.remark("there are several choices; the first is the reply, the others are left out")
         if choice is not None:
             if fields.get("object") != "chat.completion.chunk":
-                self.sequence.tell("the object of a chunk is not chat.completion.chunk")
+                self.builder.report("the object of a chunk is not chat.completion.chunk")
             self._read_choice(choice)
         self._read_usage(fields, choice or {})
         if self._said is not None and not choices and self._counts and not self._has_others:
@@ -265,7 +268,7 @@ class Decoder:
         self._beside.read_choice(choice)
         delta, message, reason = choice.get("delta"), choice.get("message"), choice.get("finish_reason")
         if choice.get("index") is None:
-            self.sequence.tell("a choice has no index")
+            self.builder.report("a choice has no index")
         if type(delta) is dict:
             self._check_delta(delta, has_reason=bool(reason))
         has_delta = type(delta) is dict and bool(delta.keys() - {"role"})
@@ -275,9 +278,9 @@ class Decoder:
         elif self._beside.id and self._beside.model:
             self._start()
         if type(delta) is not dict and type(message) is not dict:
-            self.sequence.tell("a choice has no delta")
+            self.builder.report("a choice has no delta")
         if type(message) is dict and has_delta:  # Perplexity does so; OpenAI's SDK for JavaScript then reads both
-            self.sequence.tell("a chunk repeats beside its delta what was said so far")
+            self.builder.report("a chunk repeats beside its delta what was said so far")
         elif type(message) is dict:
             self._read_whole(message)
         if type(reason) is str and reason:
@@ -289,36 +292,36 @@ class Decoder:
         """Look for what a client cannot put together: a message without a role, something behind the reason."""
         is_said = any(delta.get(key) for key in _SAID)
         if type(delta.get("role")) is str and delta["role"] not in ("", "assistant"):
-            self.sequence.tell("the role of a delta is not assistant")
+            self.builder.report("the role of a delta is not assistant")
         self._has_role = self._has_role or delta.get("role") == "assistant"
         if not self._has_role and (is_said or has_reason):
             self._has_role = True
-            self.sequence.tell("no delta names the role")
+            self.builder.report("no delta names the role")
         if is_said and self._said is not None:
-            self.sequence.tell("something follows the finish reason")
+            self.builder.report("something follows the finish reason")
 
     def _read_reason(self, reason: str) -> None:
         """Why the reply ended. What it says of calls is checked against those that came."""
         meant = reply.meaning_of(reason)
         has_calls = self._calls.has_begun
         if meant is None:
-            self.sequence.tell("the finish reason is none of the protocol's")
+            self.builder.report("the finish reason is none of the protocol's")
         elif meant == "stop" and has_calls:
-            self.sequence.tell(STOP_WITH_CALLS)
+            self.builder.report(STOP_WITH_CALLS)
         elif meant == "tool_calls" and not has_calls:
-            self.sequence.tell("the finish reason speaks of calls although there are none")
+            self.builder.report("the finish reason speaks of calls although there are none")
         elif reason == "function_call" and not self._has_old:
-            self.sequence.tell("the finish reason is that of the old functions")
+            self.builder.report("the finish reason is that of the old functions")
         if self._said not in (None, reason):
-            self.sequence.tell("there are two finish reasons; the last one counts")
+            self.builder.report("there are two finish reasons; the last one counts")
         self._said = reason
-        self.sequence.is_end_said = self.sequence.holds_back = True
+        self.builder.is_end_announced = self.builder.holds_back = True
 
     def _read_whole(self, message: Fields) -> None:
         """A message where a delta should be: all of the reply, if nothing of it came before, or all of it so far."""
-        self.sequence.tell("a chunk holds a whole message")
+        self.builder.report("a chunk holds a whole message")
         content = message.get("content")
-        if not self.sequence.has_blocks and not self.sequence.holds_back:
+        if not self.builder.has_blocks and not self.builder.holds_back:
             self._start()
             self._has_role = True
             self._read_message(message, is_whole=True)
@@ -333,15 +336,15 @@ class Decoder:
         texts = {key: fields[key] for key in ("reasoning_content", "reasoning") if type(fields.get(key)) is str}
         content, refusal, calls = fields.get("content"), fields.get("refusal"), fields.get("tool_calls")
         if type(calls) is dict:
-            self.sequence.tell("the calls of a chunk are not in a list")
+            self.builder.report("the calls of a chunk are not in a list")
             calls = [calls]
         self._read_delta(Delta(content if type(content) is str else None, **texts))
         if type(content) is list:
-            self.sequence.tell(PARTS_IN_CONTENT)
+            self.builder.report(PARTS_IN_CONTENT)
             for part in content:
                 self._read_part(part)
         elif content is not None and type(content) is not str:
-            self.sequence.tell("the content of a chunk is neither text nor parts; it is left out")
+            self.builder.report("the content of a chunk is neither text nor parts; it is left out")
         if type(refusal) is str:
             self._refuse(refusal)
         pieces = [read_piece(entry) for entry in calls if type(entry) is dict] if type(calls) is list else []
@@ -369,22 +372,22 @@ class Decoder:
         try:
             read = reply.decode({"choices": [{"message": {"role": "assistant"}}], "usage": self._counts})
         except InputError:
-            self.sequence.tell("the counts of tokens cannot be read; they are left out")
+            self.builder.report("the counts of tokens cannot be read; they are left out")
         else:
             if read.usage is not None:
-                self.sequence.used(read.usage)
+                self.builder.add_usage(read.usage)
 
     # --- blocks -------------------------------------------------------------------------------------
 
     def _think(self, field: str, piece: str) -> None:
-        sequence = self.sequence
-        if not sequence.is_open(THINKING):
+        builder = self.builder
+        if not builder.is_open(THINKING_KEY):
             self._begin_to_think(field)
         elif field != self._thinks_in:
-            sequence.close(THINKING)
-            if not sequence.is_open(THINKING):  # one that waits for its turn goes on
+            builder.close(THINKING_KEY)
+            if not builder.is_open(THINKING_KEY):  # one that waits for its turn goes on
                 self._begin_to_think(field)
-        self._say(THINKING, piece)
+        self._say(THINKING_KEY, piece)
 
     def _begin_to_think(self, field: str) -> None:
         self._release()
@@ -392,7 +395,7 @@ class Decoder:
         self._calls.pause()
         self._thinks_in = field
         form = ChatThinking(chunk=[]) if field == _CHUNK else ChatThinking(field)
-        self.sequence.open(THINKING, Thinking(form=form))
+        self.builder.open(THINKING_KEY, Thinking(form=form))
 
     def _turn_to_text(self) -> None:
         self._stop_refusing()
@@ -400,34 +403,34 @@ class Decoder:
         self._in_text = self._has_text = True
 
     def _refuse(self, piece: str) -> None:
-        if not self.sequence.is_open(_REFUSING):
+        if not self.builder.is_open(_REFUSING):
             if not piece:
                 return
             self._release()
             self._calls.pause()
             self._has_refused, self._in_text = True, False
-            self.sequence.open(_REFUSING, Text("", form=REFUSAL_FIELD, is_refusal=True))
-        self.sequence.add(_REFUSING, piece)
+            self.builder.open(_REFUSING, Text("", form=REFUSAL_FIELD, is_refusal=True))
+        self.builder.add(_REFUSING, piece)
 
     def _stop_refusing(self) -> None:
         if self._has_refused:
-            self.sequence.close(_REFUSING)
+            self.builder.close(_REFUSING)
 
     def _read_part(self, part: object) -> None:
         """A part of content that is a list, as Mistral writes it."""
         try:
             (block,), _ = read_said({"content": [part]})
         except InputError:
-            self.sequence.tell("a part of the content cannot be read; it is left out")
+            self.builder.report("a part of the content cannot be read; it is left out")
             return
         if isinstance(block, Text) and block.extra is None and block.form is None:
             self._read_delta(Delta(block.text))
         elif isinstance(block, Thinking) and _is_plain_thought(block):
             self._think(_CHUNK, block.text)
             if block.signature is not None:
-                known = self.sequence.block(THINKING)
+                known = self.builder.block(THINKING_KEY)
                 if isinstance(known, Thinking):
-                    self.sequence.update(THINKING, Thinking(signature=block.signature, form=known.form))
+                    self.builder.update(THINKING_KEY, Thinking(signature=block.signature, form=known.form))
         else:
             self._tell_whole(block)
 
@@ -436,14 +439,14 @@ class Decoder:
         self._turn_to_text()
         key = object()
         if isinstance(block, Text | Thinking):
-            self.sequence.open(key, replace(block, text=""))
-            self.sequence.add(key, block.text)
+            self.builder.open(key, replace(block, text=""))
+            self.builder.add(key, block.text)
         elif isinstance(block, Media) and block.data:
-            self.sequence.open(key, replace(block, data=""))
-            self.sequence.add(key, block.data)
+            self.builder.open(key, replace(block, data=""))
+            self.builder.add(key, block.data)
         else:
-            self.sequence.open(key, block)
-        self.sequence.close(key)
+            self.builder.open(key, block)
+        self.builder.close(key)
 
     def _read_function(self, called: object) -> None:
         """A piece of the one call of a message, as it was before there were tools."""
@@ -458,7 +461,7 @@ class Decoder:
     def _start(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self.sequence.start(self._beside.id, self._beside.model, *self._beside.early())
+            self.builder.start(self._beside.id, self._beside.model, *self._beside.early())
 
     def _settle(self) -> None:
         """Nothing follows: tell what waits."""
@@ -476,17 +479,17 @@ class Decoder:
         self._settle()
         extra, form, message = self._beside.late(), self._beside.form(self._said), self._beside.message()
         if self._said is None:
-            self.sequence.finish_unsaid(is_ended=self._is_done, extra=extra, form=form, turn_extra=message)
+            self.builder.finish_without_reason(is_ended=self._is_done, extra=extra, form=form, turn_extra=message)
         else:
             only_refused = self._has_refused and not self._has_text
             stop = reply.stop_of(self._said, _REFUSED if only_refused else _ANSWERED)
-            self.sequence.finish(stop, extra, form, message)
-        if self._calls.has_blank and not self.sequence.has_cut_calls:
-            self.sequence.tell(NO_ARGUMENTS)
+            self.builder.finish(stop, extra, form, message)
+        if self._calls.has_blank and not self.builder.has_cut_calls:
+            self.builder.report(NO_ARGUMENTS)
 
     def _fail(self, failure: Failure) -> None:
         self._settle()
-        self.sequence.fail(failure)
+        self.builder.fail(failure)
 
 
 def _is_plain_thought(block: Thinking) -> bool:

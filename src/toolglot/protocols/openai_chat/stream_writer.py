@@ -28,7 +28,7 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.conversation.reply_events import input_text
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.fields.reading import Fields, restored
 from toolglot.protocols.fields.refusals import REFUSAL, is_refusal, without_refusals
 from toolglot.protocols.framing.json_line import json_bytes
@@ -39,7 +39,8 @@ from toolglot.protocols.openai_chat.messages import position_of
 
 _NOT_IN_CHUNKS: Final = frozenset({"choices", "usage", "object"})
 _NOT_IN_CHOICES: Final = frozenset({"index", "message", "finish_reason"})
-DONE: Final = b"data: [DONE]\n\n"
+LAST_EVENT: Final = b"data: [DONE]\n\n"
+"""The event at the end of every stream."""
 _PING: Final = b": ping\n\n"
 _END_OF_DELTA: Final = b'},"finish_reason":null}]}\n\n'
 _CALL: Final = ToolCall("", "")
@@ -50,8 +51,8 @@ _encode: Final = msgspec.json.Encoder().encode
 class Encoder:
     """Writes one stream."""
 
-    def __init__(self, wish: StreamWish = StreamWish()) -> None:  # noqa: B008
-        self._wish = wish
+    def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: B008
+        self._options = options
         self._started: Started | None = None
         self._is_home = False
         self._is_over = False
@@ -114,12 +115,12 @@ class Encoder:
     def _start(self, started: Started, out: list[bytes]) -> None:
         self._started = started
         self._is_home = type(started.form) is ChatReply
-        model = started.model or self._wish.model
+        model = started.model or self._options.model
         body = reply.encode(
             Reply(Turn("assistant"), id=started.id, model=model, extra=started.extra, form=started.form)
         )
         own = {key: value for key, value in body.items() if key not in _NOT_IN_CHUNKS}
-        own["created"] = own.get("created") or self._wish.created
+        own["created"] = own.get("created") or self._options.created
         head = {"id": started.id, "object": "chat.completion.chunk", "created": 0, "model": model, **own}
         self._chunk = b"data: " + json_bytes(head)[:-1] + b',"choices":['
         self._delta = self._chunk + b'{"index":0,"delta":{'
@@ -133,7 +134,7 @@ class Encoder:
         self._is_over = True
         started = self._started or Started()
         extra = _laid_over(started.extra, finished.extra)
-        turn = Turn("assistant", tuple(self._blocks) if self._wish.refusals else without_refusals(self._blocks))
+        turn = Turn("assistant", tuple(self._blocks) if self._options.refusals else without_refusals(self._blocks))
         form = finished.form if type(finished.form) is ChatReply else started.form
         body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra, form))
         choice = body["choices"][0]
@@ -145,15 +146,15 @@ class Encoder:
         reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said, turn)
         written = {"index": 0, "delta": delta, **rest, "finish_reason": reason}
         cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
-        out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._wish.whole_calls else b"") + b"}\n\n")
-        if self._wish.usage and cost and not self._wish.whole_calls:
+        out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._options.whole_calls else b"") + b"}\n\n")
+        if self._options.usage and cost and not self._options.whole_calls:
             out.append(self._chunk + b"]" + cost + b"}\n\n")
-        out.append(DONE)
+        out.append(LAST_EVENT)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """What the reply cost so far, where that is known, and an error, which clients know by this one name."""
         self._is_over = True
-        if self._usage is not None and self._wish.usage and not self._wish.whole_calls and not self._is_home:
+        if self._usage is not None and self._options.usage and not self._options.whole_calls and not self._is_home:
             started = self._started or Started()
             body = reply.encode(Reply(Turn("assistant"), None, self._usage, started.id, started.model))
             out.append(self._chunk + b'],"usage":' + json_bytes(body["usage"]) + b"}\n\n")
@@ -180,7 +181,7 @@ class Encoder:
     def _place(self, block: Text) -> str | None:
         """The field of a text that is no part of the content."""
         position = position_of(block)
-        is_foreign = position is None and not self._is_home and self._wish.refusals
+        is_foreign = position is None and not self._is_home and self._options.refusals
         return REFUSAL if is_foreign and is_refusal(block) else position
 
     def _field(self, key: str) -> bytes:
@@ -189,7 +190,7 @@ class Encoder:
     def _begin_thinking(self, block: Thinking) -> None:
         form = block.form if type(block.form) is ChatThinking else None
         field = form.field if form is not None else None
-        if self._wish.thinking_parts and field is None and form is not None and form.chunk is not None:
+        if self._options.thinking_parts and field is None and form is not None and form.chunk is not None:
             self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
             self._after = b"}]}]" + _END_OF_DELTA
         else:
@@ -205,7 +206,7 @@ class Encoder:
         self._before = self._delta + b'"tool_calls":[{"index":%d,"%b":{"%b":' % (index, key.encode(), text.encode())
         self._after = b"}}]" + _END_OF_DELTA
         self._has_input = False
-        if self._wish.whole_calls:
+        if self._options.whole_calls:
             self._before = None
 
     def _begins_input(self, text: str, out: list[bytes]) -> bool:
@@ -242,7 +243,7 @@ class Encoder:
             return
         text = input_text(call)
         written = text if text.strip() or call.type == "custom" else "{}"
-        if self._wish.whole_calls and self._head is not None:
+        if self._options.whole_calls and self._head is not None:
             key, field = ("custom", "input") if call.type == "custom" else ("function", "arguments")
             self._head[key][field] = written
         self._show_call(out)

@@ -22,7 +22,7 @@ from toolglot.errors import InputError
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
 from toolglot.protocols.fields.reading import Fields, noted
-from toolglot.protocols.framing.sequence import NO_LAST_ITEMS, Sequence
+from toolglot.protocols.framing.event_builder import NO_LAST_ITEMS, EventBuilder
 from toolglot.protocols.openai_responses.items import read_model_item
 from toolglot.protocols.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
 
@@ -119,7 +119,7 @@ class Assembly:
     """Puts the items together."""
 
     def __init__(self, limits: Limits) -> None:
-        self.sequence: Sequence = Sequence(build_call=_built_call, limits=limits)
+        self.builder: EventBuilder = EventBuilder(build_call=_built_call, limits=limits)
         self.items: list[OutputItem] = []
         self.spoken: dict[bool, Text] = {}
         """One text that is a refusal and one that is none, if there are such."""
@@ -134,19 +134,19 @@ class Assembly:
         """The last response: what was not streamed comes from it, what did not end is ended by it."""
         listed = output if type(output) is list else []
         if output == [] and self.items and all(item.is_done for item in self.items):
-            self.sequence.tell(NO_LAST_ITEMS)
+            self.builder.report(NO_LAST_ITEMS)
         elif len(listed) < len(self.items):
-            self.sequence.tell("the last response does not hold all items that were streamed")
+            self.builder.report("the last response does not hold all items that were streamed")
         for index, fields in enumerate(listed):
             if type(fields) is not dict:
-                self.sequence.tell("an item of the last response is no object; it is left out")
+                self.builder.report("an item of the last response is no object; it is left out")
                 continue
             item = self._named(fields) or (self.items[index] if index < len(self.items) else None)
             if item is None or item.kind != _kind_of(fields):
-                self.sequence.tell("the last response holds an item that was not streamed")
+                self.builder.report("the last response holds an item that was not streamed")
                 self._end_with(self._new_item(fields, None), fields)
             elif not item.is_done:
-                self.sequence.tell("an item did not end before the response did")
+                self.builder.report("an item did not end before the response did")
                 self._end_with(item, fields)
 
     @property
@@ -187,15 +187,15 @@ class Assembly:
         kind, text = DELTAS[piece.type], piece.delta or ""
         item = self._located(piece.item_id, piece.output_index, kind)
         if item.is_done:
-            self.sequence.tell("a piece came after the end of its item; it is left out")
+            self.builder.report("a piece came after the end of its item; it is left out")
             return None
         if kind == "reasoning":
             voice = "content" if piece.type == "response.reasoning_text.delta" else "summary"
             self._think(item, voice, piece.content_index if voice == "content" else piece.summary_index, text)
-            return item.key() if item.voice == voice and self.sequence.is_open(item.key()) else None
+            return item.key() if item.voice == voice and self.builder.is_open(item.key()) else None
         index = _index(piece.content_index) if kind == "message" else 0
         if kind == "message" and index not in item.parts:
-            self.sequence.tell("a part of a message was not announced")
+            self.builder.report("a part of a message was not announced")
             self._open_part(item, index, {"type": "refusal"} if piece.type == "response.refusal.delta" else {})
         return self._add_to(item, index, text)
 
@@ -205,10 +205,10 @@ class Assembly:
             self.keep(len(text))
             item.held.append(text)
             return None
-        if not self.sequence.is_open(key):
-            self.sequence.tell("a piece came after the end of its block; it is left out")
+        if not self.builder.is_open(key):
+            self.builder.report("a piece came after the end of its block; it is left out")
             return None
-        self.sequence.add(key, text)
+        self.builder.add(key, text)
         return key
 
     # --- which item an event is about ---------------------------------------------------------------
@@ -225,7 +225,7 @@ class Assembly:
         item = self._find(id, index, kind)
         if item is not None:
             return item
-        self.sequence.tell("something came of an item that had not begun")
+        self.builder.report("something came of an item that had not begun")
         fields: Fields = {"type": kind, "id": id} if type(id) is str and id else {"type": kind}
         if kind == "message":
             fields["role"] = "assistant"
@@ -249,15 +249,15 @@ class Assembly:
     def begin(self, fields: Fields) -> None:
         inner = fields.get("item")
         if type(inner) is not dict:
-            self.sequence.tell("an item that began is no object; it is left out")
+            self.builder.report("an item that began is no object; it is left out")
             return
         known = self._named(inner)
         if known is not None and not known.is_done:
-            self.sequence.tell("an item began twice")
+            self.builder.report("an item began twice")
             return
         index = fields.get("output_index")
         if type(index) is not int:
-            self.sequence.tell("an item does not say its place")
+            self.builder.report("an item does not say its place")
         self._begin_item(self._new_item(inner, index))
 
     def _new_item(self, fields: Fields, index: Any) -> OutputItem:
@@ -287,12 +287,12 @@ class Assembly:
         block = self._block(_under_way(item.fields))
         if block is not None:
             item.parts[0] = None
-            self.sequence.open(item.key(), _unspoken(block))
+            self.builder.open(item.key(), _unspoken(block))
 
     def _begin_call(self, item: OutputItem) -> None:
         fields = _under_way({**item.fields, INPUTS[item.kind]: ""})
         if not fields.get("name") or not (fields.get("call_id") or fields.get("id")):
-            self.sequence.tell("a call began without a name or an id; it waits for them")
+            self.builder.report("a call began without a name or an id; it waits for them")
             self._hold(item)
             return
         block = self._block(fields)
@@ -300,7 +300,7 @@ class Assembly:
             self._hold(item)
             return
         item.parts[0] = None
-        self.sequence.open(item.key(), _unspoken(block))
+        self.builder.open(item.key(), _unspoken(block))
 
     def _hold(self, item: OutputItem) -> None:
         item.held = []
@@ -314,24 +314,24 @@ class Assembly:
         try:
             return read_model_item(fields)[0]
         except InputError as error:
-            self.sequence.tell(f"an item is not well-formed: {error}")
+            self.builder.report(f"an item is not well-formed: {error}")
             return None
 
     def end(self, fields: Fields) -> None:
         inner = fields.get("item")
         if type(inner) is not dict:
-            self.sequence.tell("an item that ended is no object; it is left out")
+            self.builder.report("an item that ended is no object; it is left out")
             return
         index = fields.get("output_index")
         item = self._find(inner.get("id"), index, _kind_of(inner))
         if item is None:
-            self.sequence.tell("an item ended that had not begun")
+            self.builder.report("an item ended that had not begun")
             item = self._new_item(inner, index)
         elif item.is_done and item.fields.get("call_id") == inner.get("call_id"):
-            self.sequence.tell("an item ended twice")
+            self.builder.report("an item ended twice")
             return
         elif item.is_done:
-            self.sequence.tell("two items have the same id")
+            self.builder.report("two items have the same id")
             item = self._new_item(inner, index)
         self._end_with(item, inner)
 
@@ -353,7 +353,7 @@ class Assembly:
         """Names and ids once given stay (H5)."""
         lost = {key: item.fields[key] for key in _NAMES if item.fields.get(key) and not fields.get(key)}
         if lost:
-            self.sequence.tell("an item ended without its id or its name; the first counts")
+            self.builder.report("an item ended without its id or its name; the first counts")
         return {**fields, **lost} if lost else fields
 
     def _end_block(self, item: OutputItem, part: int, block: Block | None, *, cut: bool = False) -> None:
@@ -365,43 +365,43 @@ class Assembly:
         text = spoken(block)[0] if isinstance(block, Text | Thinking | ToolCall) else ""
         if part not in item.parts:
             item.parts[part] = None
-            self.sequence.open(key, _unspoken(block))
-        begun = self.sequence.block(key)
+            self.builder.open(key, _unspoken(block))
+        begun = self.builder.block(key)
         if begun is not None and type(begun) is not type(block):
             self._end_otherwise(item, part, block, cut=cut)
             return
         if begun is not None:
             self._complete(key, text)
-            self.sequence.update(key, _unspoken(block))
+            self.builder.update(key, _unspoken(block))
         self._close(item, part, cut=cut)
 
     def _end_otherwise(self, item: OutputItem, part: int, block: Block, *, cut: bool) -> None:
         """A block that ends as something else than it began as: what was said counts, if anything was."""
-        self.sequence.tell("what ended is of another type than what was said in pieces; the pieces count")
-        is_said = bool(self.sequence.said(item.key(part)))
+        self.builder.report("what ended is of another type than what was said in pieces; the pieces count")
+        is_said = bool(self.builder.text_of(item.key(part)))
         self._close(item, part, cut=cut)
         if not is_said:
-            self.sequence.whole(block)
+            self.builder.add_block(block)
 
     def _complete(self, key: Hashable, text: str) -> None:
         """What is missing of a text, now that all of it is known."""
-        said = self.sequence.said(key)
+        said = self.builder.text_of(key)
         if said == text:
             return
         if not text.startswith(said):
-            self.sequence.tell("what ended differs from what was said in pieces; the pieces count")
+            self.builder.report("what ended differs from what was said in pieces; the pieces count")
             return
-        self.sequence.tell("what ended holds more than what was said in pieces")
-        self.sequence.add(key, text[len(said) :])
+        self.builder.report("what ended holds more than what was said in pieces")
+        self.builder.add(key, text[len(said) :])
 
     def _close(self, item: OutputItem, part: int, *, cut: bool = False) -> None:
         key = item.key(part)
-        block = self.sequence.block(key)
+        block = self.builder.block(key)
         if isinstance(block, Text) and is_refusal(block) not in self.spoken:
-            text = self.sequence.said(key)
+            text = self.builder.text_of(key)
             if text:
                 self.spoken[is_refusal(block)] = replace(block, text=text)
-        self.sequence.close(key, cut=cut)
+        self.builder.close(key, cut=cut)
 
     # --- messages -----------------------------------------------------------------------------------
 
@@ -416,13 +416,13 @@ class Assembly:
     def _open_part(self, item: OutputItem, index: int, part: Fields) -> None:
         """A part of a message begins, so those before it are over."""
         if index in item.parts or item.is_done:
-            self.sequence.tell("a part of a message began twice, or after its message")
+            self.builder.report("a part of a message began twice, or after its message")
             return
         if item.parts:
             self._close(item, next(reversed(item.parts)))
         block = self._part(item, part, is_first=not item.parts)
         item.parts[index] = None
-        self.sequence.open(item.key(index), block)
+        self.builder.open(item.key(index), block)
 
     def _part(self, item: OutputItem, part: Fields, *, is_first: bool) -> Block:
         """A part of a message, as far as it is known, without its text."""
@@ -437,16 +437,16 @@ class Assembly:
         self.end_text(fields, part.get("refusal" if part.get("type") == "refusal" else "text"))
         item, index = self._found(fields, "message"), _index(fields.get("content_index"))
         if index in item.whole:
-            self.sequence.update(item.key(index), self._part(item, part, is_first=next(iter(item.parts)) == index))
+            self.builder.update(item.key(index), self._part(item, part, is_first=next(iter(item.parts)) == index))
 
     def end_text(self, fields: Fields, text: Any) -> None:
         item, index = self._found(fields, "message"), _index(fields.get("content_index"))
         if type(text) is not str or item.is_done:
-            self.sequence.tell("a text ended without its text, or after its message")
+            self.builder.report("a text ended without its text, or after its message")
             return
         if index not in item.parts:
             self._open_part(item, index, {"type": "refusal"} if "refusal" in fields else {})
-        if self.sequence.is_open(item.key(index)):
+        if self.builder.is_open(item.key(index)):
             self._complete(item.key(index), text)
         item.whole.add(index)
 
@@ -463,12 +463,12 @@ class Assembly:
             places = _places(item, len(content))
             content = [self._annotated(item, place, part) for place, part in zip(places, content, strict=True)]
         if item.parts and not content:
-            self.sequence.tell("a message ended without what was said in it")
+            self.builder.report("a message ended without what was said in it")
         else:
             try:
                 blocks = read_model_item({"role": "assistant", **fields, "content": content})
             except InputError as error:
-                self.sequence.tell(f"an item is not well-formed: {error}")
+                self.builder.report(f"an item is not well-formed: {error}")
                 blocks = ()
             for place, block in zip(places or range(len(blocks)), blocks, strict=False):
                 self._end_block(item, place, block, cut=cut)
@@ -480,7 +480,7 @@ class Assembly:
         came = item.annotations.get(index)
         if not came or type(part) is not dict or part.get("annotations"):
             return part
-        self.sequence.tell("a text ended without the annotations that were streamed")
+        self.builder.report("a text ended without the annotations that were streamed")
         return {**part, "annotations": came}
 
     # --- reasoning ----------------------------------------------------------------------------------
@@ -494,36 +494,36 @@ class Assembly:
             self._begin_item(item)
         if item.voice is None:
             item.voice = voice
-        if item.voice != voice or not self.sequence.is_open(item.key()):
+        if item.voice != voice or not self.builder.is_open(item.key()):
             return
         index = _index(place)
         if index > item.position:
             item.position, item.is_heard = index, False
-            self.sequence.add(item.key(), "\n\n")
+            self.builder.add(item.key(), "\n\n")
         if text:
             item.is_heard = True
-            self.sequence.add(item.key(), text)
+            self.builder.add(item.key(), text)
 
     def end_thought(self, fields: Fields, voice: str) -> None:
         """A part of what was thought ended: if nothing of it came in pieces, it comes now."""
         item, text = self._found(fields, "reasoning"), fields.get("text")
         if type(text) is not str or item.is_done:
-            self.sequence.tell("a thought ended without its text, or after its item")
+            self.builder.report("a thought ended without its text, or after its item")
             return
         self._think(item, voice, fields.get(f"{voice}_index"), "")
-        if text and item.voice == voice and not item.is_heard and self.sequence.is_open(item.key()):
-            self.sequence.tell("what ended holds more than what was said in pieces")
+        if text and item.voice == voice and not item.is_heard and self.builder.is_open(item.key()):
+            self.builder.report("what ended holds more than what was said in pieces")
             self._think(item, voice, item.position, text)
 
     def _end_reasoning(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
-        said = self.sequence.said(item.key())
+        said = self.builder.text_of(item.key())
         voice = item.voice
         if voice is not None and said and not fields.get(voice):
-            self.sequence.tell("reasoning ended without what was thought in it")
+            self.builder.report("reasoning ended without what was thought in it")
             fields = {**fields, voice: [{"type": _VOICES[voice], "text": said}]}
         block = self._block(fields)
         if voice == "content" and said and fields.get("summary") and isinstance(block, Thinking):
-            self.sequence.tell("reasoning has a summary beside its text; the text counts, since it came first")
+            self.builder.report("reasoning has a summary beside its text; the text counts, since it came first")
             block = replace(block, text=said)
         self._end_block(item, 0, block, cut=cut)
 
@@ -532,26 +532,26 @@ class Assembly:
     def end_input(self, fields: Fields, kind: str) -> None:
         item, text = self._found(fields, kind), fields.get(INPUTS[kind])
         if type(text) is not str or item.is_done:
-            self.sequence.tell("a call ended without its arguments, or after its item")
+            self.builder.report("a call ended without its arguments, or after its item")
             return
         item.whole.add(0)
         if item.held is not None:
             item.held = [text]
-        elif self.sequence.is_open(item.key()):
+        elif self.builder.is_open(item.key()):
             self._complete(item.key(), text)
 
     def _end_call(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
-        said = self.sequence.said(item.key())
+        said = self.builder.text_of(item.key())
         if item.held is not None:
             said = "".join(item.held)
             item.held = None
             self._held -= 1
         name = INPUTS[item.kind]
         if type(fields.get(name)) is not str or (said and not fields[name]):
-            self.sequence.tell("a call ended without its arguments")
+            self.builder.report("a call ended without its arguments")
             fields = {**fields, name: said}
         if self._changed_name(item, fields):
-            self.sequence.tell("the name of a call changed on the way; the first counts")
+            self.builder.report("the name of a call changed on the way; the first counts")
             fields = {**fields, "name": item.fields["name"]}
         self._end_block(item, 0, self._block(fields), cut=cut)
 

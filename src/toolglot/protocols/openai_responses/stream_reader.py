@@ -20,12 +20,13 @@ from toolglot.conversation.events import Event
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.reading import Fields, note, noted
-from toolglot.protocols.framing.sequence import DAMAGED, Sequence
-from toolglot.protocols.framing.text_frames import Frame
+from toolglot.protocols.framing.event_builder import CORRUPT_EVENT, EventBuilder
+from toolglot.protocols.framing.text_frames import Frame, SseFramer
 from toolglot.protocols.openai_responses import errors, reply
 from toolglot.protocols.openai_responses.parts import PROTOCOL
 from toolglot.protocols.openai_responses.stream_items import DELTAS, Assembly, DeltaEvent
 
+framer: Final = SseFramer
 _SILENT: Final = (
     *("response.web_search_call.", "response.file_search_call.", "response.code_interpreter_call"),
     *("response.mcp_", "response.image_generation_call.", "response.shell_call", "response.apply_patch_call"),
@@ -56,12 +57,12 @@ _read_piece: Final = msgspec.json.Decoder(DeltaEvent).decode
 class Decoder:
     """Reads the frames of one stream."""
 
-    sequence: Sequence
+    builder: EventBuilder
 
     def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         del tools  # names come whole here
         self._assembly = Assembly(limits)
-        self.sequence = self._assembly.sequence
+        self.builder = self._assembly.builder
         self._limits = limits
         self._last: DeltaEvent | None = None
         """The piece before this one, if nothing came between them."""
@@ -70,14 +71,14 @@ class Decoder:
 
     def read(self, frame: Frame) -> list[Event]:
         data = frame.data
-        sequence = self.sequence
-        if not data or sequence.is_over:
+        builder = self.builder
+        if not data or builder.is_over:
             return []
         try:
             piece = _read_piece(data)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self._read_with_care(frame)
-            return sequence.take()
+            return builder.take()
         text, last = piece.delta, self._last
         if text is None:
             self._read_with_care(frame)
@@ -89,37 +90,37 @@ class Decoder:
             and piece.content_index == last.content_index
             and piece.summary_index == last.summary_index
         ):
-            sequence.add(self._last_key, text)
+            builder.add(self._last_key, text)
         elif piece.type in DELTAS:
             self._add_piece(piece)
         else:
             self._read_with_care(frame)
-        return sequence.take()
+        return builder.take()
 
     def finish(self) -> list[Event]:
         self._finish_unsaid(is_ended=False)
-        return self.sequence.take()
+        return self.builder.take()
 
     def _finish_unsaid(self, *, is_ended: bool) -> None:
         self._assembly.close_whole()
         if self._assembly.has_lost:
-            self.sequence.fail(Failure("server", "the stream ended inside a call", in_band=True))
+            self.builder.fail(Failure("server", "the stream ended inside a call", in_band=True))
         extra = {PROTOCOL: {"~status": "completed"}}
-        self.sequence.finish_unsaid(is_ended=is_ended, closes_blocks=True, extra=extra)
+        self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=True, extra=extra)
 
     def _add_piece(self, piece: DeltaEvent) -> None:
         """A piece that does not continue the one before it."""
         self._last_key = self._assembly.add(piece)
         self._last = piece if self._last_key is not None else None
-        self.sequence.holds_back = self._assembly.is_between
+        self.builder.holds_back = self._assembly.is_between
 
     def _add_odd_piece(self, fields: Fields) -> None:
         """A piece, fields of which are not of their types."""
         text = fields.get("delta")
         if type(text) is not str:
-            self.sequence.tell("a piece has no text; it is left out")
+            self.builder.report("a piece has no text; it is left out")
             return
-        self.sequence.tell("a piece of text is not well-formed")
+        self.builder.report("a piece of text is not well-formed")
         id, *places = (fields.get(key) for key in ("item_id", "output_index", "content_index", "summary_index"))
         indexes = [place if type(place) is int else None for place in places]
         self._assembly.add(DeltaEvent(fields["type"], text, id if type(id) is str else None, *indexes))
@@ -134,13 +135,13 @@ class Decoder:
         except LimitError:
             raise
         except InputError:
-            if self.sequence.has_hole(frame.data):
-                self.sequence.fail(DAMAGED)
+            if self.builder.loses_content(frame.data):
+                self.builder.fail(CORRUPT_EVENT)
             else:
-                self.sequence.tell("an event is no JSON; it is left out")
+                self.builder.report("an event is no JSON; it is left out")
             return
         if type(fields) is not dict:
-            self.sequence.tell("an event is no object; it is left out")
+            self.builder.report("an event is no object; it is left out")
             return
         self._last = None
         kind = self._kind(fields, frame.name)
@@ -149,20 +150,20 @@ class Decoder:
             self._assembly.keep(len(frame.data))
         if handler is not None:
             handler(self, {**fields, "type": kind})
-            self.sequence.holds_back = self._assembly.is_between and not self.sequence.is_over
+            self.builder.holds_back = self._assembly.is_between and not self.builder.is_over
         elif kind.startswith(_SILENT):
             return
         elif fields.get("error"):
             self._fail(fields)
         else:
-            self.sequence.tell(f"an event of an unknown type is left out: {quote(kind)}")
+            self.builder.report(f"an event of an unknown type is left out: {quote(kind)}")
 
     def _kind(self, fields: Fields, name: str) -> str:
         kind = fields.get("type")
         if type(kind) is str and kind:
             return kind
         if name:
-            self.sequence.tell("an event does not say its type; the name of the event counts")
+            self.builder.report("an event does not say its type; the name of the event counts")
         return name
 
     # --- the response as a whole --------------------------------------------------------------------
@@ -170,12 +171,12 @@ class Decoder:
     def _begin(self, fields: Fields) -> None:
         held = fields.get("response")
         response: Fields = held if type(held) is dict else {}
-        if self.sequence.is_started:
+        if self.builder.is_started:
             return
         if not _DEMANDED.issubset(response):
             # Clients of the provider's own SDK stop at such events; numbers they do not need, and OpenAI itself wrote
             # none until May 2025.
-            self.sequence.tell("the stream leaves out what its protocol demands of each event")
+            self.builder.report("the stream leaves out what its protocol demands of each event")
         self._start(response)
 
     def _start(self, response: Fields) -> None:
@@ -187,7 +188,7 @@ class Decoder:
             if key != "~status" and (value is not None or key not in _KNOWN_LATE)
         }
         self._id = known.id
-        self.sequence.start(known.id, known.model, {PROTOCOL: early})
+        self.builder.start(known.id, known.model, {PROTOCOL: early})
 
     def _envelope(self, response: Fields) -> Reply:
         """What a response says of itself, its items left out."""
@@ -196,7 +197,7 @@ class Decoder:
         try:
             return reply.decode(plain)
         except InputError as error:
-            self.sequence.tell(f"the response is not well-formed, part of it is left out: {error}")
+            self.builder.report(f"the response is not well-formed, part of it is left out: {error}")
             odd = ("usage", "status", "incomplete_details")
             return reply.decode({key: value for key, value in plain.items() if key not in odd})
 
@@ -206,26 +207,26 @@ class Decoder:
         if response.get("status") == "failed":
             self._fail({"type": "response.failed", "response": response})
             return
-        if not self.sequence.is_started:
-            self.sequence.tell("the stream did not begin with response.created")
+        if not self.builder.is_started:
+            self.builder.report("the stream did not begin with response.created")
             self._start(response)
         known = self._envelope(response)
         if known.id != self._id:
-            self.sequence.tell("the id of the response changed on the way; the first counts")
+            self.builder.report("the id of the response changed on the way; the first counts")
         self._assembly.take_over(response.get("output"))
         status = self._status(fields["type"], note(known.extra, PROTOCOL, "status"))
         self._assembly.end_held()
         if status == "completed":
             self._assembly.close_open()
         if known.usage is not None:
-            self.sequence.used(known.usage)
-        self.sequence.finish(self._stop(status, response), noted(known.extra, PROTOCOL, status=status))
+            self.builder.add_usage(known.usage)
+        self.builder.finish(self._stop(status, response), noted(known.extra, PROTOCOL, status=status))
 
     def _status(self, kind: str, said: str | None) -> str:
         """The status in which a response ended; if it does not say it, the event does."""
         if said is not None and said not in ("in_progress", "queued"):
             return said
-        self.sequence.tell("the last event does not say the status of the response")
+        self.builder.report("the last event does not say the status of the response")
         ended = kind.removeprefix("response.")
         return ended if ended in ("incomplete", "cancelled") else "completed"
 
@@ -233,20 +234,20 @@ class Decoder:
         details = response.get("incomplete_details")
         reason = details.get("reason") if type(details) is dict else None
         blocks: tuple[Block, ...] = tuple(self._assembly.spoken.values())
-        if self.sequence.has_calls or self.sequence.has_cut_calls:
+        if self.builder.has_calls or self.builder.has_cut_calls:
             blocks = (*blocks, ToolCall("", ""))
         return reply.stop_of(status, reason if type(reason) is str else None, Turn("assistant", blocks))
 
     def _fail(self, fields: Fields) -> None:
         held = fields.get("response")
         if type(held) is dict:
-            if not self.sequence.is_started:
+            if not self.builder.is_started:
                 self._start(held)
             usage = self._envelope(held).usage
             if usage is not None:
-                self.sequence.used(usage)
+                self.builder.add_usage(usage)
         failure = errors.decode(200, fields) or errors.decode(200, {**fields, "type": "error"})
-        self.sequence.fail(failure or Failure("server", "the response failed", in_band=True))
+        self.builder.fail(failure or Failure("server", "the response failed", in_band=True))
 
     # --- the items ----------------------------------------------------------------------------------
 

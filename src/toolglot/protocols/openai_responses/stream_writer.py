@@ -47,7 +47,7 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.protocols.base import StreamWish
+from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.errors.retry_after import from_text
 from toolglot.protocols.fields.argument_text import read_object
 from toolglot.protocols.fields.reading import Fields, note
@@ -106,11 +106,22 @@ class _Message:
         self.content: list[Fields] = []
 
 
+CLOSING_EVENTS: Final = frozenset(
+    {
+        *("response.output_text.done", "response.refusal.done", "response.content_part.done"),
+        *("response.function_call_arguments.done", "response.custom_tool_call_input.done"),
+        *("response.reasoning_text.done", "response.reasoning_summary_text.done"),
+        "response.reasoning_summary_part.done",
+    }
+)
+"""Events that end a part of an item, before the event that ends the item itself."""
+
+
 class Encoder:
     """Writes one stream."""
 
-    def __init__(self, wish: StreamWish = StreamWish()) -> None:  # noqa: B008 — a frozen value
-        self._wish = wish
+    def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: B008 — a frozen value
+        self._options = options
         self._out: list[bytes] = []
         self._number = 0
         self._started: Started | None = None
@@ -199,12 +210,12 @@ class Encoder:
         """The response object with the items so far."""
         started = self._started or Started()
         extra = _laid_over(started.extra, self._late)
-        model = started.model or self._wish.model
+        model = started.model or self._options.model
         body = reply.encode(Reply(Turn("assistant"), stop, self._usage, started.id, model, extra))
         if not note(extra, PROTOCOL, "read"):
-            body["created_at"] = self._wish.created
+            body["created_at"] = self._options.created
             body.setdefault("usage", None)
-        body = {**_DEMANDED, "created_at": self._wish.created, **body}
+        body = {**_DEMANDED, "created_at": self._options.created, **body}
         body["output"] = self._items
         return body
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from toolglot.jsontext import parse
-from toolglot.protocols.base import StreamWish, codec
+from toolglot.protocols.base import StreamOptions, codec
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.simulator.accepted_request import AcceptedRequest
@@ -59,14 +59,14 @@ class StreamJob(Struct, frozen=True, kw_only=True):
 def encoder_frames(job: StreamJob) -> list[Frame]:
     """The reply as the protocol's encoder writes it."""
     protocol = codec(job.request.protocol)
-    wish = StreamWish(
+    options = StreamOptions(
         usage=_wants_usage(job),
         created=job.now,
         model=job.request.model,
         whole_calls=job.style.whole_calls,
         thinking_parts=job.style.thinking_parts,
     )
-    encoder = protocol.stream.Encoder(wish)
+    encoder = protocol.stream.Encoder(options)
     framer = protocol.stream.framer()
     # Decoded from the bytes of a whole reply: what cannot be written as it is becomes the same in both.
     reply = protocol.reply.decode(parse(encoded(job.body)).value)

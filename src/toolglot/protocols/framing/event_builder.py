@@ -1,9 +1,9 @@
-"""Blocks in the order of the grammar of events, whatever order a provider says them in.
+"""Builds the canonical events of one reply, whatever order a provider sends its blocks in.
 
-A decoder says what it reads, block by block and piece by piece; blocks may overlap, stay open, or be said in turns.
-What comes out is legal: one block at a time. While a block is open, pieces of others wait.
+A stream decoder reports what it reads, block by block and piece by piece. Blocks may overlap, stay open or alternate.
+The events that come out are legal: one block at a time. While a block is open, pieces of others wait.
 
-Law: no text is lost or put into another block, and work is in proportion to what was said. What waits is bounded.
+Law: no text is lost or put into another block. Work is proportional to the text, and what waits is bounded.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
+from toolglot.conversation.reply_events import opening, spoken
 from toolglot.errors import LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.argument_text import ends_early, read_arguments
@@ -39,8 +40,8 @@ from toolglot.protocols.framing.json_end import ObjectEnd
 NO_LAST_EVENT: Final = "the stream ended without the event that ends every stream"
 NO_LAST_LINE: Final = "the last event lacked the empty line that ends it"
 BYTE_ORDER_MARK: Final = "the stream began with a byte order mark, which many clients cannot read"
-BESIDE_EVENTS: Final = frozenset({NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
-"""What is wrong with a stream whose events are all in order: they can be forwarded as they are."""
+OUTSIDE_EVENTS: Final = frozenset({NO_LAST_EVENT, NO_LAST_LINE, BYTE_ORDER_MARK})
+"""Problems of a stream whose events are all in order: they can be forwarded as they are."""
 
 PARTS_IN_CONTENT: Final = "the content of a chunk is a list of parts"
 NO_TYPE: Final = "a call begins without its type"
@@ -48,10 +49,10 @@ NO_ARGUMENTS: Final = "a call has no arguments"
 STOP_WITH_CALLS: Final = "the finish reason is stop although there are calls"
 NO_LAST_ITEMS: Final = "the last response holds none of the items that were streamed"
 BEGAN_WITH_INPUT: Final = "a call began with its input"
-"""What only some clients cannot read. Mistral's know the first two; a client of another protocol is told of the third
-in its own way; some providers end in the fourth when a call was forced (`stream.forced_stop`), and some leave out what
-was streamed (`stream.last_items`). Anthropic does the sixth where a server tool calls, and its SDKs read it.
-`CUT_UNSAID` is no fault of the form: a client of the same protocol gets such a call as it came, whole or in pieces
+"""Problems that only some clients have. Mistral's clients read the first two. A client of another protocol gets the
+third in its own form. Some providers end with the fourth when a call was forced (`stream.forced_stop`), and some leave
+out what was streamed (`stream.last_items`). Anthropic sends the sixth where a server tool calls, and its SDKs read it.
+`CUT_UNSAID` is not a problem of the form: a client of the same protocol gets such a call as it came, whole or in pieces
 (J4)."""
 
 CUT_OFF: Final = Failure(
@@ -59,24 +60,26 @@ CUT_OFF: Final = Failure(
 )
 
 BLOCK_CHARACTERS: Final = 64
-"""What a block costs beside its text, counted as characters of the limit."""
-MOST_TOLD: Final = 50
-"""How many oddities of one stream are told."""
+"""The cost of a block besides its text, in characters of the limit."""
+MAX_PROBLEMS: Final = 50
+"""Problems that are reported for one stream."""
 
-SAYING: Final = "text"
-THINKING: Final = "thinking"
-"""The keys of blocks that a protocol does not open and close: what is said, and what is thought."""
+TEXT_KEY: Final = "text"
+THINKING_KEY: Final = "thinking"
+"""The keys of implicit blocks, in protocols that do not open and close them."""
 
-DAMAGED: Final = Failure("server", "an event of the provider's stream is damaged; what it said is lost", in_band=True)
-"""Why a stream with a hole fails: what is put together around a hole is not what the model said."""
+CORRUPT_EVENT: Final = Failure(
+    "server", "an event of the provider's stream is corrupt; its content is lost", in_band=True
+)
+"""Fails the stream: a reply put together around a gap is not what the model wrote."""
 
 
 BuildCall = Callable[[ToolCall, str], ToolCall]
-"""What makes the whole call of what was known when it started and of its arguments."""
+"""Makes a whole call of what was known at its start and of the text of its arguments."""
 
 
-def call_of_text(call: ToolCall, written: str) -> ToolCall:
-    """A call whose arguments are text on the wire. What a free-text call wrote is not looked into."""
+def call_from_text(call: ToolCall, written: str) -> ToolCall:
+    """A call whose arguments are a string on the wire. The input of a free-text call is not parsed."""
     if call.type == "custom":
         return replace(call, raw_input=written)
     arguments, raw, done = read_arguments(written)
@@ -84,18 +87,23 @@ def call_of_text(call: ToolCall, written: str) -> ToolCall:
     return replace(call, arguments=arguments, raw_input=raw, argument_fixes=done)
 
 
-def call_of_object(call: ToolCall, written: str) -> ToolCall:
-    """A call whose arguments are an object: how it was spelled in pieces says nothing, and nothing is an empty one."""
+def call_from_object(call: ToolCall, written: str) -> ToolCall:
+    """A call whose arguments are an object. How its pieces were spelled does not matter; no pieces are an empty one."""
     if not written.strip() and call.type != "custom":
         return replace(call, arguments={})
-    whole = call_of_text(call, written)
+    whole = call_from_text(call, written)
     return replace(whole, raw_input=None) if whole.arguments is not None else whole
 
 
-class _Open:
-    """A block that was begun. `text` is what was said of it so far."""
+def keep_call(call: ToolCall, _written: str) -> ToolCall:
+    """For protocols whose calls come whole: the call as it is."""
+    return call
 
-    __slots__ = ("block", "delta", "end", "is_ended", "key", "looked_at", "text", "write")
+
+class _OpenBlock:
+    """A block that has begun. `text` is what has come of it so far."""
+
+    __slots__ = ("block", "delta", "end", "is_ended", "key", "scanned", "text", "write")
 
     def __init__(self, key: Hashable, block: Block) -> None:
         self.key = key
@@ -105,8 +113,8 @@ class _Open:
         self.is_ended = False
         self.delta = _DELTAS.get(type(block))
         self.end: ObjectEnd | None = ObjectEnd() if type(block) is ToolCall and block.type != "custom" else None
-        self.looked_at = 0
-        """How much of its text was looked into for the end of its arguments."""
+        self.scanned = 0
+        """How much of its text was scanned for the end of its arguments."""
 
 
 _DELTAS: Final[dict[type, Callable[[str], Event]]] = {
@@ -117,67 +125,67 @@ _DELTAS: Final[dict[type, Callable[[str], Event]]] = {
 }
 
 
-_LONGEST_NULL: Final = 16
-"""How long a text is at most that is looked at for a null."""
+_MAX_NULL_LENGTH: Final = 16
+"""Longer text is not compared with null."""
 
 
-def _says_null(text: StringIO) -> bool:
-    """Whether arguments are null, as Groq writes those of a call that has none."""
+def _is_null(text: StringIO) -> bool:
+    """Whether arguments are null. Groq sends that for a call without arguments."""
     return text.getvalue().strip() == "null"
 
 
-class Sequence:
-    """The events of one reply. `take` hands over those that are there."""
+class EventBuilder:
+    """Builds the events of one reply. `take` returns those that are ready."""
 
-    def __init__(self, *, build_call: BuildCall = call_of_text, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, *, build_call: BuildCall = call_from_text, limits: Limits = DEFAULT_LIMITS) -> None:
         self.events: list[Event] = []
-        self.told: list[str] = []
-        """What the provider did that its protocol does not allow, and what was made of it."""
-        self.mended: set[str] = set()
-        """What of that had to be fixed before it could be read at all."""
+        self.problems: list[str] = []
+        """What the provider did that its protocol does not allow, and how it was read."""
+        self.fixes: set[str] = set()
+        """Those problems that had to be fixed before anything could be read."""
         self.remarks: list[str] = []
-        """What is in order and still worth to be known, since the canonical reply does not have it."""
+        """What is allowed but missing from the canonical reply."""
         self.has_calls: bool = False
         self.has_cut_calls: bool = False
         self.has_blocks: bool = False
         self.is_over: bool = False
         self.has_failed: bool = False
         self.holds_back = False
-        """Whether a decoder keeps something that it read for later; it sets this itself."""
-        self.is_end_said = False
-        """Whether the provider has said the end already, where only the end of the bytes makes it one."""
+        """Whether a decoder keeps something for later. Decoders set this."""
+        self.is_end_announced = False
+        """Whether the provider has sent its stop reason. Decoders set this."""
         self._build_call = build_call
         self._left = limits.max_bytes
         self._limit = limits.max_bytes
         self._started = False
-        self._current: _Open | None = None
-        self._waiting: OrderedDict[Hashable, _Open] = OrderedDict()
+        self._current: _OpenBlock | None = None
+        self._waiting: OrderedDict[Hashable, _OpenBlock] = OrderedDict()
 
-    # --- what a decoder says ------------------------------------------------------------------------
+    # --- for decoders -------------------------------------------------------------------------------
 
     def take(self) -> list[Event]:
-        """The events since the last time."""
+        """The events since the last call."""
         events, self.events = self.events, []
         return events
 
-    def tell(self, reason: str) -> None:
-        """Note an oddity, once."""
-        if len(self.told) < MOST_TOLD and reason not in self.told:
-            self.told.append(reason)
+    def report(self, problem: str) -> None:
+        """Add a problem, once."""
+        if len(self.problems) < MAX_PROBLEMS and problem not in self.problems:
+            self.problems.append(problem)
 
-    def mend(self, reason: str) -> None:
-        """Note what was fixed before something could be read."""
-        self.mended.add(reason)
-        self.tell(reason)
+    def report_fix(self, problem: str) -> None:
+        """Add a problem that was fixed before anything could be read."""
+        self.fixes.add(problem)
+        self.report(problem)
 
     def remark(self, reason: str) -> None:
-        """Note what the reply will not have, once."""
-        if len(self.remarks) < MOST_TOLD and reason not in self.remarks:
+        """Add what the reply will not have, once."""
+        if len(self.remarks) < MAX_PROBLEMS and reason not in self.remarks:
             self.remarks.append(reason)
 
     @property
     def is_settled(self) -> bool:
-        """Nothing of what was said waits."""
+        """Whether everything that was read is in the events."""
         return not self._waiting and not self.holds_back
 
     @property
@@ -185,22 +193,22 @@ class Sequence:
         return self._started
 
     def start(self, id: str = "", model: str = "", extra: Extra | None = None, form: Form | None = None) -> None:
-        """The reply began. A second time says nothing."""
+        """The reply began. A second call changes nothing."""
         if not self._started:
             self._started = True
             self.events.append(Started(id, model, extra, form))
 
     def open(self, key: Hashable, block: Block) -> None:
-        """A block began. It is known by its key until it ends."""
+        """Begin a block. Its key names it until it ends."""
         self.start()
         self.has_blocks = True
         self._left -= BLOCK_CHARACTERS
-        opened = _Open(key, block)
+        opened = _OpenBlock(key, block)
         if self._current is None:
             self._show(opened)
             return
         if not self._is_implicit(self._current) and not self._is_whole_call(self._current):
-            self.tell("a block began before the one before it ended; it waits for its turn")
+            self.report("a block began before the one before it ended; it waits for its turn")
             self._waiting[key] = opened
             return
         self._end(self._current)
@@ -214,7 +222,7 @@ class Sequence:
         return (self._current is not None and self._current.key == key) or key in self._waiting
 
     def add(self, key: Hashable, piece: str) -> None:
-        """More of a block that was begun."""
+        """Add text to an open block."""
         current = self._current
         self._left -= len(piece)
         if self._left < 0:
@@ -231,71 +239,80 @@ class Sequence:
             raise KeyError(key)
         waiting.write(piece)
 
-    def say(self, key: str, piece: str) -> None:
-        """More text (SAYING) or thinking (THINKING), in a protocol that does not say where blocks begin and end."""
+    def add_implicit(self, key: str, piece: str) -> None:
+        """Add text (TEXT_KEY) or thinking (THINKING_KEY), in a protocol without marks for the ends of blocks."""
         current = self._current
         if (current is None or current.key != key) and key not in self._waiting:
             if not piece:
                 return
-            self.open(key, Text("") if key == SAYING else Thinking())
+            self.open(key, Text("") if key == TEXT_KEY else Thinking())
         self.add(key, piece)
 
     def update(self, key: Hashable, block: Block) -> None:
-        """What is known of a block now: its signature, what else it holds. Its text stays what was said."""
-        opened = self._of(key)
+        """Replace what is known of an open block, such as its signature. Its text stays."""
+        opened = self._find(key)
         if opened is not None:
             opened.block = block
 
     def block(self, key: Hashable) -> Block | None:
-        """What is known of a block that is open."""
-        opened = self._of(key)
+        """What is known of an open block."""
+        opened = self._find(key)
         return opened.block if opened is not None else None
 
-    def said(self, key: Hashable) -> str:
-        """What was said so far of a block that is open."""
-        opened = self._of(key)
+    def text_of(self, key: Hashable) -> str:
+        """The text of an open block so far."""
+        opened = self._find(key)
         return opened.text.getvalue() if opened is not None else ""
 
     def close(self, key: Hashable, *, cut: bool = False) -> None:
-        """A block ended."""
+        """End a block."""
         if self._current is not None and self._current.key == key:
             self._end(self._current, cut=cut)
             self._show_waiting()
         elif key in self._waiting:
             self._waiting[key].is_ended = True
 
-    def whole(self, block: Block) -> None:
-        """A block that comes at once, and has no text of its own."""
+    def add_block(self, block: Block) -> None:
+        """Add a whole block that has no text of its own."""
         key = object()
         self.open(key, block)
         self.close(key)
 
-    def used(self, usage: Usage) -> None:
+    def add_whole_block(self, block: Block, *, cut: bool = False) -> None:
+        """Add a whole block: its beginning, its text in one piece, its end. One that was `cut` must not be used."""
+        key, text = object(), spoken(block)[0]
+        self.open(key, opening(block))
+        if text:
+            self.add(key, text)
+        self.update(key, block)
+        self.close(key, cut=cut)
+
+    def add_usage(self, usage: Usage) -> None:
         self.start()
         self.events.append(Used(usage))
 
     def finish(
         self,
-        said: StopReason | None,
+        reason: StopReason | None,
         extra: Extra | None = None,
         form: Form | None = None,
         turn_extra: Extra | None = None,
         turn_form: Form | None = None,
     ) -> None:
-        """The reply is over. Calls that are not whole were cut, whatever the provider says."""
+        """End the reply. Calls that are not whole were cut, whatever the stop reason."""
         if self.is_over:
             return
         self.start()
-        self._end_all(is_cut_off=said in ("length", "error"))
-        stop = derived(said or "stop", has_calls=self.has_calls)
+        self._end_all(is_cut_off=reason in ("length", "error"))
+        stop = derived(reason or "stop", has_calls=self.has_calls)
         if self.has_cut_calls and stop in ("stop", "tool_calls"):
-            self.tell(CUT_UNSAID)
+            self.report(CUT_UNSAID)
             stop = "length"
         self.is_over = True
         self.events.append(Finished(stop, extra, form, turn_extra, turn_form))
 
     def fail(self, failure: Failure) -> None:
-        """The reply broke off. What is open was cut."""
+        """End the reply with a failure. Open blocks were cut."""
         if self.is_over:
             return
         self.start()
@@ -303,17 +320,17 @@ class Sequence:
         self.is_over = self.has_failed = True
         self.events.append(Failed(failure))
 
-    def has_hole(self, data: bytes) -> bool:
-        """Whether an event that cannot be read was to say something of the reply: it begins as those do that can."""
-        return not self.is_end_said and data.lstrip().startswith((b"{", b"[{"))
+    def loses_content(self, data: bytes) -> bool:
+        """Whether an event that cannot be read held a part of the reply: it begins like an event that can."""
+        return not self.is_end_announced and data.lstrip().startswith((b"{", b"[{"))
 
     def abandon(self) -> None:
-        """Nobody listens any more. What is open was cut; there is no end to tell."""
+        """The client is gone. Open blocks were cut, and no event ends the reply."""
         if not self.is_over:
             self._end_all(is_cut_off=True)
             self.is_over = self.has_failed = True
 
-    def finish_unsaid(
+    def finish_without_reason(
         self,
         *,
         is_ended: bool,
@@ -322,10 +339,10 @@ class Sequence:
         form: Form | None = None,
         turn_extra: Extra | None = None,
     ) -> None:
-        """The bytes ended, and no word why the reply did. `extra` is for a reply that is whole all the same.
+        """End a reply whose stream ended without a stop reason. `extra` is for a reply that is whole anyway.
 
-        In a protocol that closes its blocks, one that is open was cut. A call that is not whole was cut in any. Where
-        the provider did not say that the stream is over (`is_ended`), the reply was cut wherever it ended.
+        In a protocol that closes its blocks (`closes_blocks`), an open block was cut. A call that is not whole was cut
+        in any protocol. Unless the provider marked the end of the stream (`is_ended`), the reply was cut.
         """
         if self.is_over:
             return
@@ -335,57 +352,57 @@ class Sequence:
             or (type(current.block) is ToolCall and not self._is_whole_call(current))
         )
         if is_cut or not self.has_blocks:
-            what = "inside a block" if is_cut else "before the model said anything"
-            self.fail(Failure("server", f"the stream ended {what}", in_band=True))
+            where = "inside a block" if is_cut else "before any content"
+            self.fail(Failure("server", f"the stream ended {where}", in_band=True))
             return
         if not is_ended:
             self.fail(CUT_OFF)
             return
-        self.tell("the stream ended without saying why")
+        self.report("the stream ended without a stop reason")
         self.finish(None, extra, form, turn_extra)
 
-    # --- how it comes out ---------------------------------------------------------------------------
+    # --- order of the events ------------------------------------------------------------------------
 
-    def _of(self, key: Hashable) -> _Open | None:
+    def _find(self, key: Hashable) -> _OpenBlock | None:
         if self._current is not None and self._current.key == key:
             return self._current
         return self._waiting.get(key)
 
-    def _is_implicit(self, opened: _Open) -> bool:
-        return opened.key == SAYING or opened.key == THINKING
+    def _is_implicit(self, opened: _OpenBlock) -> bool:
+        return opened.key == TEXT_KEY or opened.key == THINKING_KEY
 
-    def _is_whole_call(self, opened: _Open) -> bool:
+    def _is_whole_call(self, opened: _OpenBlock) -> bool:
         """Whether a call has all of its arguments, so that nothing of it can follow."""
         if opened.end is None:
             return False
-        return self.end_of(opened.key) is not None or (opened.looked_at <= _LONGEST_NULL and _says_null(opened.text))
+        return self.end_of(opened.key) is not None or (opened.scanned <= _MAX_NULL_LENGTH and _is_null(opened.text))
 
     def end_of(self, key: Hashable) -> int | None:
-        """Where the first JSON value ends in the arguments said so far; None while it is open, or not begun."""
-        opened = self._of(key)
+        """Where the first JSON value of the arguments ends; None while it is open or has not begun."""
+        opened = self._find(key)
         if opened is None or opened.end is None:
             return None
-        opened.text.seek(opened.looked_at)
-        unseen = opened.text.read()
-        opened.looked_at += len(unseen)
-        return opened.end.look(unseen)
+        opened.text.seek(opened.scanned)
+        unread = opened.text.read()
+        opened.scanned += len(unread)
+        return opened.end.look(unread)
 
     def end_within(self, key: Hashable, piece: str) -> int | None:
         """How much of a piece belongs to the JSON value that is open; None if all of it does, and it stays open.
 
-        That much of the piece is to be added next: it counts as looked into.
+        That much of the piece must be added next: it counts as scanned.
         """
         if self.end_of(key) is not None:
             return 0
-        opened = self._of(key)
+        opened = self._find(key)
         if opened is None or opened.end is None:
             return None
-        before = opened.looked_at
+        before = opened.scanned
         end = opened.end.look(piece)
-        opened.looked_at = before + len(piece) if end is None else end
+        opened.scanned = before + len(piece) if end is None else end
         return None if end is None else end - before
 
-    def _show(self, opened: _Open) -> None:
+    def _show(self, opened: _OpenBlock) -> None:
         self._current = opened
         self.events.append(BlockStarted(opened.block))
         text = opened.text.getvalue()
@@ -393,14 +410,14 @@ class Sequence:
             self.events.append(opened.delta(text))
 
     def _show_waiting(self) -> None:
-        """The blocks whose turn it is: those that ended while they waited, and the next."""
+        """Show the blocks that waited: those that ended meanwhile, and the next one."""
         while self._current is None and self._waiting:
             _, opened = self._waiting.popitem(last=False)
             self._show(opened)
             if opened.is_ended or (self._waiting and (self._is_implicit(opened) or self._is_whole_call(opened))):
                 self._end(opened)
 
-    def _end(self, opened: _Open, *, cut: bool = False) -> None:
+    def _end(self, opened: _OpenBlock, *, cut: bool = False) -> None:
         block, text = opened.block, opened.text.getvalue()
         if isinstance(block, ToolCall):
             block = self._build_call(block, text)
@@ -416,7 +433,7 @@ class Sequence:
         self.events.append(BlockEnded(block, cut))
 
     def _end_all(self, *, is_cut_off: bool) -> None:
-        """End whatever is open. Where the reply was cut off, only calls that have all of their arguments are whole."""
+        """End all open blocks. In a reply that was cut off, only calls that have all of their arguments are whole."""
         while self._current is not None:
             self._end(self._current, cut=is_cut_off and not self._is_whole_call(self._current))
             self._show_waiting()

@@ -23,11 +23,17 @@ from toolglot.conversation.events import (
 )
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.framing.sequence import MOST_TOLD, SAYING, THINKING, Sequence, call_of_object
+from toolglot.protocols.framing.event_builder import (
+    MAX_PROBLEMS,
+    TEXT_KEY,
+    THINKING_KEY,
+    EventBuilder,
+    call_from_object,
+)
 
 
-def summed(sequence: Sequence) -> tuple[list[Event], Accumulator]:
-    events = sequence.take()
+def summed(builder: EventBuilder) -> tuple[list[Event], Accumulator]:
+    events = builder.take()
     check(events)
     found = Accumulator()
     found.add(events)
@@ -35,50 +41,50 @@ def summed(sequence: Sequence) -> tuple[list[Event], Accumulator]:
 
 
 def test_text_and_thinking_that_are_said_in_turns_are_blocks_of_their_own() -> None:
-    sequence = Sequence()
-    for key, piece in ((THINKING, "a"), (THINKING, "b"), (SAYING, "c"), (THINKING, "d"), (SAYING, "")):
-        sequence.say(key, piece)
-    sequence.finish("stop")
-    _, found = summed(sequence)
+    builder = EventBuilder()
+    for key, piece in ((THINKING_KEY, "a"), (THINKING_KEY, "b"), (TEXT_KEY, "c"), (THINKING_KEY, "d"), (TEXT_KEY, "")):
+        builder.add_implicit(key, piece)
+    builder.finish("stop")
+    _, found = summed(builder)
     assert found.reply.turn.blocks == (Thinking("ab"), Text("c"), Thinking("d"))
-    assert sequence.told == []
+    assert builder.problems == []
 
 
 def test_H6_calls_whose_pieces_alternate_stay_apart() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, '{"x":')
-    sequence.open(1, ToolCall("b", "g"))
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, '{"x":')
+    builder.open(1, ToolCall("b", "g"))
     for key, piece in ((1, '{"y":'), (0, "1"), (1, "2"), (0, "}"), (1, "}")):
-        sequence.add(key, piece)
-    sequence.finish("tool_calls")
-    events, found = summed(sequence)
+        builder.add(key, piece)
+    builder.finish("tool_calls")
+    events, found = summed(builder)
     assert [(call.id, call.arguments) for call in found.calls] == [("a", {"x": 1}), ("b", {"y": 2})]
     assert [event.block.name for event in events if isinstance(event, BlockStarted)] == ["f", "g"]  # type: ignore[union-attr]
-    assert sequence.told
+    assert builder.problems
 
 
 def test_a_call_that_has_all_of_its_arguments_gives_way_at_once() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, "{}")
-    sequence.open(1, ToolCall("b", "g"))
-    assert [type(event) for event in sequence.take()] == [Started, BlockStarted, InputDelta, BlockEnded, BlockStarted]
-    assert sequence.is_settled
-    assert sequence.told == []
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, "{}")
+    builder.open(1, ToolCall("b", "g"))
+    assert [type(event) for event in builder.take()] == [Started, BlockStarted, InputDelta, BlockEnded, BlockStarted]
+    assert builder.is_settled
+    assert builder.problems == []
 
 
 def test_H7_what_is_thought_between_two_pieces_of_arguments_waits_until_the_call_is_whole() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, '{"x":')
-    sequence.say(THINKING, "hm")
-    assert not sequence.is_settled
-    sequence.add(0, "1}")
-    sequence.say(THINKING, "m")
-    sequence.say(SAYING, "done")
-    sequence.finish("tool_calls")
-    _, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, '{"x":')
+    builder.add_implicit(THINKING_KEY, "hm")
+    assert not builder.is_settled
+    builder.add(0, "1}")
+    builder.add_implicit(THINKING_KEY, "m")
+    builder.add_implicit(TEXT_KEY, "done")
+    builder.finish("tool_calls")
+    _, found = summed(builder)
     assert found.reply.turn.blocks == (
         ToolCall("a", "f", {"x": 1}),
         Thinking("hmm"),
@@ -89,11 +95,11 @@ def test_H7_what_is_thought_between_two_pieces_of_arguments_waits_until_the_call
 @pytest.mark.parametrize("said", ["length", "tool_calls", "stop", "error", None])
 @pytest.mark.parametrize("written", ['{"a":', '{"a":"}', '{"a":[1,2'])
 def test_F1_J4_a_call_without_its_end_was_cut_whatever_the_provider_says(said: Any, written: str) -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, written)
-    sequence.finish(said)
-    events, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, written)
+    builder.finish(said)
+    events, found = summed(builder)
     assert found.calls == ()
     assert found.cut == (ToolCall("a", "f", raw_input=written),)
     assert isinstance(events[-1], Finished)
@@ -101,39 +107,39 @@ def test_F1_J4_a_call_without_its_end_was_cut_whatever_the_provider_says(said: A
 
 
 def test_F1_a_call_that_is_whole_stays_one_when_the_answer_was_cut_after_it() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, "{}")
-    sequence.finish("length")
-    events, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, "{}")
+    builder.finish("length")
+    events, found = summed(builder)
     assert [call.id for call in found.calls] == ["a"]
     assert isinstance(events[-1], Finished)
     assert events[-1].stop == "length"
 
 
 def test_F1_a_call_that_was_cut_before_its_first_argument_is_not_one_without_arguments() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.finish("length")
-    _, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.finish("length")
+    _, found = summed(builder)
     assert found.calls == ()
 
 
 def test_F3_a_call_that_ends_without_arguments_has_none() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.finish("tool_calls")
-    _, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.finish("tool_calls")
+    _, found = summed(builder)
     assert found.calls == (ToolCall("a", "f", {}, argument_fixes=("blank text stands for no arguments",)),)
 
 
 def test_arguments_of_an_object_protocol_keep_no_spelling() -> None:
-    sequence = Sequence(build_call=call_of_object)
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, '{"a" : 1}')
-    sequence.close(0)
-    sequence.finish("stop")
-    _, found = summed(sequence)
+    builder = EventBuilder(build_call=call_from_object)
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, '{"a" : 1}')
+    builder.close(0)
+    builder.finish("stop")
+    _, found = summed(builder)
     assert found.calls == (ToolCall("a", "f", {"a": 1}),)
     assert found.reply.stop == "tool_calls"
 
@@ -143,22 +149,22 @@ def test_arguments_of_an_object_protocol_keep_no_spelling() -> None:
     [("stop", 1, "tool_calls"), ("tool_calls", 0, "stop"), ("length", 0, "length"), (None, 1, "tool_calls")],
 )
 def test_J1_J2_why_it_ended_is_derived_from_the_calls(said: Any, calls: int, meant: str) -> None:
-    sequence = Sequence()
-    sequence.say(SAYING, "hi")
+    builder = EventBuilder()
+    builder.add_implicit(TEXT_KEY, "hi")
     for number in range(calls):
-        sequence.open(number, ToolCall(f"c{number}", "f"))
-    sequence.finish(said)
-    _, found = summed(sequence)
+        builder.open(number, ToolCall(f"c{number}", "f"))
+    builder.finish(said)
+    _, found = summed(builder)
     assert found.reply.stop == meant
 
 
 def test_a_failure_ends_what_is_open_as_cut_and_nothing_follows() -> None:
-    sequence = Sequence()
-    sequence.say(SAYING, "hal")
-    sequence.fail(Failure("overloaded", "busy"))
-    sequence.fail(Failure("server"))
-    sequence.finish("stop")
-    events, found = summed(sequence)
+    builder = EventBuilder()
+    builder.add_implicit(TEXT_KEY, "hal")
+    builder.fail(Failure("overloaded", "busy"))
+    builder.fail(Failure("server"))
+    builder.finish("stop")
+    events, found = summed(builder)
     assert isinstance(events[-1], Failed)
     assert found.cut == (Text("hal"),)
     assert found.failure == Failure("overloaded", "busy")
@@ -171,61 +177,61 @@ def test_a_failure_ends_what_is_open_as_cut_and_nothing_follows() -> None:
 def test_the_end_of_the_bytes_without_a_word_is_an_end_only_where_nothing_was_cut(
     open_block: str | None, closes: bool, fails: bool
 ) -> None:
-    sequence = Sequence()
+    builder = EventBuilder()
     if open_block == "text":
-        sequence.open(0, Text("")) if closes else sequence.say(SAYING, "a")
+        builder.open(0, Text("")) if closes else builder.add_implicit(TEXT_KEY, "a")
     elif open_block is not None:
-        sequence.open(0, ToolCall("a", "f"))
-        sequence.add(0, '{"a":1' + ("}" if open_block == "whole" else ""))
-    sequence.finish_unsaid(is_ended=True, closes_blocks=closes)
-    events, _ = summed(sequence)
+        builder.open(0, ToolCall("a", "f"))
+        builder.add(0, '{"a":1' + ("}" if open_block == "whole" else ""))
+    builder.finish_without_reason(is_ended=True, closes_blocks=closes)
+    events, _ = summed(builder)
     assert isinstance(events[-1], Failed) == fails
 
 
 def test_whole_blocks_media_and_usage_come_in_their_places() -> None:
-    sequence = Sequence()
-    sequence.start("id", "m")
-    sequence.start("other")
-    sequence.say(SAYING, "a")
-    sequence.whole(Opaque("gemini", {"x": 1}))
-    sequence.open("m", Media("image", "image/png", data=""))
-    sequence.add("m", "QUJD")
-    sequence.close("m")
-    sequence.used(Usage(1, 2))
-    sequence.update(SAYING, Text("x"))
-    sequence.finish("stop")
-    events, found = summed(sequence)
+    builder = EventBuilder()
+    builder.start("id", "m")
+    builder.start("other")
+    builder.add_implicit(TEXT_KEY, "a")
+    builder.add_block(Opaque("gemini", {"x": 1}))
+    builder.open("m", Media("image", "image/png", data=""))
+    builder.add("m", "QUJD")
+    builder.close("m")
+    builder.add_usage(Usage(1, 2))
+    builder.update(TEXT_KEY, Text("x"))
+    builder.finish("stop")
+    events, found = summed(builder)
     assert events[0] == Started("id", "m")
     assert Used(Usage(1, 2)) in events
     assert found.reply.turn.blocks == (Text("a"), Opaque("gemini", {"x": 1}), Media("image", "image/png", data="QUJD"))
 
 
 def test_what_is_known_of_a_block_can_grow_while_it_is_open() -> None:
-    sequence = Sequence()
-    sequence.open(0, Thinking())
-    sequence.add(0, "why")
-    sequence.update(0, Thinking(signature="s"))
-    sequence.open(1, Text(""))
-    sequence.update(1, Text("", signature="t"))
-    assert (sequence.said(0), sequence.said(1), sequence.said(2)) == ("why", "", "")
-    assert sequence.block(1) == Text("", signature="t")
-    assert sequence.block(2) is None
-    sequence.close(0)
-    sequence.close(1)
-    sequence.finish("stop")
-    _, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, Thinking())
+    builder.add(0, "why")
+    builder.update(0, Thinking(signature="s"))
+    builder.open(1, Text(""))
+    builder.update(1, Text("", signature="t"))
+    assert (builder.text_of(0), builder.text_of(1), builder.text_of(2)) == ("why", "", "")
+    assert builder.block(1) == Text("", signature="t")
+    assert builder.block(2) is None
+    builder.close(0)
+    builder.close(1)
+    builder.finish("stop")
+    _, found = summed(builder)
     assert found.reply.turn.blocks == (Thinking("why", signature="s"), Text("", signature="t"))
 
 
 def test_an_abandoned_reply_says_what_was_whole() -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, "{}")
-    sequence.open(1, ToolCall("b", "f"))
-    sequence.add(1, "{")
-    sequence.abandon()
-    sequence.abandon()
-    events = sequence.take()
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, "{}")
+    builder.open(1, ToolCall("b", "f"))
+    builder.add(1, "{")
+    builder.abandon()
+    builder.abandon()
+    events = builder.take()
     check(events, is_over=False)
     found = Accumulator()
     found.add(events)
@@ -234,17 +240,17 @@ def test_an_abandoned_reply_says_what_was_whole() -> None:
 
 
 def test_what_is_told_is_bounded_and_told_once() -> None:
-    sequence = Sequence()
+    builder = EventBuilder()
     for number in range(200):
-        sequence.tell(f"oddity {number % 80}")
-    assert len(sequence.told) == MOST_TOLD
+        builder.report(f"oddity {number % 80}")
+    assert len(builder.problems) == MAX_PROBLEMS
 
 
 def test_a_reply_that_never_ends_is_refused() -> None:
-    sequence = Sequence(limits=Limits(max_bytes=74))
-    sequence.say(SAYING, "0123456789")
+    builder = EventBuilder(limits=Limits(max_bytes=74))
+    builder.add_implicit(TEXT_KEY, "0123456789")
     with pytest.raises(LimitError, match="max_bytes"):
-        sequence.say(SAYING, "x")
+        builder.add_implicit(TEXT_KEY, "x")
 
 
 steps = st.lists(
@@ -262,62 +268,62 @@ steps = st.lists(
 def test_whatever_is_said_in_whatever_order_the_grammar_holds_and_no_text_is_lost(
     given_steps: list[tuple[str, int, str]], end: Any
 ) -> None:
-    sequence = Sequence()
+    builder = EventBuilder()
     said: dict[Any, list[str]] = {}
     for do, key, piece in given_steps:
         if do == "say":
-            sequence.say(SAYING, piece)
-            said.setdefault(SAYING, []).append(piece)
+            builder.add_implicit(TEXT_KEY, piece)
+            said.setdefault(TEXT_KEY, []).append(piece)
         elif do == "think":
-            sequence.say(THINKING, piece)
-            said.setdefault(THINKING, []).append(piece)
-        elif do == "open" and not sequence.is_open(key):
-            sequence.open(key, ToolCall(f"c{key}", "f"))
-        elif do == "add" and sequence.is_open(key):
-            sequence.add(key, piece)
+            builder.add_implicit(THINKING_KEY, piece)
+            said.setdefault(THINKING_KEY, []).append(piece)
+        elif do == "open" and not builder.is_open(key):
+            builder.open(key, ToolCall(f"c{key}", "f"))
+        elif do == "add" and builder.is_open(key):
+            builder.add(key, piece)
             said.setdefault(key, []).append(piece)
         elif do == "close":
-            sequence.close(key)
+            builder.close(key)
         elif do == "whole":
-            sequence.whole(Opaque("x", {}))
+            builder.add_block(Opaque("x", {}))
         elif do == "used":
-            sequence.used(Usage(key))
+            builder.add_usage(Usage(key))
     if end == "fail":
-        sequence.fail(Failure("server"))
+        builder.fail(Failure("server"))
     elif end == "unsaid":
-        sequence.finish_unsaid(is_ended=True)
+        builder.finish_without_reason(is_ended=True)
     else:
-        sequence.finish(end)
-    events = sequence.take()
+        builder.finish(end)
+    events = builder.take()
     check(events)
     found = Accumulator()
     found.add(events)
-    assert found.reply.turn.text == "".join(said.get(SAYING, []))
+    assert found.reply.turn.text == "".join(said.get(TEXT_KEY, []))
     thought = "".join(block.text for block in found.reply.turn.blocks if isinstance(block, Thinking))
-    assert thought == "".join(said.get(THINKING, []))
+    assert thought == "".join(said.get(THINKING_KEY, []))
     written = "".join(event.text for event in events if isinstance(event, InputDelta))
     assert sorted(written) == sorted("".join("".join(said.get(key, [])) for key in range(4)))
 
 
 def test_F3_a_call_with_null_for_its_arguments_is_whole_and_the_next_one_is_in_its_turn() -> None:
-    sequence = Sequence()
+    builder = EventBuilder()
     for number in range(2):
-        sequence.open(number, ToolCall(f"c{number}", "f"))
-        sequence.add(number, "nu")
-        sequence.add(number, "ll")
-    sequence.finish("length")
-    _, found = summed(sequence)
+        builder.open(number, ToolCall(f"c{number}", "f"))
+        builder.add(number, "nu")
+        builder.add(number, "ll")
+    builder.finish("length")
+    _, found = summed(builder)
     assert [call.arguments for call in found.calls] == [{}, {}]
-    assert sequence.told == []
+    assert builder.problems == []
 
 
 @pytest.mark.parametrize("written", ["nonsense", "[1, 2", '{"a" 1'])
 def test_arguments_that_were_never_to_be_an_object_are_no_cut(written: str) -> None:
-    sequence = Sequence()
-    sequence.open(0, ToolCall("a", "f"))
-    sequence.add(0, written)
-    sequence.finish("tool_calls")
-    events, found = summed(sequence)
+    builder = EventBuilder()
+    builder.open(0, ToolCall("a", "f"))
+    builder.add(0, written)
+    builder.finish("tool_calls")
+    events, found = summed(builder)
     is_cut = written == "[1, 2"
     assert [block.cut for block in events if isinstance(block, BlockEnded)] == [is_cut]
     assert found.reply.stop == ("length" if is_cut else "tool_calls")
