@@ -21,9 +21,8 @@ from msgspec import Struct
 
 # Where sessions against the simulator are set up.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
-from simulated_sessions import ALL_TARGETS, Stage
+from support.sessions.simulated_sessions import ALL_TARGETS, Stage
 from toolglot import History
 from toolglot.runtime.scheduler.scheduler import RunLimits
 from toolglot.runtime.session.session import Session

@@ -27,9 +27,8 @@ from toolglot.store.sqlite_opening import open_connections
 
 # Where the servers of the tests are started.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
-from store_servers import postgres_url, redis_url
+from support.store.servers import postgres_url, redis_url
 
 ROUNDS: Final = 11
 ROWS: Final = 2048

@@ -8,7 +8,7 @@ Each field of each protocol's requests, replies, streams and errors is replaced 
 out, repeated and wrapped; over HTTP for every address of the gateway and every target, and as an upstream's answers.
 It ends when the time is over, and says how many of the changes of single values it had tried by then; those beyond are
 taken at random. What is found is shown with the seed; the exit code is then 1. The documents are made by
-`tests/hostile/type_fuzz.py`.
+`tests/support/hostile/type_fuzz.py`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Final
 from soak_report import Part, write_part
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from type_fuzz import Run, fuzz_gateway, fuzz_library  # noqa: E402 - it is beside the tests
+from support.hostile.type_fuzz import Run, fuzz_gateway, fuzz_library  # noqa: E402 - it is beside the tests
 
 CLIENTS: Final = 2
 """Clients of the gateway at once."""

@@ -160,18 +160,19 @@ def cell(text: str) -> str:
 
 
 def pairs() -> str:
-    """The table of the tests that prove it (tests/support/carried.py)."""
-    sys.path[:0] = [str(DOCS.parent / folder) for folder in ("tests", "tests/support")]
-    carried = importlib.import_module("carried")
+    """The table of the tests that prove it (tests/support/translate/carried_features.py)."""
+    sys.path.insert(0, str(DOCS.parent / "tests"))
+    carried = importlib.import_module("support.translate.carried_features")
     shown = {name: f"{target}, {model}" for name, (target, model) in carried.PROTOCOLS.items()}
     lines = [
         "# What is carried from each protocol to each other",
         "",
         NOTICE,
         "",
-        "Computed by the tests that prove it (`tests/support/carried.py`, `tests/translate/test_carried.py`): each",
-        "feature is written in the source's protocol, converted, read in the target's, and looked for. The report of a",
-        "conversion lists every *nearest* and every *lost*; a test fails if one does not.",
+        "Computed by the tests that prove it (`tests/translate/test_carried_features.py`, with",
+        "`tests/support/translate/carried_features.py`): each feature is written in the source's protocol, converted,",
+        "read in the target's, and looked for. The report of a conversion lists every *nearest* and every *lost*; a",
+        "test fails if one does not.",
         "",
         "- **yes**: in the target's own form. **text**: in words. **nearest**: as the nearest thing that the target",
         "  can express (another field, another place, another amount). **address**: in the address of the",

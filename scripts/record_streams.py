@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from llama.server import NEEDED, SEED, Answer, LlamaServer, serving
 

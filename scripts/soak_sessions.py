@@ -4,7 +4,8 @@
     python scripts/soak_sessions.py --kills 50 --seed 7       the same draws again (not the same moments)
 
 Each session is killed (SIGKILL) at drawn moments until its work is done, taken over by the next process each time, and
-checked by it: `tests/hostile/kill_target.py` says what is checked. The servers are the tests' own, and end with this.
+checked by it: `tests/support/hostile/kill_target.py` says what is checked. The servers are the tests' own, and end with
+this script.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import pytest  # noqa: E402 - the servers say by it that they are not installed
 
-from killed_sessions import MOST_RUNS, Forks  # noqa: E402
 from soak_report import Part, write_part  # noqa: E402
-from store_servers import postgres, postgres_url, redis, redis_url  # noqa: E402
+from support.hostile.killed_sessions import MOST_RUNS, Forks  # noqa: E402
+from support.store.servers import postgres, postgres_url, redis, redis_url  # noqa: E402
 
 URLS: Final[dict[str, Callable[[Path], str]]] = {
     "sqlite": lambda _: "",

@@ -3,9 +3,9 @@
     python scripts/soak_stores.py --minutes 10              on Postgres, then on Redis, the time split evenly
     python scripts/soak_stores.py --minutes 2 --seed 7      the same faults again (not the same moments)
 
-Clients hold conversations that need what a gateway has kept at the other one; `tests/hostile/store_checker.py` judges
-what they, the upstream and the store saw: nothing lost, nothing of another's, no use counted twice, nothing left open.
-The exit code is 1 if anything is wrong; it is told, and the seed repeats the faults.
+Clients hold conversations that need what a gateway has kept at the other one; `tests/support/hostile/store_checker.py`
+judges what they, the upstream and the store saw: nothing lost, nothing of another's, no use counted twice, nothing
+left open. What is wrong is printed, and the exit code is 1; the seed repeats the faults.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", "tests/hostile")]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import pytest  # noqa: E402 - the servers say by it that they are not installed
 
 from soak_report import Part, write_part  # noqa: E402
-from store_checker import violations  # noqa: E402
-from store_faults import SERVERS, Faults, url_of  # noqa: E402
-from store_proxy import StoreProxy  # noqa: E402
-from store_servers import Server  # noqa: E402
-from store_stage import stage  # noqa: E402
+from support.hostile.store_checker import violations  # noqa: E402
+from support.hostile.store_faults import SERVERS, Faults, url_of  # noqa: E402
+from support.hostile.store_proxy import StoreProxy  # noqa: E402
+from support.hostile.store_stage import stage  # noqa: E402
+from support.store.servers import Server  # noqa: E402
 
 STEPS: Final = 3
 """Of each client, between two faults and under each."""

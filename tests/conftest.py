@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -12,10 +11,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from support.runs.quick_tests import is_left_out
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["run_folder", "soak_part", "llama.fixture", "javascript_readers", "killed_sessions"]
+pytest_plugins = [
+    "support.runs.run_folder",
+    "support.runs.soak_counts",
+    "support.javascript_clients",
+    "support.hostile.killed_sessions",
+    "llama.fixture",
+]
 
 settings.register_profile(
     "default",
@@ -47,24 +54,6 @@ def _constants() -> Constants:
 providers._get_local_constants = _constants
 
 
-SERVERS = re.compile(
-    r"test_(agents|cli_(chat|chat_parts|doctor|run|shell|store_servers)|clients(_sdks)?|discovery_\w+|docs"
-    r"|gateway_(apart|connections|dashboard|doors|drain|fallback|in_band|javascript|listing|llama|memory|metrics"
-    r"|middleware|openapi|passing|probes|reloading|room|route_settings|safety|sdks|stored_responses|tracing|unreachable"
-    r"|vault|workers)|javascript_clients|package|run_folder|runtime_(cancellation|log_claims|mcp\w*|scenarios)"
-    r"|simulator_(app|faults|sdks|use)|store(_\w+)?|upstream_\w+|wire_errors_sdks)\.py"
-)
-"""The files whose tests start servers or other processes, besides those in `hostile/`: `make quick` leaves them out."""
-
-SLOW = re.compile(
-    r"test_(arguments|broken_chat_streams|calls_in_text|cli_(bare|chat_inside|demo|explain|locations|sessions)|convert_laws"
-    r"|dialect_(auto|laws|scanner|thoughts|truncation)|failures_(ids|more|pairing)|gateway_config|history_operations"
-    r"|ids_projection|jsontext|linear_faults|llama_\w+|performance_page|referee_outside|runtime_\w+|scenarios"
-    r"|schema_lower(_laws|_strict)|sdk_replies|simulation|stream(s|_gemini|s_\w+)|token_counting|tool_memory|types"
-    r"|wire_(errors|errors_known|laws|masking))\.py"
-)
-"""The files whose tests take most of the time: `make quick` leaves them out too."""
-
 QUICK_CASES = 20
 """How many cases of one test `make quick` runs, evenly chosen: some tests have a thousand."""
 
@@ -84,9 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    name = collection_path.name
-    left_out = name == "hostile" or SERVERS.fullmatch(name) or SLOW.fullmatch(name)
-    return True if config.getoption("quick") and left_out else None
+    return True if config.getoption("quick") and is_left_out(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agent_runs import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
-from gateway_fixture import Served, gateway
+from support.coding_agents import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
+from support.gateway.served_gateway import Served, gateway
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.settings import discovered
 from toolglot.gateway.observability.request_log import RequestLog

@@ -1,4 +1,6 @@
-"""Every code block of README.md and docs/ does what its page says. `docs_blocks.py` tells how a block is marked.
+"""Every code block of README.md and docs/ does what its page says.
+
+`support/docs/code_blocks.py` says how a block is marked.
 
 Python is run, and what it prints is compared. Commands are parsed by the real parser; those that end by themselves and
 need no network are run on the files of `docs_files/`. TOML, JSON and YAML are loaded by what reads them in real life.
@@ -24,8 +26,8 @@ import pytest
 import yaml
 
 import toolglot
-from docs_blocks import CONTINUES, ROOT, Block, blocks_of, find_blocks, is_one_session, pages
-from run_docs_python import matches
+from support.docs.code_blocks import CONTINUES, ROOT, Block, blocks_of, find_blocks, is_one_session, pages
+from support.docs.run_python_blocks import matches
 from toolglot.cli.main import COMMANDS, build_parser
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import script_of
@@ -126,7 +128,10 @@ def run_python(blocks: list[Block], folder: Path) -> None:
     for session in together:
         listed = folder.parent / "blocks.json"
         listed.write_text(json.dumps(session), encoding="utf-8")
-        ended = run([sys.executable, "-W", "error", str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
+        ended = run(
+            [sys.executable, "-W", "error", str(TESTS / "support" / "docs" / "run_python_blocks.py"), str(listed)],
+            folder,
+        )
         assert ended.returncode == 0, f"{session[0][0]}:\n{ended.stdout}{ended.stderr}"
 
 
@@ -357,7 +362,7 @@ def test_a_block_that_prints_something_else_is_noticed(folder: Path) -> None:
         (block,) = find_blocks("page.md", f"```python\n{code}\n```\n")
         listed = folder.parent / "blocks.json"
         listed.write_text(json.dumps([(block.position, block.line, block.code, None)]), encoding="utf-8")
-        ended = run([sys.executable, str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
+        ended = run([sys.executable, str(TESTS / "support" / "docs" / "run_python_blocks.py"), str(listed)], folder)
         assert ended.returncode == 1
         assert problem in ended.stderr, code
 
@@ -366,7 +371,7 @@ def test_a_block_that_prints_what_it_says_passes(folder: Path) -> None:
     code = "for n in (1, 2):\n    print(n, 'x')\n    # 1 x\n    # 2…\n\n[n]  # [2]: the last\nn  # a number\n"
     listed = folder.parent / "blocks.json"
     listed.write_text(json.dumps([("page.md:2", 2, code, None)]), encoding="utf-8")
-    ended = run([sys.executable, str(TESTS / "support" / "run_docs_python.py"), str(listed)], folder)
+    ended = run([sys.executable, str(TESTS / "support" / "docs" / "run_python_blocks.py"), str(listed)], folder)
     assert ended.returncode == 0, ended.stderr
 
 

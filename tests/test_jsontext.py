@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import is_linear, methods_called_on, no_hang
-from strategies import json_objects, json_values
+from support.conversations.strategies import json_objects, json_values
+from support.counted_work import is_linear, methods_called_on, no_hang
 from toolglot import jsontext
 from toolglot.errors import InputError, JSONError, LimitError, TruncatedJSONError
 from toolglot.jsontext import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import toolglot
-from counted_work import is_linear, no_hang
+from support.counted_work import is_linear, no_hang
 from toolglot.masking import (
     SECRET_HEADERS,
     KnownSecrets,

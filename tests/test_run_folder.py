@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from run_watcher import processes_of_run
+from support.runs.run_watcher import processes_of_run
 
 HERE = Path(__file__).parent
 HANG_SECONDS = 300.0
@@ -27,7 +27,7 @@ class Run:
     """A run of pytest that has started one of everything and waits."""
 
     def __init__(self, *words: str, **environment: str) -> None:
-        command = [sys.executable, "-m", "pytest", "-q", *words, str(HERE / "support" / "run_held_open.py")]
+        command = [sys.executable, "-m", "pytest", "-q", *words, str(HERE / "support" / "runs" / "interrupted_run.py")]
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(HANG_SECONDS)
             self.pytest = subprocess.Popen(

@@ -12,8 +12,8 @@ sys.path.append(str(Path(__file__).parents[1] / "scripts"))
 import fuzz
 import fuzz_decoders
 import soak_report
-from soak_part import examples_in
 from soak_report import BEGIN, END, Part, main, write_page, write_part
+from support.runs.soak_counts import examples_in
 from toolglot.protocols import base
 
 FUZZED = Part("decoders fuzzed", "python scripts/fuzz.py --seed 1", 600.0, 0, inputs=5, bytes=1_000_000_007, at=1.0)

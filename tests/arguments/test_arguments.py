@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import is_linear, no_hang
-from strategies import json_objects, json_values
+from support.conversations.strategies import json_objects, json_values
+from support.counted_work import is_linear, no_hang
 from toolglot import arguments
 from toolglot.arguments import Mismatch, Note, parse, parse_xml, sanitise, validate
 from toolglot.arguments.parsing import MAX_WRAPPINGS

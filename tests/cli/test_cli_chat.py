@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chat_stage import Folder, folder
-from cli_run import command
-from pty_terminal import CTRL_C, CTRL_D, Screen, in_terminal
+from support.cli.commands import command
+from support.cli.session_folder import Folder, folder
+from support.cli.terminal import CTRL_C, CTRL_D, Screen, in_terminal
 
 PROVIDERS = ("ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE")
 NO_KEYS = {**dict.fromkeys((f"{name}_API_KEY" for name in PROVIDERS), ""), "TOOLGLOT_MODEL": "", "TOOLGLOT_CONFIG": ""}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli_run import Cli, chat, claude, command
+from support.cli.commands import Cli, chat, claude, command
 from toolglot import convert, lint
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import Cli, command
-from pty_terminal import in_terminal
+from support.cli.commands import Cli, command
+from support.cli.terminal import in_terminal
 from toolglot.cli.commands import demo
 from toolglot.cli.commands.demo import PROVIDERS, Demo, DemoProvider
 from toolglot.cli.screen.terminal import TerminalPage

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from cli_run import Cli, Ended, command
-from gateway_fixture import gateway
-from hostile_upstream import hostile, once, whole
+from support.cli.commands import Cli, Ended, command
+from support.gateway.served_gateway import gateway
+from support.hostile.hostile_upstream import hostile, once, whole
 from toolglot.cli.commands.doctor import _Progress, _show
 from toolglot.cli.screen.terminal import TerminalPage
 from toolglot.gateway.config.file import ConfigText

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import Cli
+from support.cli.commands import Cli
 from toolglot import lint, profiles
 from toolglot.cli.commands.explain import _model_for, describe_value
 from toolglot.cli.files.rule_examples import conversations

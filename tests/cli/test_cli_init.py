@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli_run import Cli, command
+from support.cli.commands import Cli, command
 from toolglot import Policy
 from toolglot.gateway.config.example import example_config
 from toolglot.gateway.config.file import ConfigText

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from cli_run import Cli, command
+from support.cli.commands import Cli, command
 from toolglot.gateway.accounting.client_keys import ClientKey, KeyRing, saved_keys
 from toolglot.gateway.accounting.metering import NANO, SPENT, period_of
 from toolglot.gateway.config.key_table import digest

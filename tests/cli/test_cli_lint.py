@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from cli_run import Cli, chat, claude, command
+from support.cli.commands import Cli, chat, claude, command
 from toolglot import lint, profiles
 
 

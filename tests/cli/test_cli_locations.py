@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import is_linear, no_hang
+from support.counted_work import is_linear, no_hang
 from toolglot.cli.files.locations import LineIndex, TextSpan, locate
 from toolglot.referee.paths import step
 

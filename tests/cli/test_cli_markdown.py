@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import no_hang
+from support.counted_work import no_hang
 from toolglot.cli.screen.markdown_blocks import MAX_BLOCK, MarkdownBlocks, MarkdownPiece
 from toolglot.cli.screen.markdown_view import MarkdownView
 from toolglot.cli.screen.terminal import TerminalPage

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli_run import Cli, command
+from support.cli.commands import Cli, command
 from toolglot import dialects
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"p": "/"}}</tool_call>'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import Cli, chat, claude
+from support.cli.commands import Cli, chat, claude
 from toolglot import lint, repair
 from toolglot.cli.files.conversion import FAULTS
 from toolglot.cli.screen.diff import MAX_SHOWN, diff_lines

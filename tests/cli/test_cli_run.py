@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from chat_stage import Folder, folder
-from cli_run import Cli
 from mcp_servers.serving import EVERY_KIND, over_http
-from pty_terminal import CTRL_C
+from support.cli.commands import Cli
+from support.cli.session_folder import Folder, folder
+from support.cli.terminal import CTRL_C
 from toolglot.cli.main import main
 
 SERVER = f"{shlex.quote(sys.executable)} {shlex.quote(EVERY_KIND)}"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chat_stage import folder
-from cli_run import Cli, Ended
+from support.cli.commands import Cli, Ended
+from support.cli.session_folder import folder
 from toolglot.cli.session.session_host import as_input_error
 from toolglot.cli.store_access import with_store
 from toolglot.errors import InputError

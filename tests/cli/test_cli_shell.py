@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli_run import Cli, chat, claude, command
+from support.cli.commands import Cli, chat, claude, command
 from toolglot import __version__
 from toolglot.cli import main as main_module
 from toolglot.cli.main import COMMANDS, build_parser, main

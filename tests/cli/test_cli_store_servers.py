@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import store_servers
+from support.store import servers
 from toolglot.store import shown
 
 
 @pytest.fixture(params=["postgres", "redis"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    made = {"postgres": store_servers.postgres_url, "redis": store_servers.redis_url}[request.param]
+    made = {"postgres": servers.postgres_url, "redis": servers.redis_url}[request.param]
     return made(tmp_path)
 
 

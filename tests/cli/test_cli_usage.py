@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import Cli
+from support.cli.commands import Cli
 from toolglot.gateway.accounting.client_keys import new_key, save
 from toolglot.gateway.accounting.metering import ANYONE, usage_key
 from toolglot.store import SqliteStore

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_run import chat, claude
+from support.cli.commands import chat, claude
 from toolglot import InputError
 from toolglot.cli.files.output import _write_data, back_up, replacing
 from toolglot.cli.main import main

@@ -23,15 +23,15 @@ import openai
 import pytest
 
 import toolglot
-from gateway_fixture import config_for
-from gateway_settings import SETTINGS
+from support.gateway.sdk_script import SETTINGS
+from support.gateway.served_gateway import config_for
+from support.waiting import HANG_SECONDS, wait_until
 from toolglot import InputError, Request, Response
 from toolglot.clients.background import THREAD, BackgroundCall, BackgroundGateway, ThreadPool
 from toolglot.gateway import Config, Gateway, Upstreams
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator, serve
 from toolglot.upstream import HttpRequest, TimeLimits
-from waiting import HANG_SECONDS, wait_until
 
 CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:"))
 MODEL: Final = "simulated/openai/gpt-4.1"

@@ -20,8 +20,8 @@ from google.genai import errors as google_errors
 from google.genai import types
 
 import toolglot
-from gateway_settings import SCRIPT, SETTINGS
 from sdk.samples import WEATHER
+from support.gateway.sdk_script import SCRIPT, SETTINGS
 from toolglot.gateway import Config, Upstreams
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.simulator import Simulator

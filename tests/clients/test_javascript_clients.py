@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from event_grammar import check
-from javascript_readers import (
+from support.conversations.event_grammar import check
+from support.javascript_clients import (
     CUSTOM_READERS,
     READERS,
     JavaScript,

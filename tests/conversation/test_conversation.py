@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from strategies import conversations, json_objects
+from support.conversations.strategies import conversations, json_objects
 from toolglot import (
     Conversation,
     History,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_calls import ask
-from event_grammar import check
-from simulated_requests import BODIES, FUNCTION
+from support.conversations.event_grammar import check
+from support.simulator.asgi_client import ask
+from support.simulator.good_requests import BODIES, FUNCTION
 from toolglot import (
     Conversation,
     ConvertedRequest,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dialect_cases import streamed, vectors
-from texts_without_calls import mentions, quoted, written
+from support.dialects.texts_without_calls import mentions, quoted, written
+from support.dialects.vectors import streamed, vectors
 from toolglot import get_parser, profiles
 from toolglot.conversation import ToolSpec
 from toolglot.dialects import registry

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import counted_work
-from dialect_cases import streamed, vectors
-from event_grammar import check
+from support import counted_work
+from support.conversations.event_grammar import check
+from support.dialects.vectors import streamed, vectors
 from toolglot.conversation.events import Finished, Started
 from toolglot.dialects import registry
 from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text, parsed_text

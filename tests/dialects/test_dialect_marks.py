@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dialect_replies import read
-from dialect_written import FULL, REQUEST, TOOLS, written
+from support.dialects.replies import read
+from support.dialects.written_calls import FULL, REQUEST, TOOLS, written
 from toolglot import InputError, Policy, StreamTranslator, ToolCall, convert, convert_reply, write_calls
 from toolglot.dialects import registry
 from toolglot.dialects.dialect import is_special

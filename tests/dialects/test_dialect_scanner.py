@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from counted_work import is_linear, no_hang
+from support.counted_work import is_linear, no_hang
 from toolglot.dialects.scanner import Marks, Scanner, Steps, marks
 from toolglot.dialects.text_stream import TextToolStream
 from toolglot.dialects.values.json_text import pass_value, read_string, unescape

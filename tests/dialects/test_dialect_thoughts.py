@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import counted_work
-from dialect_cases import vectors
-from dialect_replies import read
-from dialect_written import FULL, TOOLS, written
+from support import counted_work
+from support.dialects.replies import read
+from support.dialects.vectors import vectors
+from support.dialects.written_calls import FULL, TOOLS, written
 from toolglot import convert, convert_reply
 from toolglot.dialects import registry
 from toolglot.dialects.text_reading import MAX_DRAFT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dialect_cases import streamed
-from dialect_written import EMPTY, FULL, REQUEST, TOOLS, written
+from support.dialects.vectors import streamed
+from support.dialects.written_calls import EMPTY, FULL, REQUEST, TOOLS, written
 from toolglot import Reply, StreamTranslator, Text, ToolCall, Turn, convert, convert_reply
 from toolglot.conversation.reply_events import of_reply
 from toolglot.dialects import registry

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialect_cases import check_vector, vectors
+from support.dialects.vectors import check_vector, vectors
 from toolglot.dialects import registry
 
 FEWEST = 15

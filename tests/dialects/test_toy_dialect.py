@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import toolglot
-from dialect_cases import check_vector
+from support.dialects.toy_arrow import TOY_ARROW
+from support.dialects.vectors import check_vector
 from toolglot import Conversation, Text, ToolCall, ToolResult, Turn
-from toy_arrow import TOY_ARROW
 
 TOOLS: list[Any] = [{"name": "ls", "parameters": {"type": "object", "properties": {"p": {"type": "string"}}}}, "pwd"]
 VECTORS: list[dict[str, Any]] = [

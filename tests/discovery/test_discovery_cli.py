@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from cli_run import Cli, Ended
-from discovery_runs import HARD, TOOLS, VARIANTS
-from gateway_fixture import gateway
+from support.cli.commands import Cli, Ended
+from support.gateway.served_gateway import gateway
+from support.simulator.discoveries import HARD, TOOLS, VARIANTS
 from toolglot import profiles
 from toolglot.cli.screen.probe_progress import ProgressLines, Silent, Table, progress_on
 from toolglot.cli.screen.terminal import TerminalPage

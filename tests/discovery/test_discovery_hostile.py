@@ -13,8 +13,8 @@ import msgspec
 import pytest
 import trustme
 
-from discovery_runs import KEY, no_sleep
-from raw_server import RawServer, listening
+from support.simulator.discoveries import KEY, no_sleep
+from support.upstream.raw_server import RawServer, listening
 from toolglot.discovery import Budget, Discovery, DiscoveryResult, Endpoint, ask_model, profile_toml, report
 from toolglot.discovery.endpoint_client import MAX_BYTES, MAX_LIST_BYTES
 from toolglot.discovery.model_opinion import prompt

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from broken_conversations import conversations
-from discovery_runs import ODDITIES, VARIANTS, Variant, found_out
+from support.conversations.broken_conversations import conversations
+from support.simulator.discoveries import ODDITIES, VARIANTS, Variant, found_out
 from toolglot import Conversation, RefusedError, lint, profiles
 from toolglot.discovery import COVERED, DiscoveryResult, departures, found_profile
 from toolglot.discovery.comparison import agrees, value_of

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from discovery_runs import KEY, VARIANTS, found_out, no_sleep
+from support.simulator.discoveries import KEY, VARIANTS, found_out, no_sleep
 from toolglot import dialects, profiles
 from toolglot.conversation import Failure, Reply, Text, Thinking, ToolCall, Turn
 from toolglot.discovery import (

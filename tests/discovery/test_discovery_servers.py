@@ -19,8 +19,8 @@ import pytest
 
 import gateway_servers
 import peers
-from discovery_runs import HARD, TOOLS, no_sleep
 from llama.server import LlamaServer
+from support.simulator.discoveries import HARD, TOOLS, no_sleep
 from toolglot import convert, profiles
 from toolglot.discovery import Budget, Discovery, DiscoveryResult, Endpoint, departures, overrides_of
 from toolglot.protocols.base import codec

@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway_client import PROTOCOLS, Got, ask, request_of
-from gateway_fixture import Served, gateway
-from hostile_upstream import GOOD, hostile, once, whole
+from support.gateway.http_client import PROTOCOLS, Got, ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.hostile_upstream import GOOD, hostile, once, whole
+from support.waiting import HANG_SECONDS, wait_until
 from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save, saved_keys
 from toolglot.gateway.accounting.usage import Amounts, UsageRow, group_usage, read_usage
 from toolglot.gateway.endpoints.table import known_paths
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore
-from waiting import HANG_SECONDS, wait_until
 
 SAID = "The word is heliotrope."
 """What client A says, and nobody else may read."""

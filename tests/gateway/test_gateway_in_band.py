@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway_client import PROTOCOLS, ask, request_of
-from gateway_fixture import gateway
+from support.gateway.http_client import PROTOCOLS, ask, request_of
+from support.gateway.served_gateway import gateway
 from toolglot.simulator import serve
 
 SCRIPT = {"rules": [{"reply": {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]}}]}

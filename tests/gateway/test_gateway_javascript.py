@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_fixture import Served, gateway
-from javascript_readers import FOLDER, why_not
+from support.gateway.served_gateway import Served, gateway
+from support.javascript_clients import FOLDER, why_not
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

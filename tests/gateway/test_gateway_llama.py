@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_fixture import Served, gateway
 from llama.server import LlamaServer
 from llama.test_llama_server import ANSWER, BEFORE, MESSAGES_TOOL, QUESTION, SCHEMA, fits
 from sdk import simulated as sdk
 from sdk.simulated import genai_client
+from support.gateway.served_gateway import Served, gateway
 
 CONFIG: Final = """
 [upstreams.llama_chat]

@@ -23,9 +23,9 @@ from google.genai import errors as google_errors
 from google.genai import types
 from mistralai.client import errors as mistral_errors
 
-from gateway_fixture import Served, gateway
-from gateway_settings import BONN, KOLN, OSLO, SCRIPT, SETTINGS
 from sdk import simulated as sdk
+from support.gateway.sdk_script import BONN, KOLN, OSLO, SCRIPT, SETTINGS
+from support.gateway.served_gateway import Served, gateway
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import transcripts
+from support.conversations.strategies import transcripts
 from toolglot import (
     Conversation,
     History,

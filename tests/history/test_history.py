@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_turns import answers, assistant, history_of, results, user
-from strategies import conversations, transcripts
+from support.conversations.short_turns import answers, assistant, history_of, results, user
+from support.conversations.strategies import conversations, transcripts
 from toolglot import (
     Conversation,
     History,

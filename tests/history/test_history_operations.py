@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strategies import transcripts, turns
+from support.conversations.strategies import transcripts, turns
 from toolglot import History, Interaction, Ledger, ToolglotError, Turn, dump, load
 from toolglot.conversation import ids
 from toolglot.conversation.completion import is_explicit_cancel, is_guess, status_of

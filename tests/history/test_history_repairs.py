@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from made_turns import answers, assistant, history_of, results, user
+from support.conversations.short_turns import answers, assistant, history_of, results, user
 from toolglot import (
     History,
     InputError,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from strategies import transcripts
+from support.conversations.strategies import transcripts
 from toolglot import History, Interaction, Ledger, Media, Text, ToolCall, ToolResult, Turn, TurnMetadata
 from toolglot.conversation.completion import completion_key, status_of
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from broken_conversations import conversations
+from support.conversations.broken_conversations import conversations
 from toolglot import Conversation, Issuer, Text, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation.report import Entry
 from toolglot.history.intake import Intake

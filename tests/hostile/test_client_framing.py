@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import Served, gateway
-from hostile_upstream import GOOD, Hostile, hostile, once, upstream_at, whole
-from raw_sockets import CHAT_PATH, answers_in, chunked, connect, exchange, post, read_to_end
-from waiting import wait_until
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.hostile_upstream import GOOD, Hostile, hostile, once, upstream_at, whole
+from support.hostile.raw_sockets import CHAT_PATH, answers_in, chunked, connect, exchange, post, read_to_end
+from support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_process import Process, process
+from support.gateway.gateway_process import Process, process
+from support.gateway.http_client import ask, request_of
+from support.waiting import wait_until
 from toolglot.gateway.accounting.client_keys import ClientKey, new_key, revoke, save
 from toolglot.simulator import serve
 from toolglot.store import open_store
-from waiting import wait_until
 
 LIBRARY = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed: apt-get install libfaketime")

@@ -12,13 +12,13 @@ import json
 import pytest
 
 import toolglot
-from fuzz_bodies import replies, requests
-from garbage import collecting, left_by
-from gateway_client import PROTOCOLS as CLIENTS
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
-from reply_bodies import BODIES, PROTOCOLS, stream_of
-from simulated_sessions import Stage, play
+from support.gateway.http_client import PROTOCOLS as CLIENTS
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
+from support.hostile.fuzz_bodies import replies, requests
+from support.hostile.garbage import collecting, left_by
+from support.sessions.simulated_sessions import Stage, play
+from support.translate.reply_bodies import BODIES, PROTOCOLS, stream_of
 from toolglot import Policy, ToolglotError
 from toolglot.simulator import serve
 

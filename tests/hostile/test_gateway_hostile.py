@@ -17,11 +17,25 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bounded_gateway import bounded
-from gateway_client import PROTOCOLS, Got, ask, request_of
-from gateway_fixture import Served, config_for, gateway
-from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
-from raw_sockets import connect, exchange, post, read_to_end
+from support.gateway.http_client import PROTOCOLS, Got, ask, request_of
+from support.gateway.served_gateway import Served, config_for, gateway
+from support.hostile.bounded_gateway import bounded
+from support.hostile.hostile_upstream import (
+    END,
+    EVENTS,
+    GOOD,
+    Hostile,
+    Way,
+    chunk,
+    delta,
+    endless,
+    hostile,
+    once,
+    upstream_at,
+    whole,
+)
+from support.hostile.raw_sockets import connect, exchange, post, read_to_end
+from support.waiting import wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.http.connections import MAX_UNPARSED
 from toolglot.gateway.http.requests import decompress_body
@@ -29,7 +43,6 @@ from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
-from waiting import wait_until
 
 SECRET = "7f3c9a1b5d2e4f60718293a4b5c6d7e8"  # noqa: S105 - nobody's
 """A key that looks like nothing."""

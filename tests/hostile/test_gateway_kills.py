@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_kills import Acknowledged, KilledGateway, Seen, find_violations
+from support.hostile.gateway_kills import Acknowledged, KilledGateway, Seen, find_violations
 
 KILLS = int(os.environ.get("HOSTILE_KILLS", "2"))
 SEED = int(os.environ.get("HOSTILE_SEED", "1"))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kill_target import CALLS, ID, STEPS, WORDS, Order, Wrong, check, lines_of, work
-from run_folder import memory_folder
+from support.hostile.kill_target import CALLS, ID, STEPS, WORDS, Order, Wrong, check, lines_of, work
+from support.runs.run_folder import memory_folder
 from toolglot.conversation import Text, ToolCall, ToolResult, Turn
 from toolglot.history.history import History
 from toolglot.runtime.log.session_log import SessionLog

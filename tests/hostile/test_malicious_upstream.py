@@ -16,10 +16,22 @@ from typing import Any
 
 import pytest
 
-from gateway_client import PROTOCOLS, Got, ask, request_of
-from gateway_fixture import Served, gateway
-from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, hostile, once, upstream_at, whole
-from waiting import wait_until
+from support.gateway.http_client import PROTOCOLS, Got, ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.hostile_upstream import (
+    END,
+    EVENTS,
+    GOOD,
+    Hostile,
+    Way,
+    chunk,
+    delta,
+    hostile,
+    once,
+    upstream_at,
+    whole,
+)
+from support.waiting import wait_until
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 

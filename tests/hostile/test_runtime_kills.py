@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-import store_servers
-from kill_target import CALLS, STEPS, WORDS, lines_of
-from killed_sessions import MOST_RUNS, Forks, made
+from support.hostile.kill_target import CALLS, STEPS, WORDS, lines_of
+from support.hostile.killed_sessions import MOST_RUNS, Forks, made
+from support.store import servers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "pidfd_open"), reason="processes are forked and killed as Linux does it"
@@ -61,7 +61,7 @@ def test_killed_at_random_times(seed: int, forks: Forks, folder: Path) -> None:
 
 @pytest.mark.parametrize("server", ["postgres", "redis"])
 def test_killed_at_random_times_with_a_store_on_a_server(server: str, forks: Forks, folder: Path) -> None:
-    url_of = store_servers.postgres_url if server == "postgres" else store_servers.redis_url
+    url_of = servers.postgres_url if server == "postgres" else servers.redis_url
     draw = random.Random(server)  # noqa: S311 - a draw that can be repeated
     killed_at_random(forks, folder, draw, SERVER_KILLS, url_of=url_of)
 

@@ -11,14 +11,27 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bounded_gateway import ShortBody, bounded
-from gateway_client import PROTOCOLS, ask, request_of
-from gateway_fixture import Served, config_for, gateway
-from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, endless, hostile, once, upstream_at, whole
-from raw_sockets import answers_in, connect, post, read_to_end
+from support.gateway.http_client import PROTOCOLS, ask, request_of
+from support.gateway.served_gateway import Served, config_for, gateway
+from support.hostile.bounded_gateway import ShortBody, bounded
+from support.hostile.hostile_upstream import (
+    END,
+    EVENTS,
+    GOOD,
+    Hostile,
+    Way,
+    chunk,
+    delta,
+    endless,
+    hostile,
+    once,
+    upstream_at,
+    whole,
+)
+from support.hostile.raw_sockets import answers_in, connect, post, read_to_end
+from support.waiting import wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.observability.request_log import RequestLog
-from waiting import wait_until
 
 ENVIRON = {"HOSTILE_KEY": "a-key-of-the-gateway"}
 GOOD_ANSWER = whole(json.dumps(GOOD).encode())

@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
-import store_servers
-from gateway_client import Got, ask, request_of
-from gateway_fixture import Served, gateway
-from gateway_process import Process, process
-from small_disk import small_disk
+from support.gateway.gateway_process import Process, process
+from support.gateway.http_client import Got, ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.small_disk import small_disk
+from support.store import servers
+from support.waiting import wait_until
 from toolglot.gateway.accounting.client_keys import new_key, save
 from toolglot.gateway.state.store_watch import KIND, StoreWatch
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore, Store, StoreError, open_store
-from waiting import wait_until
 
 SCRIPT = {"rules": [{"reply": {"thinking": "hm", "text": "Hello."}}]}
 MODEL = "anthropic/claude-sonnet-4-5"
@@ -253,13 +253,13 @@ def statements(url: str, *texts: str) -> None:
 
 
 def test_a_postgres_that_is_read_only_is_noticed_and_survived(simulated: Server, tmp_path: Path) -> None:
-    url = store_servers.postgres_url(tmp_path)
+    url = servers.postgres_url(tmp_path)
     with at(simulated, url) as served:
         check_well(served.url)
         statements(url, "ALTER SYSTEM SET default_transaction_read_only = on")
         try:
             check_survived(served.url, "read-only")
-            assert store_servers.PASSWORD not in ask(served.url, "/ready").data.decode()
+            assert servers.PASSWORD not in ask(served.url, "/ready").data.decode()
         finally:
             statements(url, "ALTER SYSTEM RESET default_transaction_read_only")
         wait_until(lambda: ask(served.url, "/ready").status == 200)
@@ -269,9 +269,9 @@ def test_a_postgres_that_is_read_only_is_noticed_and_survived(simulated: Server,
 def test_a_redis_that_is_full_is_noticed_and_survived(simulated: Server, tmp_path: Path) -> None:
     import redis  # noqa: PLC0415
 
-    server = store_servers.start_redis("--save", "")
+    server = servers.start_redis("--save", "")
     try:
-        url = f"redis://:{store_servers.WRITTEN}@127.0.0.1:{server.port}/0"
+        url = f"redis://:{servers.WRITTEN}@127.0.0.1:{server.port}/0"
         with at(simulated, url) as served, redis.Redis.from_url(url) as other:
             check_well(served.url)
             other.config_set("maxmemory", 1)

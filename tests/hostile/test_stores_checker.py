@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store_checker import TOKENS, Read, Seen, Step, violations
+from support.hostile.store_checker import TOKENS, Read, Seen, Step, violations
 
 FIRST = Step("ann", "c1", 1, "stored", 200, ("mk-c1-1",), ("mk-c1-1",), tokens=TOKENS, id="resp_1")
 SECOND = Step(

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-import store_faults
-from store_checker import violations
-from store_proxy import StoreProxy
-from store_servers import Server, start_postgres_standby
-from store_stage import Stage, stage
-from waiting import wait_until
+from support.hostile import store_faults
+from support.hostile.store_checker import violations
+from support.hostile.store_proxy import StoreProxy
+from support.hostile.store_stage import Stage, stage
+from support.store.servers import Server, start_postgres_standby
+from support.waiting import wait_until
 
 STEPS = 2
 """Of each client, under each fault and after it."""

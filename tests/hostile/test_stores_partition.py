@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import store_faults
-from network_namespace import network_namespace
-from store_checker import violations
-from store_servers import start_postgres, start_redis
-from store_stage import stage
+from support.hostile import store_faults
+from support.hostile.network_namespace import network_namespace
+from support.hostile.store_checker import violations
+from support.hostile.store_stage import stage
+from support.store.servers import start_postgres, start_redis
 
 
 @pytest.mark.parametrize("kind", ["postgres", "redis"])

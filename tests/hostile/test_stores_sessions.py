@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kill_target import CALLS, STEPS, STORE_FAILED, WORDS, lines_of
-from killed_sessions import Forks, made
-from store_faults import SERVERS, url_of
-from store_proxy import StoreProxy
+from support.hostile.kill_target import CALLS, STEPS, STORE_FAILED, WORDS, lines_of
+from support.hostile.killed_sessions import Forks, made
+from support.hostile.store_faults import SERVERS, url_of
+from support.hostile.store_proxy import StoreProxy
 
 COMMITS = {"postgres": b"COMMIT", "redis": b"EVALSHA"}
 """What the server is sent when it is to write for good; Redis also when it is asked."""

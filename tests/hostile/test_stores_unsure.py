@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from request_records import ended_request
-from store_faults import SERVERS, url_of
-from store_proxy import StoreProxy
-from store_use import LATER, NOW
+from support.gateway.request_records import ended_request
+from support.hostile.store_faults import SERVERS, url_of
+from support.hostile.store_proxy import StoreProxy
+from support.store.opened_stores import LATER, NOW
 from toolglot.gateway.accounting.client_keys import FRESH_SECONDS, KeyRing, new_key, save
 from toolglot.gateway.accounting.metering import USAGE, Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices

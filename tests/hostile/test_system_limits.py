@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_process import Process, process
-from raw_sockets import answers_in, connect, post, read_answer, read_to_end
+from support.gateway.gateway_process import Process, process
+from support.gateway.http_client import ask, request_of
+from support.hostile.raw_sockets import answers_in, connect, post, read_answer, read_to_end
+from support.waiting import wait_until
 from toolglot.simulator import serve
-from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process: Linux only")
 

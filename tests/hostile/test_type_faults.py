@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import toolglot
-from fuzz_gateway import gateway_between, reply_case, whole_answer, wrong
-from raw_server import RawServer, listening
+from support.hostile.fuzz_gateway import gateway_between, reply_case, whole_answer, wrong
+from support.hostile.type_mutations import HALF_A_PAIR, nested
+from support.upstream.raw_server import RawServer, listening
 from toolglot import InputError, ProviderError, ToolCall
 from toolglot.conversation import ids
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
-from type_mutations import HALF_A_PAIR, nested
 
 HI: Any = {"role": "user", "content": "hi"}
 

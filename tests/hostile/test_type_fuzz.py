@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuzz_library import Area, finding
-from type_fuzz import fuzz_gateway, fuzz_library
+from support.hostile.fuzz_library import Area, finding
+from support.hostile.type_fuzz import fuzz_gateway, fuzz_library
 
 SEED = 20
 

@@ -13,11 +13,23 @@ from typing import Any
 
 import pytest
 
-from gateway_client import PROTOCOLS, Got, ask, request_of
-from gateway_fixture import Served, gateway
-from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, hostile, once, upstream_at, whole
-from raw_sockets import chunked
-from waiting import wait_until
+from support.gateway.http_client import PROTOCOLS, Got, ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.hostile_upstream import (
+    END,
+    EVENTS,
+    GOOD,
+    Hostile,
+    Way,
+    chunk,
+    delta,
+    hostile,
+    once,
+    upstream_at,
+    whole,
+)
+from support.hostile.raw_sockets import chunked
+from support.waiting import wait_until
 
 IS_LONG = "HOSTILE_LONG" in os.environ
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway_client import Got, ask, request_of
-from gateway_fixture import Served, config_for, gateway
+from support.gateway.http_client import Got, ask, request_of
+from support.gateway.served_gateway import Served, config_for, gateway
 from toolglot.gateway.config.file import ConfigError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server

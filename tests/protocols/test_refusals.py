@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reply_bodies import stream_of
+from support.translate.reply_bodies import stream_of
 from toolglot import StreamTranslator, convert_reply
 
 NO = "I'm sorry, I can't assist with that."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reply_bodies import BODIES, PROTOCOLS
+from support.translate.reply_bodies import BODIES, PROTOCOLS
 from toolglot import ProviderError, convert_reply
 from toolglot.protocols.reply_detection import protocol_of_reply
 

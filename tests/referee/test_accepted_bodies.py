@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import toolglot
-from broken_bodies import Fields, after_a_mishap, broken_bodies, model_of
-from broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
-from many_examples import MANY
+from support.conversations.broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
+from support.law_examples import MANY
+from support.translate.broken_bodies import Fields, after_a_mishap, broken_bodies, model_of
 from toolglot import Conversation, RefusedError, lint, profiles, read_request
 from toolglot.protocols.base import codec
 from toolglot.render import render

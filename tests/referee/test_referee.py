@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolglot
-from referee_good import ONE, TARGETS, chat_call, claude_call, claude_result, claude_rich, claude_turns, good, rich
+from support.referee.good_bodies import (
+    ONE,
+    TARGETS,
+    chat_call,
+    claude_call,
+    claude_result,
+    claude_rich,
+    claude_turns,
+    good,
+    rich,
+)
 from toolglot import InputError, JSONError, LimitError, Violation, lint, profiles
 from toolglot.referee.checking import UNSEEN
 from toolglot.referee.checks.ids import item_id_prefix

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from referee_good import (
+from support.referee.good_bodies import (
     CLAUDE,
     ONE,
     TWO,
@@ -21,7 +21,7 @@ from referee_good import (
     claude_turns,
     good,
 )
-from referee_typed import mutants, overlaid, sdk_refuses, shape_faults
+from support.referee.typed_judges import mutants, overlaid, sdk_refuses, shape_faults
 from toolglot import lint
 from toolglot.profiles import Overrides
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from referee_good import ONE, TWO, chat_call, chat_calling, chat_result, chat_rich, chat_tool, good
-from referee_typed import mutants, overlaid, sdk_refuses, shape_faults
+from support.referee.good_bodies import ONE, TWO, chat_call, chat_calling, chat_result, chat_rich, chat_tool, good
+from support.referee.typed_judges import mutants, overlaid, sdk_refuses, shape_faults
 from toolglot import lint, profiles
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "openai_chat"

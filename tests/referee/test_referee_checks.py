@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from referee_faults import CHAT_PLANTS, CHAT_UNSEEN, CLAUDE_PLANTS, CLAUDE_UNSEEN, FORCED, Plant
-from referee_good import TARGETS, Body, rich
+from support.referee.good_bodies import TARGETS, Body, rich
+from support.referee.planted_faults import CHAT_PLANTS, CHAT_UNSEEN, CLAUDE_PLANTS, CLAUDE_UNSEEN, FORCED, Plant
 from toolglot import profiles
 from toolglot.profiles import Overrides
 from toolglot.referee import lint

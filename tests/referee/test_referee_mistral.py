@@ -22,7 +22,7 @@ from mistral_common.protocol.instruct.validator import (
 )
 from pydantic import ValidationError
 
-from referee_good import PIXEL, Body, chat_tool
+from support.referee.good_bodies import PIXEL, Body, chat_tool
 from toolglot.referee import lint
 
 Messages = list[Body]

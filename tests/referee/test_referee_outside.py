@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import pytest
 from google.genai import types
 
-from referee_bodies import PROTOCOLS, Body, Mutant, good, mutants, recorded
-from referee_judges import refuses
+from support.referee.mutated_bodies import PROTOCOLS, Body, Mutant, good, mutants, recorded
+from support.referee.sdk_judges import refuses
 from toolglot.referee.view import View
 
 LEAST_AGREEMENT: Final = 0.98

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from referee_bodies import PROTOCOLS, Body, known, mutants, recorded
 from sdk import census
+from support.referee.mutated_bodies import PROTOCOLS, Body, known, mutants, recorded
 from toolglot import profiles
 from toolglot.referee.readers.forms import MOST
 from toolglot.referee.view import Message, PartView, ToolView, View

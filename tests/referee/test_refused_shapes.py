@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import toolglot
-from asgi_calls import ask
+from support.simulator.asgi_client import ask
 from toolglot.simulator import Simulator
 
 Fields = dict[str, Any]

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import (
+from support.conversations.broken_conversations import TARGETS
+from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GPT,
     KIMI,
@@ -29,7 +30,6 @@ from failure_checks import (
     sent,
 )
 from toolglot import profiles, repair
-from wire_scripts import PROTOCOLS, A, R, Step, U, call, exchange, written
 
 LONG = "call_" + "x" * 444 + "|"
 KINDS: dict[str, list[str]] = {

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import (
+from support.conversations.broken_conversations import TARGETS
+from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
     GPT,
@@ -24,7 +25,6 @@ from failure_checks import (
     sent,
 )
 from toolglot import convert, lint, profiles
-from wire_scripts import PIXEL, PROTOCOLS, A, R, U, call, exchange, written
 
 # --- G1 -----------------------------------------------------------------------------------------------
 

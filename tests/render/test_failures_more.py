@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from failure_checks import Fields, Target, assert_told, every_target, heard, sent
+from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, written
+from support.translate.conversion_checks import Fields, Target, assert_told, every_target, heard, sent
 from toolglot import Policy, profiles
-from wire_scripts import PROTOCOLS, A, R, Step, U, call, exchange, written
 
 MISSING = Policy().missing_result
 

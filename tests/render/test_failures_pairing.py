@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from failure_checks import (
+from support.protocols.scripted_requests import PROTOCOLS, A, R, S, Step, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
     GPT,
@@ -30,7 +31,6 @@ from failure_checks import (
 from toolglot import Policy, lint, profiles, repair
 from toolglot.render.content.empty_content import EMPTY_MESSAGE
 from toolglot.render.pairing import ORPHANED, SECOND
-from wire_scripts import PROTOCOLS, A, R, S, Step, U, call, exchange, written
 
 MISSING = Policy().missing_result
 ORPHAN = ORPHANED.partition("{")[0]

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import (
+from support.conversations.broken_conversations import TARGETS
+from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI_3,
     GPT,
@@ -46,7 +47,6 @@ from toolglot import (
 )
 from toolglot.protocols.base import codec
 from toolglot.render import render
-from wire_scripts import PROTOCOLS, A, R, U, call, exchange, written
 
 OLD_CLAUDE = ("anthropic", "claude-sonnet-4-5")
 SENTINEL = "skip_thought_signature_validator"

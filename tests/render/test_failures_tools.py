@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import (
+from support.conversations.broken_conversations import TARGETS
+from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
     GEMINI_3,
@@ -27,7 +28,6 @@ from failure_checks import (
 )
 from toolglot import Policy, ServerToolError, ToolCall, convert, convert_reply, lint, profiles
 from toolglot.conversation import RAW_ARGUMENTS
-from wire_scripts import PROTOCOLS, A, R, U, call, exchange, written
 
 MISSING = Policy().missing_result
 

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import (
+from support.conversations.broken_conversations import TARGETS
+from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, Step, U, call, exchange, written
+from support.translate.conversion_checks import (
     CLAUDE,
     GPT,
     MISTRAL,
@@ -23,7 +24,6 @@ from failure_checks import (
     told,
 )
 from toolglot import Policy, lint, profiles, repair
-from wire_scripts import PIXEL, PROTOCOLS, A, R, Step, U, call, exchange, written
 
 BRIDGE = Policy().bridge_assistant
 CONTINUE = Policy().bridge_user

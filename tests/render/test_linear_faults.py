@@ -14,9 +14,9 @@ from itertools import cycle, islice
 import pytest
 
 import toolglot
-from counted_work import is_linear
-from many_examples import IS_SOAK
-from many_faults import FAULTS
+from support.counted_work import is_linear
+from support.law_examples import IS_SOAK
+from support.translate.many_faults import FAULTS
 from toolglot import profiles
 
 TARGETS = profiles.names()

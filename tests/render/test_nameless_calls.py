@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reply_bodies import BODIES, PROTOCOLS, stream_of
-from reply_reading import ReadReply, read_reply, read_stream
+from support.translate.reply_bodies import BODIES, PROTOCOLS, stream_of
+from support.translate.reply_reading import ReadReply, read_reply, read_stream
 from toolglot import StreamReader, StreamTranslator, convert, convert_reply
 from toolglot.conversation.report import Report
 

@@ -16,8 +16,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
-from many_examples import MANY
+from support.conversations.broken_conversations import SOURCES, TARGETS, conversations, grown_conversations
+from support.law_examples import MANY
 from toolglot import (
     Conversation,
     Issuer,

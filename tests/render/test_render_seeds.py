@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from failure_checks import CLAUDE, GPT, KIMI, MISTRAL, RESPONSES, Target, every_target
-from played_histories import answering, calling, raw_id, requested, user
+from support.conversations.provider_histories import answering, calling, raw_id, requested, user
+from support.translate.conversion_checks import CLAUDE, GPT, KIMI, MISTRAL, RESPONSES, Target, every_target
 from toolglot import (
     History,
     Issuer,

@@ -9,7 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from failure_checks import CLAUDE, GPT, MISTRAL, RESPONSES, Fields, Target, assert_accepted, sent, told
+from support.translate.conversion_checks import (
+    CLAUDE,
+    GPT,
+    MISTRAL,
+    RESPONSES,
+    Fields,
+    Target,
+    assert_accepted,
+    sent,
+    told,
+)
 from toolglot import (
     ConvertedRequest,
     History,

@@ -14,8 +14,15 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from broken_conversations import SOURCES, TARGETS, conversations, grown_conversations, turns, words
-from many_examples import MANY
+from support.conversations.broken_conversations import (
+    SOURCES,
+    TARGETS,
+    conversations,
+    grown_conversations,
+    turns,
+    words,
+)
+from support.law_examples import MANY
 from toolglot import Conversation, Issuer, Media, RefusedError, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Block
 from toolglot.history.intake import Intake

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from counted_work import no_hang
-from schema_corpus import TARGETS
-from schema_judges import meaning, nodes, objections
-from schema_zoo import STRING, ZOO, bomb, nested, required, tool
+from support.counted_work import no_hang
+from support.schema.corpus import TARGETS
+from support.schema.judges import meaning, nodes, objections
+from support.schema.real_schemas import STRING, ZOO, bomb, nested, required, tool
 from toolglot import InputError, LimitError, profiles
 from toolglot.profiles import Profile
 from toolglot.schema import Lowered, lower

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema
 
-from schema_corpus import TARGETS, Schema, corpus, validator
-from schema_judges import meaning, objections
-from schema_strategies import tools, values
+from support.schema.corpus import TARGETS, Schema, corpus, validator
+from support.schema.judges import meaning, objections
+from support.schema.strategies import tools, values
 from toolglot.schema import lower
 
 CORPUS = 2_000

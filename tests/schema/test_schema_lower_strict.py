@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schema_corpus import corpus, validator
-from schema_judges import strict_objections
-from schema_strategies import tools, values
-from schema_zoo import CAT, DOG, NODE, STRING, ZOO, required, tool
+from support.schema.corpus import corpus, validator
+from support.schema.judges import strict_objections
+from support.schema.real_schemas import CAT, DOG, NODE, STRING, ZOO, required, tool
+from support.schema.strategies import tools, values
 from toolglot import profiles
 from toolglot.profiles import Profile
 from toolglot.schema import lower, without_introduced_nulls

@@ -29,17 +29,17 @@ from mistralai.client.errors import SDKError
 from msgspec.structs import replace
 
 import toolglot
-from cli_run import Cli
-from gateway_client import ask, request_of
-from gateway_fixture import Served, config_for
-from gateway_process import SOON
 from sdk.simulated import bedrock_client, cohere_client, ollama_client
+from support.cli.commands import Cli
+from support.gateway.gateway_process import SOON
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, config_for
+from support.waiting import wait_until
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
 from toolglot.gateway.config.settings import Config, discovered, read_config
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.upstream.providers import PROVIDERS
-from waiting import wait_until
 
 NOTHING: Final = {"HOME": "/nowhere"}
 ONE_KEY: Final = {**NOTHING, "ANTHROPIC_API_KEY": "sk-ant-0123456789"}

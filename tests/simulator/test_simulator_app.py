@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_calls import ask, request
-from cli_run import Cli
-from schema_strategies import JSON
-from simulated_requests import BODIES, MODELS
+from support.cli.commands import Cli
+from support.schema.strategies import JSON
+from support.simulator.asgi_client import ask, request
+from support.simulator.good_requests import BODIES, MODELS
 from toolglot.errors import InputError
 from toolglot.simulator import FAULTS, PROVIDERS, Server, Simulator, app, serve
 from toolglot.simulator.scripts.text_calls import DIALECTS

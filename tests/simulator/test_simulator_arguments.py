@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import steps_of
-from schema_strategies import JSON
+from support.counted_work import steps_of
+from support.schema.strategies import JSON
 from toolglot.arguments import validate
 from toolglot.simulator.scripts.sample_arguments import sample, sample_value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from counted_work import is_linear
+from support.counted_work import is_linear
 from toolglot.errors import InputError
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer

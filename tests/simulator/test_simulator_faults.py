@@ -10,9 +10,9 @@ import anthropic
 import openai
 import pytest
 
-from asgi_calls import PATHS, Answered, ask, request
 from sdk import simulated
-from simulated_requests import BODIES, MODELS
+from support.simulator.asgi_client import PATHS, Answered, ask, request
+from support.simulator.good_requests import BODIES, MODELS
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import Accumulator, BlockEnded, Failed, Finished
 from toolglot.errors import InputError

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_calls import ask
-from counted_work import no_hang
-from schema_strategies import JSON
+from support.counted_work import no_hang
+from support.schema.strategies import JSON
+from support.simulator.asgi_client import ask
 from toolglot.arguments import Validator
 from toolglot.conversation import Text, ToolSpec, Turn
 from toolglot.render.roles import TAGGED

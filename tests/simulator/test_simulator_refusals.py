@@ -12,9 +12,9 @@ import pytest
 from anthropic import Anthropic, BadRequestError
 from openai import OpenAI
 
-from asgi_calls import Answered, ask, request
-from referee_faults import CHAT_PLANTS, CLAUDE_PLANTS
-from referee_good import rich
+from support.referee.good_bodies import rich
+from support.referee.planted_faults import CHAT_PLANTS, CLAUDE_PLANTS
+from support.simulator.asgi_client import Answered, ask, request
 from toolglot import lint, profiles
 from toolglot.simulator import Server, Simulator
 from toolglot.simulator.protocols.base import simulated

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_calls import Answered, ask, request
-from schema_strategies import JSON
+from support.schema.strategies import JSON
+from support.simulator.asgi_client import Answered, ask, request
 from toolglot.errors import InputError
 from toolglot.simulator import PROVIDERS, Script, ScriptRule, Simulator, When, read_script, script_of
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgi_calls import Answered, ask
+from support.simulator.asgi_client import Answered, ask
 from toolglot.simulator import Simulator, stored_responses
 from toolglot.simulator.replies.signatures import Signer, digest
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from asgi_calls import Answered, ask, request
-from simulated_requests import BODIES
+from support.simulator.asgi_client import Answered, ask, request
+from support.simulator.good_requests import BODIES
 from toolglot.simulator import Recorded, Server, Simulator
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]

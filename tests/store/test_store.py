@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store_use import LASTING, LATER, NOW, STORES, Clock, Use
+from support.store.opened_stores import LASTING, LATER, NOW, STORES, Clock, Use
 from toolglot import InputError, LimitError
 from toolglot.store import Row, Store, StoreConflictError, StoreError, StoreLimits, open_store
 from toolglot.store.interface import ONCE_SECONDS

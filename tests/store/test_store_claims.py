@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from store_use import LASTING, LATER, NOW, STORES, Use
+from support.store.opened_stores import LASTING, LATER, NOW, STORES, Use
 from toolglot import InputError
 from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits
 

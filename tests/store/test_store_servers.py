@@ -16,10 +16,20 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
-from store_servers import PASSWORD, WRITTEN, Server, named, postgres, postgres_url, redis, redis_url, start_redis
-from store_use import LATER, NOW
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
+from support.store.opened_stores import LATER, NOW
+from support.store.servers import (
+    PASSWORD,
+    WRITTEN,
+    Server,
+    named,
+    postgres,
+    postgres_url,
+    redis,
+    redis_url,
+    start_redis,
+)
 from toolglot import InputError
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve

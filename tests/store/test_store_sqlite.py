@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
+from support.waiting import HANG_SECONDS
 from toolglot import InputError
 from toolglot.errors import VersionError
 from toolglot.store import SqliteStore, StoreConflictError, StoreError, StoreLimits
 from toolglot.store.schema import MIGRATIONS, upgrade
 from toolglot.store.sqlite_opening import connect, open_connections, retry_while_busy
 from toolglot.store.worker import Worker
-from waiting import HANG_SECONDS
 
 NOW = 1_700_000_000.0
 LATER = NOW + 60

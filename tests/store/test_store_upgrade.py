@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
 from toolglot.simulator import serve
 from toolglot.store import SqliteStore
 from toolglot.store.schema import MIGRATIONS

@@ -1,7 +1,8 @@
 """Chat streams that are broken in seventy ways and more, between two sides that speak Chat: the OpenAI SDKs read them.
 
-`broken_chat_streams.py` has the streams and what they mean. The SDKs are the real ones, in Python and JavaScript, with
-their own accumulators. Law 13: whatever a provider sends, the client gets a stream that is legal and means the same.
+`support/protocols/streams/broken_openai_chat.py` has the streams and what they mean.
+The SDKs are the real ones, in Python and JavaScript, with their own accumulators. Law 13: whatever a provider sends,
+the client gets a stream that is legal and means the same.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 
 import pytest
 
-import chat_chunks
-from broken_chat_streams import BROKEN, Broken, begin, with_choice, without
-from chat_chunks import DONE, sse
-from chat_client import ASKED, client_of
-from javascript_readers import JavaScript
+from support.javascript_clients import JavaScript
+from support.protocols.streams import openai_chat
+from support.protocols.streams.broken_openai_chat import BROKEN, Broken, begin, with_choice, without
+from support.protocols.streams.openai_chat import DONE, sse
+from support.protocols.streams.openai_sdk import ASKED, client_of
 from toolglot import StreamTranslator
 
 CUTS = (1, 7, 64, 100_000)
@@ -33,7 +34,7 @@ def healed(stream: Broken, size: int = 100_000) -> tuple[bytes, StreamTranslator
 
 def with_chunks(change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
     """A stream that says Hello and ends within its last delta, with each of its chunks changed."""
-    return sse([*(change(one) for one in (begin("Hel"), chat_chunks.chunk({"content": "lo"}, "stop"))), DONE])
+    return sse([*(change(one) for one in (begin("Hel"), openai_chat.chunk({"content": "lo"}, "stop"))), DONE])
 
 
 def events_of(data: bytes) -> list[str]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from broken_bodies import Fields, broken_bodies, words_of
-from broken_conversations import TARGETS
-from failure_checks import Target, assert_accepted
-from many_examples import MANY
+from support.conversations.broken_conversations import TARGETS
+from support.law_examples import MANY
+from support.translate.broken_bodies import Fields, broken_bodies, words_of
+from support.translate.conversion_checks import Target, assert_accepted
 from toolglot import InputError, RefusedError, convert, lint
 
 pytestmark = pytest.mark.law

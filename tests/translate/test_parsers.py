@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import json_objects, json_values, texts
+from support.conversations.strategies import json_objects, json_values, texts
 from toolglot import (
     ArgumentsError,
     InputError,

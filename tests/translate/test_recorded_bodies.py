@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from sdk import census
 from sdk.recording import FOLDER, INDEX, MODULES, load, pretty, record
+from support.protocols.body_laws import same_json
 from toolglot import Conversation, dump
 from toolglot import load as load_conversation
 from toolglot.conversation import Reply
-from wire_laws import same_json
 
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = sorted(census.VERBATIM)

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from broken_bodies import Fields, broken_bodies
-from broken_conversations import SOURCES, TARGETS, conversations
-from many_examples import MANY
-from request_view import differences, listed, unreported, view_of
+from support.conversations.broken_conversations import SOURCES, TARGETS, conversations
+from support.law_examples import MANY
+from support.translate.broken_bodies import Fields, broken_bodies
+from support.translate.request_differences import differences, listed, unreported, view_of
 from toolglot import Conversation, InputError, Policy, RefusedError, convert, profiles
 from toolglot.protocols.base import codec
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from reply_bodies import BODIES, MARKS, PROTOCOLS, stream_of
-from reply_reading import read_reply, read_stream
+from support.translate.reply_bodies import BODIES, MARKS, PROTOCOLS, stream_of
+from support.translate.reply_reading import read_reply, read_stream
+from support.translate.unreported_changes import target_of, unreported
 from toolglot import StreamTranslator, convert_reply
 from toolglot.conversation.report import Report
-from unreported_changes import target_of, unreported
 
 CASES = [(kind, source) for kind, bodies in BODIES.items() for source in bodies]
 IDS = [f"{kind}, {source}" for kind, source in CASES]

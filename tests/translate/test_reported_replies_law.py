@@ -10,14 +10,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from reply_bodies import PROTOCOLS
-from reply_reading import read_reply, read_stream
-from strategies import json_objects, raw_ids, texts
+from support.conversations.strategies import json_objects, raw_ids, texts
+from support.translate.reply_bodies import PROTOCOLS
+from support.translate.reply_reading import read_reply, read_stream
+from support.translate.unreported_changes import target_of, unreported
 from toolglot import Media, Reply, StreamTranslator, Text, Thinking, ToolCall, Turn, Usage, convert_reply
 from toolglot.conversation.reply_events import of_reply
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.failures import ProviderError
-from unreported_changes import target_of, unreported
 
 counts = st.none() | st.integers(0, 50)
 names = st.sampled_from(["read", "write", ""])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import toolglot
-from event_grammar import check
+from support.conversations.event_grammar import check
 from toolglot import (
     Block,
     Failure,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from javascript_readers import READERS, JavaScript
+from support.javascript_clients import READERS, JavaScript
 from toolglot import StreamReader, StreamTranslator
 from toolglot.conversation import Reply, Text, ToolCall, Turn, Usage
 from toolglot.conversation.reply_events import of_reply

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from asgi_calls import ask
-from event_grammar import check
-from simulated_requests import BODIES, MODELS
+from support.conversations.event_grammar import check
+from support.simulator.asgi_client import ask
+from support.simulator.good_requests import BODIES, MODELS
 from toolglot import StreamReader, StreamTranslator, ToolCall, profiles
 from toolglot.conversation.events import BlockEnded, Event, Failed, Finished
 from toolglot.simulator import Simulator

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from raw_server import STREAM, RawServer, answer, chunk, listening
+from support.upstream.raw_server import STREAM, RawServer, answer, chunk, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
 from toolglot.upstream.http import direct_http

@@ -19,7 +19,7 @@ import pytest
 import trustme
 
 import toolglot.upstream
-from raw_server import STREAM, Came, RawServer, answer, chunk, listening
+from support.upstream.raw_server import STREAM, Came, RawServer, answer, chunk, listening
 from toolglot import InputError, ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
 from toolglot.upstream.http.transport import REFUSED, UNKNOWN_HOST

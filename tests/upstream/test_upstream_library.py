@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import test_upstream_http as told
 
-from raw_server import STREAM
+from support.upstream.raw_server import STREAM
 from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
 
 LAWS: list[Callable[[], None]] = [

@@ -18,11 +18,11 @@ import pytest
 import trustme
 import uvloop
 
-from closing_server import Close, ClosingServer, Exchange, closing_server
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
-from hostile_upstream import GOOD
-from raw_server import RawServer, answer, listening
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
+from support.hostile.hostile_upstream import GOOD
+from support.upstream.closing_server import Close, ClosingServer, Exchange, closing_server
+from support.upstream.raw_server import RawServer, answer, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, Transport
 from toolglot.upstream.http.aiohttp_transport import AiohttpTransport

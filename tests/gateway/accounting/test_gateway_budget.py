@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import Served, gateway
-from gateway_process import Process, process, read_until
+from support.gateway.gateway_process import Process, process, read_until
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.waiting import HANG_SECONDS, wait_until
 from toolglot.gateway.http.body_budget import BodyBudget
 from toolglot.gateway.http.requests import GatewayRefusal, GoneError
 from toolglot.simulator import serve
-from waiting import HANG_SECONDS, wait_until
 
 MB = 1024 * 1024
 TEXT = {"rules": [{"reply": {"text": "Hello."}}]}

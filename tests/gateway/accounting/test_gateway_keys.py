@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from request_records import ended_request
+from support.gateway.request_records import ended_request
+from support.waiting import HANG_SECONDS
 from toolglot import InputError
 from toolglot.gateway.accounting.client_keys import (
     FRESH_SECONDS,
@@ -51,7 +52,6 @@ from toolglot.gateway.state.bounded_store import STORE_SECONDS
 from toolglot.masking import mask
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import SqliteStore, Store, StoreError
-from waiting import HANG_SECONDS
 
 NOW = 1_794_700_830.0
 """2026-11-15 00:00:30 UTC"""

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from cli_run import Cli
+from support.cli.commands import Cli
 from toolglot.gateway.accounting.prices import PriceSettings
 from toolglot.gateway.config.file import ConfigError, ConfigText, checked
 from toolglot.gateway.config.key_table import KeySettings

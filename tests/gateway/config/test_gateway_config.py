@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import no_hang
+from support.counted_work import no_hang
 from toolglot import InputError, Policy, profiles
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.config import file as config_file

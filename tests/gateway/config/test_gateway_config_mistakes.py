@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_run import command
-from counted_work import no_hang
+from support.cli.commands import command
+from support.counted_work import no_hang
 from toolglot.gateway.config.file import ConfigError, ConfigText
 from toolglot.gateway.config.settings import parse_config
 

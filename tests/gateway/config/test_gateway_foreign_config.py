@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli_run import command
+from support.cli.commands import command
 from toolglot.gateway.config.file import ConfigError, ConfigText
 from toolglot.gateway.config.foreign import recognise
 from toolglot.gateway.config.settings import parse_config

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from httpx import ASGITransport, AsyncClient
 
-from gateway_client import ask, request_of
+from support.gateway.http_client import ask, request_of
+from support.waiting import wait_until
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
 from toolglot.gateway.accounting.usage import read_usage
@@ -22,7 +23,6 @@ from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import open_store
-from waiting import wait_until
 
 ENV = {"KEY": "k", "HOME": "/nowhere"}
 

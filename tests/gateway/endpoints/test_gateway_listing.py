@@ -17,8 +17,8 @@ from ollama import ListResponse, ShowResponse
 from openai.pagination import SyncPage as OpenAIPage
 from openai.types import Model
 
-from gateway_client import ask
-from gateway_fixture import gateway
+from support.gateway.http_client import ask
+from support.gateway.served_gateway import gateway
 from toolglot import profiles
 from toolglot.gateway.endpoints.model_lists import (
     MAX_READ,

@@ -15,8 +15,8 @@ from schemathesis import Case
 from schemathesis.checks import load_all_checks, not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from gateway_client import ask
-from gateway_fixture import Served, gateway
+from support.gateway.http_client import ask
+from support.gateway.served_gateway import Served, gateway
 from toolglot.conversation import Failure
 from toolglot.gateway.endpoints.openapi import OPEN, document, document_bytes, templates
 from toolglot.gateway.endpoints.table import find, known_paths

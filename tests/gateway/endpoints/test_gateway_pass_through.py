@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from gateway_client import KEY, ask
-from gateway_fixture import gateway
+from support.gateway.http_client import KEY, ask
+from support.gateway.served_gateway import gateway
 
 
 class Provider(ThreadingHTTPServer):

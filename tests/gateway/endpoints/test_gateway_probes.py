@@ -12,10 +12,22 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_client import ask
-from gateway_fixture import Served, gateway
-from gateway_histories import CLIENTS, Call, Calls, Heard, Result, Results, Said, Turn, heard, pairs_in, request
 from sdk.samples import PNG
+from support.gateway.client_histories import (
+    CLIENTS,
+    Call,
+    Calls,
+    Heard,
+    Result,
+    Results,
+    Said,
+    Turn,
+    heard,
+    pairs_in,
+    request,
+)
+from support.gateway.http_client import ask
+from support.gateway.served_gateway import Served, gateway
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import toolglot
 
-HERE = Path(__file__).parent
-TOY = HERE.parents[1] / "protocols" / "toy_lines"
+TESTS = Path(__file__).parents[2]
+TOY = TESTS / "protocols" / "toy_lines"
 SOURCE = Path(toolglot.__file__).parents[1]
 
 
 def test_a_protocol_that_is_registered_later_is_served(tmp_path: Path) -> None:
     shutil.copytree(TOY, tmp_path / "toy_lines", ignore=shutil.ignore_patterns("__pycache__"))
     ran = subprocess.run(
-        [sys.executable, str(HERE / "toy_gateway.py")],
+        [sys.executable, str(TESTS / "support" / "gateway" / "toy_gateway.py")],
         cwd=tmp_path,
         capture_output=True,
         text=True,

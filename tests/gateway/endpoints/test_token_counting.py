@@ -36,9 +36,9 @@ from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 from msgspec.structs import replace
 
-from counted_work import is_linear, no_hang, steps_of
-from strategies import conversations
-from token_corpus import CORPUS, ROOT
+from support.conversations.strategies import conversations
+from support.counted_work import is_linear, no_hang, steps_of
+from support.gateway.token_corpus import CORPUS, ROOT
 from toolglot import convert, dump
 from toolglot.conversation import (
     Block,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolglot
-from counted_work import steps_of
-from strategies import json_values
+from support.conversations.strategies import json_values
+from support.counted_work import steps_of
 from toolglot import LimitError, Limits, jsontext
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.translate.requests import read_request

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import Served, gateway
-from hostile_upstream import Hostile, hostile, once, whole
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.hostile_upstream import Hostile, hostile, once, whole
 
 CHUNKS: Final = [
     {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hel"}]}, "index": 0}], "modelVersion": "g"},

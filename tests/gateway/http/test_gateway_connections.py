@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from gateway_client import request_of
-from gateway_fixture import Served, gateway
-from raw_sockets import connect, exchange, post, read_answer, read_to_end
+from support.gateway.http_client import request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.raw_sockets import connect, exchange, post, read_answer, read_to_end
+from support.waiting import HANG_SECONDS
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.connection_request import MAX_AHEAD, MAX_JOINED
 from toolglot.gateway.http.connections import (
@@ -26,7 +27,6 @@ from toolglot.gateway.http.connections import (
 from toolglot.gateway.http.requests import ClientRequest, GoneError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
-from waiting import HANG_SECONDS
 
 SOON = HANG_SECONDS
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from gateway_client import request_of
-from gateway_fixture import config_for
-from gateway_process import Process, posted, process, read_all, read_until
-from hostile_upstream import END, EVENTS, Hostile, chunk, delta, endless, hostile
+from support.gateway.gateway_process import Process, posted, process, read_all, read_until
+from support.gateway.http_client import request_of
+from support.gateway.served_gateway import config_for
+from support.hostile.hostile_upstream import END, EVENTS, Hostile, chunk, delta, endless, hostile
+from support.waiting import HANG_SECONDS, wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
-from waiting import HANG_SECONDS, wait_until
 
 WORDS = "One two three four five six seven eight nine ten. " * 2
 ENDED_CHUNKS = b"\r\n0\r\n\r\n"

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from counted_work import SOURCE
-from gateway_fixture import config_for
-from hostile_upstream import Hostile, hostile, once, upstream_at, whole
-from many_examples import IS_SOAK
-from many_faults import FAULTS
+from support.counted_work import SOURCE
+from support.gateway.served_gateway import config_for
+from support.hostile.hostile_upstream import Hostile, hostile, once, upstream_at, whole
+from support.law_examples import IS_SOAK
+from support.translate.many_faults import FAULTS
 from toolglot.gateway import Gateway, Upstreams
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.http.offloading import ON_LOOP

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from counted_work import steps_of
-from many_faults import FAULTS
+from support.counted_work import steps_of
+from support.translate.many_faults import FAULTS
+from support.waiting import HANG_SECONDS
 from toolglot.conversation.report import Entry, count_gravities, order_by_gravity
 from toolglot.gateway.http.offloading import HUGE, LARGE, ON_LOOP, count_values_of, run
 from toolglot.gateway.observability.report_counts import (
@@ -18,7 +19,6 @@ from toolglot.gateway.observability.report_counts import (
     count_entries,
     entry_counts,
 )
-from waiting import HANG_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import Served, gateway
-from raw_sockets import connect, post
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.hostile.raw_sockets import connect, post
+from support.waiting import HANG_SECONDS, wait_until
 from toolglot.simulator import Recorded, Simulator, serve
 from toolglot.simulator.serving import Server
-from waiting import HANG_SECONDS, wait_until
 
 LONG = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.5}
 """Half an hour of words."""

@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli_run import command
-from gateway_client import ask, request_of
-from gateway_process import SOON, Process, config_text, posted, process, read_all, read_until
-from request_records import ended_request
+from support.cli.commands import command
+from support.gateway.gateway_process import SOON, Process, config_text, posted, process, read_all, read_until
+from support.gateway.http_client import ask, request_of
+from support.gateway.request_records import ended_request
+from support.waiting import wait_until
 from toolglot.errors import InputError
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import (
@@ -36,7 +37,6 @@ from toolglot.gateway.http.workers import (
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
-from waiting import wait_until
 
 TWO = ("--workers", "2")
 CLAUDE = "anthropic/claude-sonnet-4-5"

@@ -15,8 +15,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import bargauge, common, stat, timeseries
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from gateway_fixture import gateway
-from gateway_traffic_seen import SCRIPT, make_traffic, samples
+from support.gateway.mixed_traffic import SCRIPT, make_traffic, samples
+from support.gateway.served_gateway import gateway
 from toolglot.simulator import serve
 
 FILE = Path(__file__).parents[3] / "ops/grafana/toolglot.json"

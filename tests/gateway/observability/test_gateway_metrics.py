@@ -20,11 +20,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 import toolglot.gateway
-from gateway_client import ask, request_of
-from gateway_fixture import Served, config_for, gateway
-from gateway_traffic_seen import SCRIPT, make_traffic, number, samples, samples_of, say
-from raw_sockets import connect, post
-from request_records import ended_request
+from support.gateway.http_client import ask, request_of
+from support.gateway.mixed_traffic import SCRIPT, make_traffic, number, samples, samples_of, say
+from support.gateway.request_records import ended_request
+from support.gateway.served_gateway import Served, config_for, gateway
+from support.hostile.raw_sockets import connect, post
+from support.waiting import wait_until
 from toolglot import profiles
 from toolglot.conversation.report import Entry
 from toolglot.gateway import Gateway, Upstreams, running
@@ -48,7 +49,6 @@ from toolglot.gateway.observability.request_record import GONE, RequestRecord
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError
-from waiting import wait_until
 
 KEYS = 'client_keys = ["env:CLIENT_KEY"]'
 ENVIRON = {"CLIENT_KEY": "a-client-key-of-some-length"}

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
 from toolglot import simulator
 from toolglot.conversation.report import Entry, summarise
 from toolglot.gateway.observability.record_text import report_header, summarize

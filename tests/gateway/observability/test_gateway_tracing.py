@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from gateway_client import KEY, ask, request_of
-from gateway_fixture import Served, config_for, gateway
-from gateway_traffic_seen import SCRIPT, make_traffic, say
+from support.gateway.http_client import KEY, ask, request_of
+from support.gateway.mixed_traffic import SCRIPT, make_traffic, say
+from support.gateway.served_gateway import Served, config_for, gateway
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.observability.record_text import summarize
 from toolglot.gateway.observability.request_log import RequestLog

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import toolglot.gateway
-from request_records import ended_request
+from support.gateway.request_records import ended_request
 from toolglot.conversation.report import Entry
 from toolglot.gateway.observability.request_record import GONE, RequestRecord
 

@@ -19,17 +19,17 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from gateway_client import ask, request_of
-from gateway_fixture import Served, config_for
-from gateway_process import Process, process
-from hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, hostile, once, whole
+from support.gateway.gateway_process import Process, process
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import Served, config_for
+from support.hostile.hostile_upstream import END, EVENTS, GOOD, Hostile, Way, chunk, delta, hostile, once, whole
+from support.waiting import wait_until
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.accounting.usage import Amounts, read_usage
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.tracing import Tracing
 from toolglot.simulator import serve
 from toolglot.store import open_store
-from waiting import wait_until
 
 USED = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 FALSE = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000, "total_tokens": 2_000_000}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway_client import PROTOCOLS, ask, request_of
-from gateway_fixture import Served, gateway
+from support.gateway.http_client import PROTOCOLS, ask, request_of
+from support.gateway.served_gateway import Served, gateway
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

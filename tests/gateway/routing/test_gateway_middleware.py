@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import toolglot
-from gateway_client import ask, request_of
-from gateway_fixture import gateway
+from support.gateway.http_client import ask, request_of
+from support.gateway.served_gateway import gateway
 from toolglot import InputError
 from toolglot.gateway.routing.middleware_chain import load_steps
 from toolglot.simulator import serve

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway_client import PROTOCOLS, ask, request_of
-from gateway_fixture import Served, gateway
+from support.gateway.http_client import PROTOCOLS, ask, request_of
+from support.gateway.served_gateway import Served, gateway
+from support.waiting import wait_until
 from toolglot import simulator
 from toolglot.conversation import Conversation, Options, Reasoning, Sampling, Text, ToolChoice, ToolSpec, Turn
 from toolglot.gateway import Gateway, running
@@ -28,7 +29,6 @@ from toolglot.upstream.routing.request_settings import apply_settings
 from toolglot.upstream.routing.router import Router
 from toolglot.upstream.routing.routes import Route
 from toolglot.upstream.settings import Effort, RequestSettings, RouteSettings
-from waiting import wait_until
 
 KEY = "sk-live-0123456789abcdef"
 ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "GROQ_API_KEY": KEY, "TEAM_TOKEN": "a-token-of-the-team"}

@@ -11,8 +11,8 @@ import anthropic
 import openai
 import pytest
 
-from gateway_client import KEY, Got, ask, request_of
-from gateway_fixture import Served, gateway
+from support.gateway.http_client import KEY, Got, ask, request_of
+from support.gateway.served_gateway import Served, gateway
 from toolglot import error_for
 from toolglot.conversation import Failure
 from toolglot.protocols.base import codec

@@ -10,8 +10,8 @@ from typing import Any
 import openai
 import pytest
 
-from gateway_client import ask
-from gateway_fixture import Served, gateway
+from support.gateway.http_client import ask
+from support.gateway.served_gateway import Served, gateway
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 

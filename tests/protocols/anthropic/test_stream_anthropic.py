@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anthropic_streams import (
+from support.conversations.event_grammar import check
+from support.conversations.strategies import json_values, texts
+from support.protocols.streams.anthropic import (
     EVERYTHING,
     WHOLE,
     Fields,
@@ -25,8 +27,6 @@ from anthropic_streams import (
     start,
     stop,
 )
-from event_grammar import check
-from strategies import json_values, texts
 from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
 from toolglot.conversation.events import (
     BlockEnded,

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from anthropic_streams import EVERYTHING, WHOLE, Read, sse
-from event_grammar import check
 from sdk.loopback import EVENT_STREAM, Loopback, serving
 from sdk.made_replies import CALL, REPLIES
-from strategies import calls, json_objects, media_blocks, opaque_blocks, text_blocks, texts
+from support.conversations.event_grammar import check
+from support.conversations.strategies import calls, json_objects, media_blocks, opaque_blocks, text_blocks, texts
+from support.protocols.strategies.anthropic import anthropic_replies
+from support.protocols.streams.anthropic import EVERYTHING, WHOLE, Read, sse
 from toolglot.conversation import (
     Block,
     Failure,
@@ -49,7 +50,6 @@ from toolglot.protocols.anthropic.form import PLAIN_REPLY
 from toolglot.protocols.anthropic.stream_reader import Decoder, framer
 from toolglot.protocols.anthropic.stream_writer import Encoder
 from toolglot.protocols.base import StreamOptions, get
-from wire_strategies import anthropic_replies
 
 Fields = dict[str, Any]
 

@@ -12,11 +12,19 @@ from botocore.exceptions import EventStreamError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_grammar import check
 from sdk.bedrock_converse import SDK
 from sdk.loopback import Loopback, serving
 from sdk.made_replies import CALL, REPLIES
-from strategies import calls, json_objects, json_values, media_blocks, opaque_blocks, text_blocks, texts
+from support.conversations.event_grammar import check
+from support.conversations.strategies import (
+    calls,
+    json_objects,
+    json_values,
+    media_blocks,
+    opaque_blocks,
+    text_blocks,
+    texts,
+)
 from toolglot.conversation import (
     Block,
     Failure,

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import event_grammar
 from sdk.loopback import EVENT_STREAM, serving
 from sdk.made_replies import REPLIES
 from sdk.recording import load
-from strategies import json_objects, json_values, texts
+from support.conversations import event_grammar
+from support.conversations.strategies import json_objects, json_values, texts
+from support.protocols.strategies.cohere import cohere_replies, part, text_parts
+from support.protocols.strategies.wire_objects import wire_object
 from toolglot.conversation import (
     Block,
     Failure,
@@ -50,8 +52,6 @@ from toolglot.protocols.cohere.stream_reader import Decoder, framer
 from toolglot.protocols.cohere.stream_writer import Encoder
 from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
-from wire_cohere_strategies import cohere_replies, part, text_parts
-from wire_strategies import wire_object
 
 Fields = dict[str, Any]
 

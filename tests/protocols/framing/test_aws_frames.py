@@ -12,7 +12,7 @@ from botocore.eventstream import EventStreamBuffer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import texts
+from support.conversations.strategies import texts
 from toolglot.errors import InputError, LimitError
 from toolglot.protocols.framing.aws_frames import AwsFramer, event_headers, message, read_headers, text_headers, written
 from toolglot.protocols.framing.text_frames import Frame

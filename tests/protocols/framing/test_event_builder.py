@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_grammar import check
+from support.conversations.event_grammar import check
 from toolglot.conversation import Failure, Media, Opaque, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import (
     Accumulator,

@@ -11,11 +11,12 @@ from google.genai import errors as genai_errors
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import event_grammar
 from sdk.loopback import EVENT_STREAM, serving
 from sdk.made_replies import REPLIES
 from sdk.recording import load
-from strategies import json_objects, json_values, texts
+from support.conversations import event_grammar
+from support.conversations.strategies import json_objects, json_values, texts
+from support.protocols.strategies.gemini import gemini_parts, gemini_replies
 from toolglot.conversation import (
     Block,
     Failure,
@@ -57,7 +58,6 @@ from toolglot.protocols.gemini.stream_candidates import plain_text
 from toolglot.protocols.gemini.stream_reader import Decoder, framer
 from toolglot.protocols.gemini.stream_writer import Encoder
 from toolglot.translate.streams import StreamTranslator
-from wire_gemini_strategies import gemini_parts, gemini_replies
 
 Fields = dict[str, Any]
 HEAD = {"modelVersion": "gemini-3", "responseId": "r1"}

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import toolglot
-from broken_bodies import SOURCES, STRANGERS, words_of
-from failure_checks import CLAUDE, GPT, assert_told, every_target, heard, sent
+from support.translate.broken_bodies import SOURCES, STRANGERS, words_of
+from support.translate.conversion_checks import CLAUDE, GPT, assert_told, every_target, heard, sent
 from toolglot import ConvertedRequest, convert, repair
 
 Fields = dict[str, Any]

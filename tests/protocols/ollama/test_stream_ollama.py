@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import event_grammar
 from sdk.loopback import serving
 from sdk.made_replies import REPLIES
 from sdk.recording import load
-from strategies import json_objects, json_values, texts
+from support.conversations import event_grammar
+from support.conversations.strategies import json_objects, json_values, texts
+from support.protocols.strategies.ollama import ollama_calls, ollama_replies
 from toolglot.conversation import Block, Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, Turn, Usage
 from toolglot.conversation.events import (
     Accumulator,
@@ -40,7 +41,6 @@ from toolglot.protocols.ollama import reply as one_shot
 from toolglot.protocols.ollama.form import OllamaReply
 from toolglot.protocols.ollama.stream_reader import Decoder, framer
 from toolglot.protocols.ollama.stream_writer import Encoder
-from wire_ollama_strategies import ollama_calls, ollama_replies
 
 Fields = dict[str, Any]
 

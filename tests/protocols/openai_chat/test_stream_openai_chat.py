@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
-from event_grammar import check
-from strategies import json_values
+from support.conversations.event_grammar import check
+from support.conversations.strategies import json_values
+from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
 from toolglot.protocols.framing.event_builder import PARTS_IN_CONTENT, STOP_WITH_CALLS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation import Opaque, ToolCall
 from toolglot.conversation.events import BlockStarted, InputDelta
 from toolglot.protocols.openai_chat import stream_reader

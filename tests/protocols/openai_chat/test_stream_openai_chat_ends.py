@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chat_chunks import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
 from toolglot.conversation.events import Failed
 from toolglot.errors import LimitError
 from toolglot.limits import Limits

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat_chunks import DONE, Fields, Heard, call, calls, chunk
+from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk
 from toolglot.protocols.framing import json_end
 from toolglot.protocols.framing.json_end import ObjectEnd
 

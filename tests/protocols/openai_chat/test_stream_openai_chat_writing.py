@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat_chunks import Fields, Heard, call, calls, chunk, frames
-from chat_client import ASKED, client_of
-from strategies import json_objects, texts
+from support.conversations.strategies import json_objects, texts
+from support.protocols.streams.openai_chat import Fields, Heard, call, calls, chunk, frames
+from support.protocols.streams.openai_sdk import ASKED, client_of
 from toolglot.conversation import Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.events import (
     BlockEnded,

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_grammar import check
-from responses_streams import (
+from support.conversations.event_grammar import check
+from support.conversations.strategies import json_values
+from support.protocols.body_laws import damaged
+from support.protocols.streams.openai_responses import (
     CALL,
     EVERYTHING,
     MESSAGE,
@@ -26,7 +28,6 @@ from responses_streams import (
     sse,
     streamed,
 )
-from strategies import json_values
 from toolglot.conversation import ServerTool, Text, Thinking, ToolCall
 from toolglot.conversation.events import (
     Accumulator,
@@ -41,7 +42,6 @@ from toolglot.protocols.fields.reading import note
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_responses import reply
 from toolglot.protocols.openai_responses.stream_reader import Decoder, framer
-from wire_laws import damaged
 
 # --- what a provider sends --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from responses_streams import (
+from support.protocols.streams.openai_responses import (
     CALL,
     EVERYTHING,
     MESSAGE,

@@ -15,8 +15,11 @@ from openai import OpenAI
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from event_grammar import check
-from responses_streams import (
+from sdk.loopback import Loopback, serving
+from sdk.made_replies import CALL, REPLIES
+from support.conversations.event_grammar import check
+from support.conversations.strategies import calls, media_blocks, opaque_blocks, text_blocks, texts
+from support.protocols.streams.openai_responses import (
     EVERYTHING,
     MESSAGE,
     REASONING,
@@ -28,9 +31,6 @@ from responses_streams import (
     sse,
     streamed,
 )
-from sdk.loopback import Loopback, serving
-from sdk.made_replies import CALL, REPLIES
-from strategies import calls, media_blocks, opaque_blocks, text_blocks, texts
 from toolglot.conversation import (
     Block,
     Failure,

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from log_stores import HookedStore, nothing
+from support.store.faulty_store import HookedStore, nothing
 from toolglot import (
     Attempt,
     HistoryError,

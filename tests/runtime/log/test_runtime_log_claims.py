@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hold_target import ID
-from log_stores import HookedStore, nothing
+from support.sessions.claim_holder import ID
+from support.store.faulty_store import HookedStore, nothing
 from toolglot import InputError, Text, Turn
 from toolglot.runtime.log.claim import Holder, SessionClaim, is_dead, read_holder, this_machine, this_process
 from toolglot.runtime.log.session_log import SessionLog, SessionTakenError
@@ -31,9 +31,9 @@ class Holding:
     """Another process that holds the session."""
 
     def __init__(self, file: Path, *holder: str, lease: float = LEASE) -> None:
-        path = os.pathsep.join([str(HERE.parent / "src"), str(HERE / "support")])
+        path = os.pathsep.join([str(HERE.parent / "src"), str(HERE)])
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "support" / "hold_target.py"), str(file), str(lease), *holder],
+            [sys.executable, str(HERE / "support" / "sessions" / "claim_holder.py"), str(file), str(lease), *holder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

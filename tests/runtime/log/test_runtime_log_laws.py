@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strategies import transcripts, turns
+from support.conversations.strategies import transcripts, turns
 from toolglot import History, Text, ToolglotError, ToolResult, Turn, Usage
 from toolglot.conversation.report import Entry
 from toolglot.runtime.log.entries import ToolFinished, ToolStarted

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log_stores import HookedStore, nothing
-from strategies import transcripts
+from support.conversations.strategies import transcripts
+from support.store.faulty_store import HookedStore, nothing
 from toolglot import History, InputError, Issuer, Text, ToolCall, ToolResult, Turn, Usage, VersionError, dump
 from toolglot.limits import Limits
 from toolglot.runtime.log.documents import export_session, import_session

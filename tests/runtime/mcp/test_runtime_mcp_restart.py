@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCResponse
 
 from mcp_servers.serving import PATIENCE, ask, hostile, over_stdio, until
-from scheduled_tools import call
+from support.sessions.scheduled_tools import call
 from toolglot.runtime.mcp.lists import limit_tool_lists
 from toolglot.runtime.mcp.servers import McpLimits, McpServer
 from toolglot.runtime.scheduler.scheduler import Scheduler

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduled_tools import (
+from support.sessions.scheduled_tools import (
     GRACE,
     Gated,
     Recorded,

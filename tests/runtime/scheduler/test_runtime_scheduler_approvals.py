@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduled_tools import (
+from support.sessions.scheduled_tools import (
     Gated,
     Recorded,
     Watched,

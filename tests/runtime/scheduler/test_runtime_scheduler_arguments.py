@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from counted_work import steps_of
-from scheduled_tools import Gated, Watched, call, make_tool, outcome, scheduler
+from support.counted_work import steps_of
+from support.sessions.scheduled_tools import Gated, Watched, call, make_tool, outcome, scheduler
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.protocols.openai_chat.blocks import read_call
 from toolglot.runtime.scheduler import outcomes

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from scheduled_tools import (
+from support.sessions.scheduled_tools import (
     GRACE,
     LIMITS,
     Gated,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scheduled_tools import (
+from support.sessions.scheduled_tools import (
     GRACE,
     Gated,
     Watched,

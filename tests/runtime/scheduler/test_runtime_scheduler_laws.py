@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduled_tools import Recorded, Watched, make_tool, other_tasks, ticks
+from support.sessions.scheduled_tools import Recorded, Watched, make_tool, other_tasks, ticks
 from toolglot.conversation import ToolCall, ToolResult
 from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Decision, Deny, Edit
 from toolglot.runtime.scheduler.call_states import FINAL, final_state

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduled_tools import Recorded, Watched, call, calls, make_tool, outcome, scheduler, tool_returning, was_reported
+from support.sessions.scheduled_tools import (
+    Recorded,
+    Watched,
+    call,
+    calls,
+    make_tool,
+    outcome,
+    scheduler,
+    tool_returning,
+    was_reported,
+)
 from toolglot.conversation import Media, Opaque, Text, ToolResult
 from toolglot.conversation.completion import completion_key
 from toolglot.runtime.scheduler import outcomes

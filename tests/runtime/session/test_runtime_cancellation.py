@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session_modes import MODES
-from simulated_sessions import ALL_TARGETS, PATIENT, QUICK, Stage, play, spoken
+from support.sessions.run_modes import MODES
+from support.sessions.simulated_sessions import ALL_TARGETS, PATIENT, QUICK, Stage, play, spoken
 from toolglot import History, InputError, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation import Conversation, Usage
 from toolglot.history.attempts import Attempt

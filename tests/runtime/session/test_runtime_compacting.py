@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulated_sessions import ALL_TARGETS, Stage, collect_events, play
+from support.sessions.simulated_sessions import ALL_TARGETS, Stage, collect_events, play
 from toolglot import History, InputError, Media, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Opaque
 from toolglot.profiles import Overrides

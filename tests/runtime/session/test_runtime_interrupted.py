@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from simulated_sessions import ALL_TARGETS, Stage, play, spoken
+from support.sessions.simulated_sessions import ALL_TARGETS, Stage, play, spoken
 from toolglot import History, Text, Turn, request_for
 from toolglot.runtime.log.session_log import SessionLog
 from toolglot.runtime.session.events import (

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from session_modes import Mode, every_mode
-from simulated_sessions import RESPONSES, TARGETS, Stage, play
+from support.sessions.run_modes import Mode, every_mode
+from support.sessions.simulated_sessions import RESPONSES, TARGETS, Stage, play
 from toolglot import History, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.ids import is_canonical
 from toolglot.history.attempts import Attempt

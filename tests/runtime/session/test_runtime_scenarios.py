@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, collect_events, play
+from support.sessions.simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, collect_events, play
 from toolglot.profiles import Overrides
 from toolglot.runtime.session.events import (
     AttemptDiscarded,

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, collect_events, play
+from support.sessions.simulated_sessions import PATIENT, QUICK, RESPONSES, TARGETS, Stage, collect_events, play
 from toolglot import History, InputError, Media, Options, Text, ToolResult, ToolSpec, Turn
 from toolglot.conversation import Reasoning, Usage
 from toolglot.history.attempts import Attempt

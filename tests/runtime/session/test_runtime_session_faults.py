@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from log_stores import HookedStore
-from simulated_sessions import QUICK, Stage, play
+from support.sessions.simulated_sessions import QUICK, Stage, play
+from support.store.faulty_store import HookedStore
 from toolglot import History, InputError, Limits, Media, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation import Usage
 from toolglot.errors import LimitError

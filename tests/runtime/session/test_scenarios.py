@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from broken_conversations import TARGETS
-from failure_checks import Target, every_target
-from played_histories import answering, calling, raw_id, requested, user
+from support.conversations.broken_conversations import TARGETS
+from support.conversations.provider_histories import answering, calling, raw_id, requested, user
+from support.translate.conversion_checks import Target, every_target
 from toolglot import History, Policy, Text, ToolResult, Turn, convert_error, profiles
 
 MISSING = Policy().missing_result

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted_work import no_hang, steps_of
+from support.counted_work import no_hang, steps_of
 from toolglot import InputError
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import Config, discovered, parse_config

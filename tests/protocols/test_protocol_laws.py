@@ -1,0 +1,81 @@
+"""The laws of every codec: lossless at home, also through the stored form, and refusal with a path."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.protocols.body_laws import damaged, same_json
+from support.protocols.strategies.anthropic import anthropic_replies, anthropic_requests
+from support.protocols.strategies.bedrock import bedrock_replies, bedrock_requests
+from support.protocols.strategies.cohere import cohere_replies, cohere_requests
+from support.protocols.strategies.gemini import gemini_replies, gemini_requests
+from support.protocols.strategies.ollama import ollama_replies, ollama_requests
+from support.protocols.strategies.openai_chat import chat_replies, chat_requests
+from support.protocols.strategies.openai_responses import openai_responses_replies, openai_responses_requests
+from support.protocols.strategies.wire_objects import Fields
+from toolglot import InputError, dump, load
+
+BODIES: dict[str, tuple[st.SearchStrategy[Fields], st.SearchStrategy[Fields]]] = {
+    "anthropic": (anthropic_requests, anthropic_replies),
+    "bedrock": (bedrock_requests, bedrock_replies),
+    "cohere": (cohere_requests, cohere_replies),
+    "gemini": (gemini_requests, gemini_replies),
+    "ollama": (ollama_requests, ollama_replies),
+    "openai_chat": (chat_requests, chat_replies),
+    "openai_responses": (openai_responses_requests, openai_responses_replies),
+}
+protocols = pytest.mark.parametrize("protocol", BODIES)
+
+
+def codec(protocol: str, part: str) -> Any:
+    return importlib.import_module(f"toolglot.protocols.{protocol}.{part}")
+
+
+@pytest.mark.law
+@protocols
+@given(data=st.data())
+def test_law_3_a_request_comes_back_as_it_was(protocol: str, data: st.DataObject) -> None:
+    request, body = codec(protocol, "request"), data.draw(BODIES[protocol][0])
+    before = json.dumps(body)
+    assert same_json(request.encode(request.decode(body)), body)
+    assert json.dumps(body) == before
+
+
+@pytest.mark.law
+@protocols
+@given(data=st.data())
+def test_law_3_a_request_comes_back_through_the_stored_form_too(protocol: str, data: st.DataObject) -> None:
+    request, body = codec(protocol, "request"), data.draw(BODIES[protocol][0])
+    assert same_json(request.encode(load(dump(request.decode(body)))), body)
+
+
+@pytest.mark.law
+@protocols
+@given(data=st.data())
+def test_law_3_a_reply_comes_back_as_it_was(protocol: str, data: st.DataObject) -> None:
+    reply, body = codec(protocol, "reply"), data.draw(BODIES[protocol][1])
+    before = json.dumps(body)
+    assert same_json(reply.encode(reply.decode(body)), body)
+    assert json.dumps(body) == before
+
+
+@pytest.mark.law
+@protocols
+@pytest.mark.parametrize("part", ["request", "reply"])
+@given(data=st.data())
+def test_a_damaged_body_comes_back_or_is_refused_with_a_path(protocol: str, part: str, data: st.DataObject) -> None:
+    body = data.draw(damaged(BODIES[protocol][part == "reply"]))
+    module = codec(protocol, part)
+    try:
+        value = module.decode(body)
+    except InputError as error:
+        path = error.path
+    else:
+        path = "$" if same_json(module.encode(value), body) else "lost"
+    assert path.startswith("$")

@@ -1,0 +1,1 @@
+"""Conversations and histories: generated, broken, and short ones written by hand."""

@@ -1,0 +1,1 @@
+"""Texts with and without tool calls, and a toy dialect."""

@@ -1,0 +1,1 @@
+"""Gateways to test, clients of them, and their requests."""

@@ -1,0 +1,1 @@
+"""What attacks gateways, sessions and stores, and what checks the outcome."""

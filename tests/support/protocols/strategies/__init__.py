@@ -1,0 +1,1 @@
+"""Generated bodies, one file a protocol."""

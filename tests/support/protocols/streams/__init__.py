@@ -1,0 +1,1 @@
+"""Streams written by hand, one file a protocol."""

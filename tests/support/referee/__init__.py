@@ -1,0 +1,1 @@
+"""Good and faulty request bodies, and judges that share no code with the referee."""

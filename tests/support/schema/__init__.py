@@ -1,0 +1,1 @@
+"""Tool schemas: generated, real, and judges of lowered ones."""

@@ -1,0 +1,1 @@
+"""Sessions, the tools that they run, and processes that hold one."""

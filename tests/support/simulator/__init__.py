@@ -1,0 +1,1 @@
+"""The simulated providers in this process."""

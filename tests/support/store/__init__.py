@@ -1,0 +1,1 @@
+"""Stores, the servers behind them, and one that fails on request."""

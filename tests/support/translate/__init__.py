@@ -1,0 +1,1 @@
+"""What a conversion must carry and report, and bodies to convert."""

@@ -1,0 +1,1 @@
+"""Servers that behave as upstreams do, byte by byte."""
