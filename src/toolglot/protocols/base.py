@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from toolglot.conversation import Conversation, Failure, Reply, forms
+from toolglot.conversation import Block, Conversation, Failure, Reply, forms
 from toolglot.conversation.events import Event
 from toolglot.conversation.forms import FormLibrary, FormLoader, FormStruct
 from toolglot.errors import InputError, quote
@@ -165,10 +165,21 @@ class Codec:
     @cached_property
     def leniency(self) -> Leniency:
         """How malformed bodies are read; a protocol without the file refuses them."""
-        if importlib.util.find_spec(f"{self._package}.lenient") is None:
-            return Leniency()
-        found: Leniency = self._load("lenient").LENIENCY
-        return found
+        module = self._load_optional("lenient")
+        leniency: Leniency = module.LENIENCY if module is not None else Leniency()
+        return leniency
+
+    @cached_property
+    def read_fragment(self) -> Callable[[Fields], Iterable[Block]]:
+        """Reads a piece of a reply; a protocol without the file reads whole ones only."""
+        module = self._load_optional("fragments")
+        if module is None:
+            return lambda fields: self.reply.decode(fields).turn.blocks
+        read: Callable[[Fields], Iterable[Block]] = module.read_fragment
+        return read
+
+    def _load_optional(self, name: str) -> Any:
+        return self._load(name) if importlib.util.find_spec(f"{self._package}.{name}") is not None else None
 
     @cached_property
     def stream(self) -> StreamCodec:
@@ -205,6 +216,67 @@ class MessageForm(Struct, frozen=True, kw_only=True):
     """Whether a part of the type `thinking` holds a list of parts, not a string."""
     text_keeps_fields: bool = False
     """Whether texts keep the unknown fields of their parts or messages."""
+
+
+RequestShape = Literal[
+    "block: no type",
+    "block: result of the provider",
+    "block: unknown type",
+    "call: arguments as a string",
+    "call: arguments as an object",
+    "call: function alone",
+    "call: no arguments",
+    "content: list",
+    "content: null",
+    "content: string",
+    "document: object",
+    "document: source",
+    "system message: first",
+    "system message: later",
+    "system: block",
+    "system: string",
+    "system: typed block",
+    "thinking: list",
+    "thinking: plain",
+    "thinking: signed",
+    "tool: custom",
+    "tool: function",
+    "tool: input_schema",
+    "tool: run by the provider",
+]
+"""How parts of a request can be written that do not tell by a name whose they are."""
+
+
+class RequestMarks(Struct, frozen=True, kw_only=True):
+    """What tells a request from those of other protocols (`request_detection`).
+
+    A mark leaves the protocols that list it. One whose turns are in `messages` also lists what it shares with others.
+    """
+
+    starts: frozenset[str] = frozenset()
+    """Fields of which each tells that a body without messages is of this protocol."""
+    fields: frozenset[str] = frozenset()
+    message_fields: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    block_types: frozenset[str] = frozenset()
+    choices: frozenset[str] = frozenset()
+    """Tool choices that are strings."""
+    choice_types: frozenset[str] = frozenset()
+    """Types of tool choices that are objects."""
+    shapes: frozenset[RequestShape] = frozenset()
+    models: str = ""
+    """A regular expression for names of models that only an endpoint of this protocol has."""
+    model_needs: str = ""
+    """A field without which such a name decides nothing."""
+    only_own_models: bool = False
+    """Whether only models with such names are served."""
+    hub_protocol: str = ""
+    """The protocol in which hubs serve these models."""
+
+
+def words(*lines: str) -> frozenset[str]:
+    """The words of some lines."""
+    return frozenset(" ".join(lines).split())
 
 
 class TokenCount(Struct, frozen=True, kw_only=True):
@@ -399,9 +471,13 @@ class Protocol(Struct, frozen=True, kw_only=True):
     tool_style: Literal["openai", "anthropic", "custom"] = "custom"
     """Whose form the definitions of tools have."""
 
-    # how replies are recognised
+    # how requests and replies are recognised
+    request_marks: RequestMarks = RequestMarks()
+    """By default a request is never taken for one of this protocol unless its sender says so."""
     reply_marks: Mapping[str, type]
     """Fields, with their types, of which any marks a reply as one of this protocol."""
+    is_fragment: Callable[[Fields], bool] | None = None
+    """Whether an object seems to be a piece of a reply or an event of a stream; None: no object alone tells."""
     reply_rank: int = 100
     """Protocols with a lower number are looked for first: their marks say more."""
 

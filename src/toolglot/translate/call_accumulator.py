@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
+from functools import cache
 from io import StringIO
 from typing import Any, Final, Literal
 
@@ -27,8 +29,9 @@ from toolglot.conversation.events import BlockEnded, BlockStarted, Event, InputD
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
-from toolglot.protocols.base import EVENTS, get
+from toolglot.protocols.base import EVENTS, get, names
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.text_frames import SseFramer
 from toolglot.translate.parsers import get_parser
 from toolglot.translate.stream_reader import StreamReader
@@ -366,20 +369,15 @@ def _in_chunk(value: Any) -> Any:
     return {"choices": [{"index": 0, "delta": value}]} if is_delta else value
 
 
-def _protocol_of(value: Any) -> str | None:
+def _protocol_of(value: Fields) -> str | None:
     """Whose chunk, reply or call a JSON object is; None if it is nobody's."""
-    kind = value.get("type")
-    kind = kind if isinstance(kind, str) else ""
-    content = value.get("content")
-    if "choices" in value or "tool_calls" in value or isinstance(value.get("function"), dict):
-        return "openai_chat"
-    if kind.startswith("response.") or kind == "function_call" or isinstance(value.get("output"), list):
-        return "openai_responses"
-    if kind.startswith(("message_", "content_block_")) or kind == "tool_use":
-        return "anthropic"
-    if isinstance(content, list) and any(isinstance(each, dict) and "type" in each for each in content):
-        return "anthropic"
-    return "gemini" if not value.keys().isdisjoint({"candidates", "functionCall", "parts"}) else None
+    return next((name for name, is_fragment in _recognisers(names()) if is_fragment(value)), None)
+
+
+@cache
+def _recognisers(known: tuple[str, ...]) -> tuple[tuple[str, Callable[[Fields], bool]], ...]:
+    ranked = sorted(map(get, known), key=lambda record: record.reply_rank)
+    return tuple([(record.name, record.is_fragment) for record in ranked if record.is_fragment is not None])
 
 
 def _is_chunk(value: Any) -> bool:

@@ -3,7 +3,7 @@
     calls = get_parser("anthropic").parse(body)      # a reply, a message, blocks, or a single call
     calls = [validate_tool_call(call, provider="anthropic") for call in calls]
 
-Every target has a parser; `register_parser` adds or replaces one. The shapes are read by the codecs of `wire`,
+Every target has a parser; `register_parser` adds or replaces one. The shapes are read by the codecs of `protocols`,
 so a call says the same here as in a conversation. xAI's and DeepSeek's also read the calls that their models write as
 text, in their dialects.
 
@@ -14,7 +14,6 @@ A call that came without an id gets one that depends on the reply and on nothing
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -31,7 +30,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.profiles.target_names import normalize_name
 from toolglot.protocols.base import codec
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.protocols.fields.reading import Fields, each, held, held_or_none, inside, required
+from toolglot.protocols.fields.reading import each, inside, unknown_fragment
 
 TextReader = Callable[[str], Iterable[ToolCall]]
 """Reads the calls that a model wrote into its text."""
@@ -136,14 +135,14 @@ class ReplyParser:
         return self._read_text(text) if self._read_text is not None and text else ()
 
     def _blocks(self, value: dict[str, Any] | list[Any]) -> list[Block]:
-        read = _READERS[self._protocol]
+        read = codec(self._protocol).read_fragment
         try:
             found = [read(value)] if isinstance(value, dict) else each(value, read, "")
         except InputError as error:
             raise inside(error, "$") from None
         blocks = [block for blocks in found for block in blocks]
         if len(blocks) == 1 and isinstance(blocks[0], Opaque) and blocks[0].value is value:
-            raise _unknown(f"a reply, a message, blocks or a call of {self._provider}", "$")
+            raise unknown_fragment(f"a reply, a message, blocks or a call of {self._provider}", "$")
         return blocks
 
     def _identified(self, calls: list[ToolCall], blocks: Iterable[Block] | None = None) -> list[ToolCall]:
@@ -295,116 +294,3 @@ def _with_derived_id(call: ToolCall, provider: str, turn_key: str, index: int | 
     content = str(call.raw_input) if call.arguments is None else call.arguments
     identity = json.dumps([call.namespace, call.name, call.type, content], sort_keys=True)
     return with_id(call, provider, f"{turn_key}#{sha256(identity.encode()).hexdigest()}", index or 0)
-
-
-# --- the shapes, by protocol --------------------------------------------------------------------------
-# Each reader takes one object and returns the blocks in it. The codecs are loaded when first asked for.
-
-
-def _wire(module: str) -> Any:
-    return importlib.import_module(f"toolglot.protocols.{module}")
-
-
-def _unknown(what: str, path: str = "") -> InputError:
-    return InputError(f"expected {what}", path=path, hint="is it an answer of another provider?")
-
-
-def _anthropic(fields: Fields) -> Iterable[Block]:
-    read: Callable[[Any, str], Iterable[Block]] = _wire("anthropic.blocks").read_content
-    if fields.get("type") not in (None, "message"):
-        try:
-            return read([_filled(fields)], "")
-        except InputError as error:
-            error.path = error.path.removeprefix("[0]")
-            raise
-    if "content" not in fields:
-        raise _unknown("a reply or message with content, or a content block")
-    content = fields["content"]
-    return read([_filled(block) for block in content] if isinstance(content, list) else content, ".content")
-
-
-def _filled(block: Any) -> Any:
-    """A call with what those who imitate the protocol leave out because it is empty."""
-    if not isinstance(block, dict) or block.get("type") != "tool_use":
-        return block
-    return {**block, "id": block.get("id") or "", "input": {} if block.get("input") is None else block["input"]}
-
-
-def _openai_chat(fields: Fields) -> Iterable[Block]:
-    if "choices" in fields:
-        first = each(required(fields, "choices", list)[:1], _openai_chat, ".choices")
-        return [block for blocks in first for block in blocks]
-    if "message" in fields:
-        return held(fields, "message", _chat_message)
-    if not fields.keys().isdisjoint({"role", "content", "tool_calls", "function_call"}):
-        return _chat_message(fields)
-    if fields.keys().isdisjoint({"type", "function", "custom"}):
-        raise _unknown("a reply with choices, a message, or a tool call")
-    return (_wire("openai_chat.blocks").read_call(fields),)
-
-
-def _chat_message(fields: Fields) -> Iterable[Block]:
-    if fields.get("role", "assistant") != "assistant":
-        return ()
-    turn: Turn = _wire("openai_chat.messages").read_assistant(fields)
-    call = held_or_none(fields, "function_call", lambda inner: _openai_chat({"type": "function", "function": inner}))
-    return (*turn.blocks, *(call or ()))  # the one call that a message had before there were lists of them
-
-
-def _openai_responses(fields: Fields) -> Iterable[Block]:
-    read = _wire("openai_responses.items").read_model_item
-    if "output" in fields and "call_id" not in fields:
-        return [block for blocks in each(required(fields, "output", list), read, ".output") for block in blocks]
-    if fields.keys().isdisjoint({"type", "role"}):
-        raise _unknown("a response with output, or an item of one")
-    found: Iterable[Block] = read(fields)
-    return found
-
-
-def _gemini(given: Fields) -> Iterable[Block]:
-    blocks = _wire("gemini.blocks")
-    fields: Fields = blocks.in_camel(given)[0]
-    if "candidates" in fields:
-        first = each(required(fields, "candidates", list)[:1], _gemini, ".candidates")
-        return [block for found in first for block in found]
-    if "content" in fields:
-        return held_or_none(fields, "content", _gemini) or ()
-    if "parts" in fields:
-        found: Iterable[Block] = blocks.read_parts(fields)[0]
-        return found
-    if not fields.keys().isdisjoint({"finishReason", "usageMetadata", "modelVersion", "responseId", "role"}):
-        return ()  # a part of a stream, or a reply that ended before it began
-    return (blocks.read_part({"functionCall": fields} if "name" in fields else given),)
-
-
-def _bedrock(fields: Fields) -> Iterable[Block]:
-    read = _wire("bedrock.blocks").read_block
-    for key in ("output", "message"):
-        if key in fields:
-            return held(fields, key, _bedrock)
-    if "content" in fields:
-        return each(required(fields, "content", list), read, ".content")
-    return (read({"toolUse": fields} if "toolUseId" in fields else fields),)
-
-
-def _messages(module: str) -> Callable[[Fields], Iterable[Block]]:
-    def read(fields: Fields) -> Iterable[Block]:
-        if "message" in fields:
-            return held(fields, "message", read)
-        if "function" in fields:
-            fields = {"role": "assistant", "tool_calls": [fields]}
-        turn: Turn = _wire(module).read_message(fields)
-        return turn.blocks
-
-    return read
-
-
-_READERS: Final[dict[str, Callable[[Fields], Iterable[Block]]]] = {
-    "anthropic": _anthropic,
-    "openai_chat": _openai_chat,
-    "openai_responses": _openai_responses,
-    "gemini": _gemini,
-    "bedrock": _bedrock,
-    "cohere": _messages("cohere.messages"),
-    "ollama": _messages("ollama.messages"),
-}

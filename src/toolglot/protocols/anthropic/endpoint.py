@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import (
+    ClientRoute,
+    ListedModel,
+    MessageForm,
+    ModelList,
+    Protocol,
+    RequestMarks,
+    TokenCount,
+    words,
+)
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
 from toolglot.protocols.fields.model_pages import EPOCH, model_index, page_size
 from toolglot.protocols.fields.reading import Fields
@@ -44,6 +53,14 @@ def _model_page(models: list[ListedModel], query: Mapping[str, str]) -> Fields:
     page = [_model_entry(model) for model in models[start:end]]
     first, last = (page[0]["id"], page[-1]["id"]) if page else (None, None)
     return {"data": page, "has_more": has_more, "first_id": first, "last_id": last}
+
+
+def _is_fragment(fields: Fields) -> bool:
+    """Whether an object seems to be a piece of a reply or an event of a stream."""
+    kind, content = fields.get("type"), fields.get("content")
+    if isinstance(kind, str) and (kind.startswith(("message_", "content_block_")) or kind == "tool_use"):
+        return True
+    return isinstance(content, list) and any(isinstance(block, dict) and "type" in block for block in content)
 
 
 PROTOCOL: Final = Protocol(
@@ -107,6 +124,38 @@ PROTOCOL: Final = Protocol(
         "request.output": ("json",),
     },
     tool_style="anthropic",
+    request_marks=RequestMarks(
+        fields=words(
+            "anthropic_version mcp_servers container context_management inference_geo output_config",
+            "system stop_sequences metadata service_tier top_k top_p cache_control max_tokens temperature thinking",
+        ),
+        block_types=words(
+            "text tool_use tool_result redacted_thinking server_tool_use search_result container_upload image",
+            "mcp_tool_use mcp_tool_result fallback compaction tool_reference",
+        ),
+        choice_types=words("auto any tool none"),
+        shapes=frozenset(
+            {
+                "block: result of the provider",
+                "block: unknown type",
+                "content: list",
+                "content: string",
+                "document: source",
+                "system message: later",
+                "system: string",
+                "system: typed block",
+                "thinking: plain",
+                "thinking: signed",
+                "tool: input_schema",
+                "tool: run by the provider",
+            }
+        ),
+        models="(?i)claude-",
+        model_needs="max_tokens",
+        only_own_models=True,
+        hub_protocol="openai_chat",
+    ),
+    is_fragment=_is_fragment,
     reply_marks={"stop_reason": str, "content": list, "completion": str},
     reply_rank=5,
 )

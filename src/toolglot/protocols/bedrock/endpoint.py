@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import (
+    ClientRoute,
+    ListedModel,
+    MessageForm,
+    ModelList,
+    Protocol,
+    RequestMarks,
+    TokenCount,
+    words,
+)
 from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.reading import Fields
 
@@ -68,6 +77,13 @@ PROTOCOL: Final = Protocol(
         "request.output": ("json",),
     },
     has_schema_description=True,
+    request_marks=RequestMarks(
+        fields=words(
+            "system toolConfig inferenceConfig additionalModelRequestFields additionalModelResponseFieldPaths modelId",
+            "guardrailConfig requestMetadata performanceConfig serviceTier promptVariables outputConfig",
+        ),
+        shapes=frozenset({"block: no type", "content: list", "system: block"}),
+    ),
     reply_marks={"output": dict, "stopReason": str},
     reply_rank=4,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, RequestMarks, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.reading import Fields
 
@@ -41,6 +41,34 @@ PROTOCOL: Final = Protocol(
     inexpressible={"choice.modes": ("auto", "named", "allowed")},
     tool_style="openai",
     has_image_detail=True,
+    request_marks=RequestMarks(
+        fields=words(
+            "stop_sequences max_tokens temperature thinking",
+            "seed frequency_penalty presence_penalty response_format documents priority logprobs",
+            "safety_mode citation_options k p strict_tools raw_prompting",
+        ),
+        message_fields=words("tool_calls tool_call_id tool_plan citations"),
+        roles=words("tool"),
+        block_types=words("text image_url"),
+        choices=words("REQUIRED NONE"),
+        shapes=frozenset(
+            {
+                "block: unknown type",
+                "call: arguments as a string",
+                "call: no arguments",
+                "content: list",
+                "content: null",
+                "content: string",
+                "document: object",
+                "system message: first",
+                "system message: later",
+                "thinking: plain",
+                "tool: function",
+            }
+        ),
+        models="(?i)(command-|c4ai-)",
+        only_own_models=True,
+    ),
     reply_marks={"message": dict, "finish_reason": str},
     reply_rank=7,
 )

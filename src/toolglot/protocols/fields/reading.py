@@ -33,6 +33,11 @@ def expected(what: str, got: object, path: str, hint: str = "") -> InputError:
     return InputError(f"expected {what}, got {kind}", path=path, hint=hint)
 
 
+def unknown_fragment(what: str, path: str = "") -> InputError:
+    """What is no piece of a reply."""
+    return InputError(f"expected {what}", path=path, hint="is it an answer of another provider?")
+
+
 def inside(error: InputError, outer: str) -> InputError:
     """The error as seen from the object that holds the one it happened in."""
     error.path = outer + error.path

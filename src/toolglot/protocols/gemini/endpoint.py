@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import (
+    ClientRoute,
+    ListedModel,
+    MessageForm,
+    ModelList,
+    Protocol,
+    RequestMarks,
+    TokenCount,
+    words,
+)
 from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import model_index, page_size
 from toolglot.protocols.fields.reading import Fields
@@ -40,6 +49,12 @@ def _model_page(models: list[ListedModel], query: Mapping[str, str]) -> Fields:
 
 
 _REQUIRED: Final = {"contents": OBJECTS}
+
+
+def _is_fragment(fields: Fields) -> bool:
+    """Whether an object seems to be a piece of a reply."""
+    return not fields.keys().isdisjoint({"candidates", "functionCall", "parts"})
+
 
 PROTOCOL: Final = Protocol(
     name="gemini",
@@ -101,6 +116,8 @@ PROTOCOL: Final = Protocol(
     returns_opaque=True,
     limit_path=("generationConfig", "maxOutputTokens"),
     features=frozenset({"call_signatures", "choice_field", "empty_turns", "text_parts", "text_with_calls"}),
+    request_marks=RequestMarks(starts=words("contents"), fields=words("contents")),
+    is_fragment=_is_fragment,
     reply_marks={"candidates": list, "promptFeedback": dict, "usageMetadata": dict},
     reply_rank=1,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol
+from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, RequestMarks, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import EPOCH
 from toolglot.protocols.fields.reading import Fields
@@ -82,6 +82,24 @@ PROTOCOL: Final = Protocol(
     features=frozenset({"empty_results", "empty_turns", "result_messages", "system_messages", "text_with_calls"}),
     inexpressible={"choice.modes": ("auto", "none", "required", "named", "allowed")},
     tool_style="openai",
+    request_marks=RequestMarks(
+        fields=words("logprobs top_logprobs options keep_alive think format"),
+        message_fields=words("tool_calls tool_call_id images thinking tool_name"),
+        roles=words("tool"),
+        shapes=frozenset(
+            {
+                "call: arguments as an object",
+                "call: function alone",
+                "call: no arguments",
+                "content: null",
+                "content: string",
+                "system message: first",
+                "system message: later",
+                "tool: function",
+            }
+        ),
+        models=r"[\w.-]+:[\w.-]+$",
+    ),
     reply_marks={"done": bool, "eval_count": int, "done_reason": str},
     reply_rank=6,
 )

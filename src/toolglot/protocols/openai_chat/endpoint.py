@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, RequestMarks, TokenCount, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
+from toolglot.protocols.fields.reading import Fields
 
 ERROR_SCHEMA: Final = object_schema(
     error={
@@ -13,6 +14,12 @@ ERROR_SCHEMA: Final = object_schema(
         "properties": {"message": TEXT, "type": TEXT, "param": {}, "code": {}},
     }
 )
+
+
+def _is_fragment(fields: Fields) -> bool:
+    """Whether an object seems to be a piece of a reply or a chunk of a stream."""
+    return "choices" in fields or "tool_calls" in fields or isinstance(fields.get("function"), dict)
+
 
 PROTOCOL: Final = Protocol(
     name="openai_chat",
@@ -76,6 +83,45 @@ PROTOCOL: Final = Protocol(
     tool_style="openai",
     has_image_detail=True,
     has_schema_description=True,
+    request_marks=RequestMarks(
+        fields=words(
+            "metadata service_tier top_k top_p cache_control max_tokens temperature thinking",
+            "seed frequency_penalty presence_penalty response_format documents priority logprobs top_logprobs",
+            "stop max_completion_tokens n logit_bias parallel_tool_calls stream_options functions function_call user",
+            "store modalities audio prediction web_search_options reasoning_effort verbosity prompt_cache_key",
+            "safety_identifier random_seed safe_prompt prompt_mode chat_template_kwargs min_p reasoning",
+        ),
+        message_fields=words(
+            "tool_calls tool_call_id",
+            "reasoning_content reasoning reasoning_details refusal audio function_call name prefix",
+        ),
+        roles=words("tool developer function"),
+        block_types=words("text image_url input_audio file refusal video_url reference document_url"),
+        choices=words("auto none required any"),
+        choice_types=words("function custom allowed_tools"),
+        shapes=frozenset(
+            {
+                "block: unknown type",
+                "call: arguments as a string",
+                "call: arguments as an object",
+                "call: no arguments",
+                "content: list",
+                "content: null",
+                "content: string",
+                "system message: first",
+                "system message: later",
+                "thinking: list",
+                "thinking: plain",
+                "tool: custom",
+                "tool: function",
+            }
+        ),
+        models=(
+            r"(?i:(ft:)?(gpt-\d|chatgpt|o\d(-|$))|grok-|kimi-|(?!command-|c4ai-)[\w.-]+-latest$)"
+            r"|(?!hf\.co/)(?!(?i:command-|c4ai-))[\w.-]+/[\w.:/-]+$"
+        ),
+    ),
+    is_fragment=_is_fragment,
     reply_marks={"choices": list},
     reply_rank=2,
 )

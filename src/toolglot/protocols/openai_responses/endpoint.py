@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, TokenCount
+from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, RequestMarks, TokenCount, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, TEXT, TOKENS
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.openai_chat.endpoint import ERROR_SCHEMA
@@ -24,6 +24,14 @@ _REQUIRED: Final = {
     "model": MODEL,
     "input": {"description": "a text, or a list of items", "type": ["string", "array"], "items": {"type": "object"}},
 }
+
+
+def _is_fragment(fields: Fields) -> bool:
+    """Whether an object seems to be a piece of a reply or an event of a stream."""
+    kind = fields.get("type")
+    is_named = isinstance(kind, str) and (kind.startswith("response.") or kind == "function_call")
+    return is_named or isinstance(fields.get("output"), list)
+
 
 PROTOCOL: Final = Protocol(
     name="openai_responses",
@@ -95,6 +103,8 @@ PROTOCOL: Final = Protocol(
     tool_style="openai",
     has_image_detail=True,
     has_schema_description=True,
+    request_marks=RequestMarks(starts=words("input previous_response_id prompt conversation")),
+    is_fragment=_is_fragment,
     reply_marks={"output": list},
     reply_rank=3,
 )
