@@ -1,4 +1,4 @@
-"""Calls that a model wrote as text, on their way to the client: real calls, live, and nobody else's text is touched."""
+"""Calls that a model wrote as text reach the client as tool calls, live. Other text is left alone."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ OTHER = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln </too
 MARKUP = ("<tool_call", "</tool_call")
 
 
-def asked(client: str, server: str, **changed: Any) -> ConvertedRequest:
-    """What a client asked a server: it offers one tool, `get_weather`."""
+def convert_for(client: str, server: str, **changed: Any) -> ConvertedRequest:
+    """A client's request, converted for a server: it offers one tool, `get_weather`."""
     return convert({**BODIES[client], **changed}, source=client, target=server, model="some-model")
 
 
@@ -64,26 +64,26 @@ def protocol_of(name: str) -> str:
     return profiles.get(name).protocol
 
 
-def whole(answer: Reply, server: str) -> dict[str, Any]:
-    """An answer as the server gives it at once."""
+def reply_body(answer: Reply, server: str) -> dict[str, Any]:
+    """A reply as the body that the server sends without streaming."""
     body: dict[str, Any] = codec(protocol_of(server)).reply.encode(answer)
     return body
 
 
-def streamed(answer: Reply, server: str, piece: int = 5) -> bytes:
+def stream_bytes(answer: Reply, server: str, piece: int = 5) -> bytes:
     return codec(protocol_of(server)).stream.Encoder().write(list(of_reply(answer, piece=piece)))
 
 
-def told(data: bytes, client: str) -> tuple[list[Event], Reply]:
-    """What a client makes of a stream. It looks for no calls in text itself."""
+def read_stream(data: bytes, client: str) -> tuple[list[Event], Reply]:
+    """The events and the reply that a client reads from a stream. It looks for no calls in text itself."""
     reader = StreamReader(source=client, policy=NEVER)
     events = [*reader.feed(data), *reader.finish()]
     check(events)
     return events, reader.reply
 
 
-def said(answer: Reply) -> list[tuple[Any, ...]]:
-    """What counts of an answer."""
+def summary(answer: Reply) -> list[tuple[Any, ...]]:
+    """The parts of a reply that matter here, as plain tuples."""
     blocks: list[tuple[Any, ...]] = []
     for block in answer.turn.blocks:
         if isinstance(block, ToolCall):
@@ -94,7 +94,7 @@ def said(answer: Reply) -> list[tuple[Any, ...]]:
 
 
 def without_ids(answer: Reply) -> list[tuple[Any, ...]]:
-    return [each if each[0] != "call" else each[:1] + each[2:] for each in said(answer)]
+    return [each if each[0] != "call" else each[:1] + each[2:] for each in summary(answer)]
 
 
 # --- whole and streamed -----------------------------------------------------------------------------
@@ -103,9 +103,9 @@ def without_ids(answer: Reply) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("server", SERVERS)
 def test_calls_in_text_are_real_calls_for_every_client_whole_and_streamed(server: str, client: str) -> None:
-    request = asked(client, server)
+    request = convert_for(client, server)
     answer = reply(f"I look.\n{CALL}\n{OTHER}")
-    back = convert_reply(whole(answer, server), source=server, target=client, request=request)
+    back = convert_reply(reply_body(answer, server), source=server, target=client, request=request)
     assert without_ids(back.reply) == [
         ("Text", "I look.\n"),
         ("call", "get_weather", {"city": "Bonn"}, "function"),
@@ -118,14 +118,14 @@ def test_calls_in_text_are_real_calls_for_every_client_whole_and_streamed(server
     assert read.stop == "tool_calls"
     for piece in (1, 3, 7, 1000):
         translator = StreamTranslator(source=server, target=client, request=request)
-        output = translator.feed(streamed(answer, server, piece)) + translator.finish()
-        assert said(translator.reply) == said(back.reply)
-        _, heard = told(output, client)
-        assert said(heard) == said(read)
+        output = translator.feed(stream_bytes(answer, server, piece)) + translator.finish()
+        assert summary(translator.reply) == summary(back.reply)
+        _, received = read_stream(output, client)
+        assert summary(received) == summary(read)
 
 
 def chat_answer(text: str, reason: str | None) -> dict[str, Any]:
-    """What a server of Chat Completions answers, with whatever word for the end it has, or none."""
+    """A Chat Completions reply with any finish reason, or none."""
     choice: dict[str, Any] = {"index": 0, "message": {"role": "assistant", "content": text}}
     choice |= {"finish_reason": reason} if reason is not None else {}
     return {"id": "id_1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -134,18 +134,18 @@ def chat_answer(text: str, reason: str | None) -> dict[str, Any]:
 def chat_stream(text: str, reason: str | None) -> bytes:
     deltas: list[tuple[dict[str, Any], str | None]] = [({"content": each}, None) for each in text]
     chunks = [
-        {"id": "id_1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": said}]}
-        for delta, said in [*deltas, ({}, reason)]
+        {"id": "id_1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+        for delta, finish_reason in [*deltas, ({}, reason)]
     ]
     return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 
 @pytest.mark.parametrize("client", ["openai", "vllm", "openai_chat", "mistral"])
 @pytest.mark.parametrize("reason", ["stop", "eos", "tool_calls", "", None])
-def test_J1_between_chat_peers_the_reason_is_tool_calls_whatever_the_provider_said(
+def test_J1_between_chat_peers_the_reason_is_tool_calls_whatever_the_provider_sent(
     client: str, reason: str | None
 ) -> None:
-    request = asked("openai", "vllm")
+    request = convert_for("openai", "vllm")
     back = convert_reply(chat_answer(f"Hi.{CALL}", reason), source="vllm", target=client, request=request)
     assert back.body["choices"][0]["finish_reason"] == "tool_calls"
     assert [call["function"]["name"] for call in back.body["choices"][0]["message"]["tool_calls"]] == ["get_weather"]
@@ -157,39 +157,39 @@ def test_J1_between_chat_peers_the_reason_is_tool_calls_whatever_the_provider_sa
 
 
 @pytest.mark.parametrize("reason", ["stop", "eos"])
-def test_an_answer_without_calls_keeps_the_word_of_its_provider(reason: str) -> None:
+def test_a_reply_without_calls_keeps_the_finish_reason_of_its_provider(reason: str) -> None:
     body = chat_answer("Hi.", reason)
     assert convert_reply(body, source="vllm", target="openai").body == body
 
 
-def test_an_answer_without_a_reason_gets_one_for_the_client() -> None:
+def test_a_reply_without_a_finish_reason_gets_one() -> None:
     out = convert_reply(chat_answer("Hi.", None), source="vllm", target="openai")
     assert out.body["choices"][0]["finish_reason"] == "stop"
     assert "$.stop" in {entry.path for entry in out.report.entries}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_report_tells_once_that_text_became_calls_and_in_which_dialect(client: str) -> None:
-    request = asked(client, "vllm")
+def test_the_report_has_one_entry_that_text_became_calls_with_the_dialect(client: str) -> None:
+    request = convert_for(client, "vllm")
     answer = reply(f"I look.\n{CALL}\n{OTHER}")
-    back = convert_reply(whole(answer, "vllm"), source="vllm", target=client, request=request)
+    back = convert_reply(reply_body(answer, "vllm"), source="vllm", target=client, request=request)
     translator = StreamTranslator(source="vllm", target=client, request=request)
-    translator.feed(streamed(answer, "vllm"))
+    translator.feed(stream_bytes(answer, "vllm"))
     translator.finish()
     reader = StreamReader(source="vllm", request=request)
-    reader.feed(streamed(answer, "vllm"))
+    reader.feed(stream_bytes(answer, "vllm"))
     reader.finish()
     for report in (back.report, translator.report, reader.report):
-        (told_of,) = [entry for entry in report if "as text" in entry.reason]
-        assert (told_of.action, told_of.fault) == ("converted", "canonical")
-        assert "(hermes)" in told_of.reason
-    silent = convert_reply(whole(reply("Hi."), "vllm"), source="vllm", target=client, request=request)
+        (found,) = [entry for entry in report if "as text" in entry.reason]
+        assert (found.action, found.fault) == ("converted", "canonical")
+        assert "(hermes)" in found.reason
+    silent = convert_reply(reply_body(reply("Hi."), "vllm"), source="vllm", target=client, request=request)
     assert not [entry for entry in silent.report if "as text" in entry.reason]
 
 
-def test_the_report_tells_of_calls_while_the_answer_comes() -> None:
+def test_calls_in_text_are_reported_while_the_reply_streams() -> None:
     reader = StreamReader(source="vllm")
-    data = streamed(reply(f"{CALL} And so on."), "vllm", 4)
+    data = stream_bytes(reply(f"{CALL} And so on."), "vllm", 4)
     assert not [*reader.report]
     reader.feed(data[: len(data) * 9 // 10])
     assert [entry.action for entry in reader.report] == ["converted"]
@@ -197,20 +197,22 @@ def test_the_report_tells_of_calls_while_the_answer_comes() -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("text", [CALL[:-25], f"{CALL}{CALL[:-25]}"])
-def test_an_answer_that_ends_inside_a_call_was_cut_whole_and_streamed(client: str, text: str) -> None:
-    request = asked(client, "vllm")
-    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=request)
+def test_a_reply_that_ends_inside_a_call_was_cut_whole_and_streamed(client: str, text: str) -> None:
+    request = convert_for(client, "vllm")
+    back = convert_reply(reply_body(reply(text), "vllm"), source="vllm", target=client, request=request)
     translator = StreamTranslator(source="vllm", target=client, request=request)
-    translator.feed(streamed(reply(text), "vllm"))
+    translator.feed(stream_bytes(reply(text), "vllm"))
     translator.finish()
     assert (back.reply.stop, translator.reply.stop) == ("length", "length")
     assert [call.name for call in translator.calls] == ["get_weather"] * (text.count("<tool_call>") - 1)
 
 
-def test_arguments_that_are_no_json_are_no_cut_and_leave_no_marks() -> None:
+def test_arguments_that_are_not_json_are_not_cut_and_leave_no_marks() -> None:
     text = '<tool_call>{"name": "get_weather", "arguments": {"city": Bonn!}}</tool_call> Done.'
     for client, stop in (("openai", "tool_calls"), ("anthropic", "stop")):
-        back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=asked(client, "vllm"))
+        back = convert_reply(
+            reply_body(reply(text), "vllm"), source="vllm", target=client, request=convert_for(client, "vllm")
+        )
         assert back.reply.stop == stop
         assert "tool_call>" not in json.dumps(back.body)
         assert "Bonn!" in json.dumps(back.body)
@@ -227,10 +229,10 @@ def test_arguments_that_are_no_json_are_no_cut_and_leave_no_marks() -> None:
 def test_however_a_stream_is_cut_the_client_gets_the_same_calls(
     server: str, client: str, dialect: str, extra: dict[str, str], cuts: list[int]
 ) -> None:
-    request = asked(client, server)
+    request = convert_for(client, server)
     call = ToolCall("", "get_weather", {"city": "Bonn", **{f"x_{key}": value for key, value in extra.items()}})
     text = write_calls([call], dialect, tools=[FUNCTION])
-    data = streamed(reply(f"I look.\n{text}"), server)
+    data = stream_bytes(reply(f"I look.\n{text}"), server)
     outputs = []
     for ends in ((), sorted(cuts)):
         translator = StreamTranslator(source=server, target=client, request=request)
@@ -242,29 +244,29 @@ def test_however_a_stream_is_cut_the_client_gets_the_same_calls(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_text_is_with_the_client_at_once_and_markup_never(client: str) -> None:
-    translator = StreamTranslator(source="vllm", target=client, request=asked(client, "vllm"))
+def test_text_reaches_the_client_at_once_and_markup_never(client: str) -> None:
+    translator = StreamTranslator(source="vllm", target=client, request=convert_for(client, "vllm"))
     reader = StreamReader(source=client, policy=NEVER)
     encoder = codec("openai_chat").stream.Encoder()
-    given_text = heard = ""
+    sent_text = received = ""
     for event in of_reply(reply(f"I look at it now. {CALL}{CALL}"), piece=3):
         output = translator.feed(encoder.write([event]))
-        heard += "".join(each.text for each in reader.feed(output) if isinstance(each, TextDelta))
+        received += "".join(each.text for each in reader.feed(output) if isinstance(each, TextDelta))
         if isinstance(event, TextDelta):
-            given_text += event.text
-        before = given_text.partition("<")[0]
-        assert heard == before or (not heard and len(before) < 3) or heard == before.rstrip()
+            sent_text += event.text
+        before = sent_text.partition("<")[0]
+        assert received == before or (not received and len(before) < 3) or received == before.rstrip()
     reader.feed(translator.finish())
-    assert heard.rstrip() == "I look at it now."
+    assert received.rstrip() == "I look at it now."
     assert len(reader.calls) == 2
     assert not any(mark in json.dumps(call.arguments) for call in reader.calls for mark in MARKUP)
 
 
 def test_a_call_is_shown_once_it_is_known_that_the_reply_has_no_calls_of_its_own() -> None:
-    reader = StreamReader(source="vllm", request=asked("openai", "vllm"))
-    said = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn"}}</tool_call>'
+    reader = StreamReader(source="vllm", request=convert_for("openai", "vllm"))
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Bonn"}}</tool_call>'
     encode = codec("openai_chat").stream.Encoder().write
-    *pieces, last = of_reply(reply(said))
+    *pieces, last = of_reply(reply(text))
     before = reader.feed(encode(pieces))
     assert not any(isinstance(event, InputDelta) for event in before)
     after = [*reader.feed(encode([last])), *reader.finish()]
@@ -273,8 +275,8 @@ def test_a_call_is_shown_once_it_is_known_that_the_reply_has_no_calls_of_its_own
 
 def test_a_client_that_wants_whole_calls_gets_them_whole() -> None:
     policy = Policy(stream_calls="whole")
-    reader = StreamReader(source="vllm", request=asked("openai", "vllm"), policy=policy)
-    data = streamed(reply(f"I look. {CALL}"), "vllm", 2)
+    reader = StreamReader(source="vllm", request=convert_for("openai", "vllm"), policy=policy)
+    data = stream_bytes(reply(f"I look. {CALL}"), "vllm", 2)
     for start in range(0, len(data), 40):
         for event in reader.feed(data[start : start + 40]):
             assert not isinstance(event, InputDelta) or json.loads(event.text) == {"city": "Bonn"}
@@ -296,7 +298,7 @@ def test_every_dialect_that_can_be_written_is_found_in_a_reply_of_a_model_that_w
     request = convert(
         {"model": "m", "messages": [{"role": "user", "content": "Go"}], "tools": tools}, source="openai", target="vllm"
     )
-    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target="openai", request=request)
+    back = convert_reply(reply_body(reply(text), "vllm"), source="vllm", target="openai", request=request)
     assert without_ids(back.reply) == [("call", "bash", {"command": "ls"}, "function"), ("stop", "tool_calls")]
 
 
@@ -315,15 +317,15 @@ PLAIN = (
 
 @pytest.mark.parametrize("text", PLAIN)
 @pytest.mark.parametrize("server", SERVERS)
-def test_text_without_calls_is_forwarded_byte_for_byte_at_home(server: str, text: str) -> None:
-    home = "ollama" if server == "ollama" else "openai"
-    request = asked(home, server)
-    body = json.dumps(whole(reply(text), server), ensure_ascii=False).encode()
-    back = convert_reply(body, source=server, target=home, request=request)
+def test_text_without_calls_is_forwarded_byte_for_byte_in_the_same_protocol(server: str, text: str) -> None:
+    client = "ollama" if server == "ollama" else "openai"
+    request = convert_for(client, server)
+    body = json.dumps(reply_body(reply(text), server), ensure_ascii=False).encode()
+    back = convert_reply(body, source=server, target=client, request=request)
     assert back.data == body
-    data = streamed(reply(text), server, 3)
+    data = stream_bytes(reply(text), server, 3)
     for size in (1, 50, len(data)):
-        translator = StreamTranslator(source=server, target=home, request=request)
+        translator = StreamTranslator(source=server, target=client, request=request)
         output = b"".join(translator.feed(data[start : start + size]) for start in range(0, len(data), size))
         assert output + translator.finish() == data
     assert translator.reply.turn.text == text
@@ -331,23 +333,27 @@ def test_text_without_calls_is_forwarded_byte_for_byte_at_home(server: str, text
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("text", PLAIN)
-def test_text_without_calls_is_the_same_as_if_nobody_looked(client: str, text: str) -> None:
-    body, data, request = whole(reply(text), "vllm"), streamed(reply(text), "vllm", 3), asked(client, "vllm")
+def test_text_without_calls_is_the_same_as_without_a_search(client: str, text: str) -> None:
+    body, data, request = (
+        reply_body(reply(text), "vllm"),
+        stream_bytes(reply(text), "vllm", 3),
+        convert_for(client, "vllm"),
+    )
     looked, left = (
         convert_reply(body, source="vllm", target=client, request=request, policy=policy) for policy in (ALWAYS, NEVER)
     )
     assert looked.body == left.body
-    heard = []
+    received = []
     for policy in (ALWAYS, NEVER):
         translator = StreamTranslator(source="vllm", target=client, request=request, policy=policy)
-        heard.append(said(told(translator.feed(data) + translator.finish(), client)[1]))
-    assert heard[0] == heard[1]
+        received.append(summary(read_stream(translator.feed(data) + translator.finish(), client)[1]))
+    assert received[0] == received[1]
 
 
-# --- who is looked at -------------------------------------------------------------------------------
+# --- whose text is searched -------------------------------------------------------------------------
 
 
-def test_profiles_say_whose_text_is_looked_at() -> None:
+def test_profiles_decide_whose_text_is_searched() -> None:
     assert [name for name in profiles.names() if profiles.get(name).calls.in_text] == [
         "llamacpp",
         "ollama",
@@ -358,28 +364,28 @@ def test_profiles_say_whose_text_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("provider", FIRST_PARTY)
-def test_the_text_of_a_first_party_api_is_its_own_unless_the_policy_says_so(provider: str) -> None:
+def test_the_text_of_a_first_party_api_is_searched_only_by_policy(provider: str) -> None:
     answer = reply(f"I look. {CALL}")
     for policy, stop in ((Policy(), "stop"), (NEVER, "stop"), (ALWAYS, "tool_calls")):
-        back = convert_reply(whole(answer, provider), source=provider, target="anthropic", policy=policy)
+        back = convert_reply(reply_body(answer, provider), source=provider, target="anthropic", policy=policy)
         reader = StreamReader(source=provider, target="anthropic", policy=policy)
-        reader.feed(streamed(answer, provider))
+        reader.feed(stream_bytes(answer, provider))
         reader.finish()
         assert back.reply.stop == reader.reply.stop == stop
         assert len(back.reply.turn.calls) == len(reader.calls) == (1 if stop == "tool_calls" else 0)
-        assert said(reader.reply) == said(back.reply)
+        assert summary(reader.reply) == summary(back.reply)
 
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_never_leaves_the_text_of_a_server_alone(server: str) -> None:
     answer = reply(CALL)
-    back = convert_reply(whole(answer, server), source=server, target="anthropic", policy=NEVER)
-    assert said(back.reply) == [("Text", CALL), ("stop", "stop")]
+    back = convert_reply(reply_body(answer, server), source=server, target="anthropic", policy=NEVER)
+    assert summary(back.reply) == [("Text", CALL), ("stop", "stop")]
 
 
 def test_a_profile_of_ones_own_switches_it_on_for_a_provider() -> None:
     overrides = profiles.Overrides('[profiles.xai.rules]\n"calls.in_text" = true\n')
-    back = convert_reply(whole(reply(CALL), "xai"), source="xai", target="openai", overrides=overrides)
+    back = convert_reply(reply_body(reply(CALL), "xai"), source="xai", target="openai", overrides=overrides)
     assert [call.name for call in back.reply.turn.calls] == ["get_weather"]
 
 
@@ -389,7 +395,7 @@ def test_a_profile_of_ones_own_switches_it_on_for_a_provider() -> None:
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_E4_a_renamed_tool_comes_back_under_its_own_name(is_stream: bool) -> None:
     tools = [{"name": "files/read", "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
-    request = asked("anthropic", "vllm", tools=tools)
+    request = convert_for("anthropic", "vllm", tools=tools)
     (name,) = (tool["function"]["name"] for tool in request.body["tools"])
     assert name != "files/read"
     text = f"<tool_call><function={name}><parameter=n>5</parameter></function></tool_call>"
@@ -399,7 +405,7 @@ def test_E4_a_renamed_tool_comes_back_under_its_own_name(is_stream: bool) -> Non
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_free_text_tool_comes_back_as_free_text(is_stream: bool) -> None:
     tools = [{"type": "custom", "name": "apply_patch", "description": "Patches."}]
-    request = asked("openai_responses", "vllm", tools=tools)
+    request = convert_for("openai_responses", "vllm", tools=tools)
     patch = '*** Begin\n+ "a" <b>\n'
     text = f'<tool_call>{{"name": "apply_patch", "arguments": {json.dumps({"input": patch})}}}</tool_call>'
     call = only_call(text, "openai_responses", request, is_stream)
@@ -410,9 +416,9 @@ def only_call(text: str, client: str, request: ConvertedRequest, is_stream: bool
     """The one call of an answer as the client gets it, without its id."""
     if is_stream:
         translator = StreamTranslator(source="vllm", target=client, request=request)
-        answer = told(translator.feed(streamed(reply(text), "vllm")) + translator.finish(), client)[1]
+        answer = read_stream(translator.feed(stream_bytes(reply(text), "vllm")) + translator.finish(), client)[1]
     else:
-        back = convert_reply(whole(reply(text), "vllm"), source="vllm", target=client, request=request)
+        back = convert_reply(reply_body(reply(text), "vllm"), source="vllm", target=client, request=request)
         answer = codec(protocol_of(client)).reply.decode(back.body)
     assert answer.stop == "tool_calls"
     (call,) = answer.turn.calls
@@ -423,32 +429,34 @@ def only_call(text: str, client: str, request: ConvertedRequest, is_stream: bool
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_call_that_was_cut_is_never_one_that_can_be_run(server: str, client: str, stop: StopReason) -> None:
-    request = asked(client, server)
+    request = convert_for(client, server)
     answer = reply('I look. <tool_call>{"name": "get_weather", "arguments": {"city": "Bo', stop)
-    back = convert_reply(whole(answer, server), source=server, target=client, request=request)
+    back = convert_reply(reply_body(answer, server), source=server, target=client, request=request)
     read = codec(protocol_of(client)).reply.decode(back.body)
     assert not [call for call in (*back.reply.turn.calls, *read.turn.calls) if call.arguments]
     translator = StreamTranslator(source=server, target=client, request=request)
-    output = translator.feed(streamed(answer, server)) + translator.finish()
+    output = translator.feed(stream_bytes(answer, server)) + translator.finish()
     assert translator.calls == ()
-    events, _ = told(output, client)
+    events, _ = read_stream(output, client)
     ended = [event for event in events if isinstance(event, BlockEnded) and isinstance(event.block, ToolCall)]
     assert not [event for event in ended if not event.cut and event.block.arguments]  # type: ignore[union-attr]
     assert isinstance(events[-1], Failed) or (isinstance(events[-1], Finished) and events[-1].stop != "tool_calls")
 
 
 def test_a_connection_that_breaks_inside_a_call_leaves_no_call() -> None:
-    data = streamed(reply(CALL), "vllm", 4)
-    translator = StreamTranslator(source="vllm", target="anthropic", request=asked("anthropic", "vllm"))
+    data = stream_bytes(reply(CALL), "vllm", 4)
+    translator = StreamTranslator(source="vllm", target="anthropic", request=convert_for("anthropic", "vllm"))
     output = translator.feed(data[: len(data) * 2 // 3]) + translator.fail()
     assert translator.calls == ()
-    events, _ = told(output, "anthropic")
+    events, _ = read_stream(output, "anthropic")
     assert isinstance(events[-1], Failed)
 
 
 def test_thinking_in_text_is_thinking_and_calls_in_it_are_drafts() -> None:
     back = convert_reply(
-        whole(reply(f"<think>Perhaps {CALL}?</think>Let me see. {CALL}"), "vllm"), source="vllm", target="anthropic"
+        reply_body(reply(f"<think>Perhaps {CALL}?</think>Let me see. {CALL}"), "vllm"),
+        source="vllm",
+        target="anthropic",
     )
     assert without_ids(back.reply) == [
         ("Thinking", f"Perhaps {CALL}?"),
@@ -461,27 +469,29 @@ def test_thinking_in_text_is_thinking_and_calls_in_it_are_drafts() -> None:
 @pytest.mark.parametrize("client", ["anthropic", "openai_responses"])
 @pytest.mark.parametrize("more", ["", " or else"])
 def test_law_11_a_draft_in_a_thought_that_was_cut_off_is_no_call(client: str, more: str) -> None:
-    request = asked(client, "vllm")
+    request = convert_for(client, "vllm")
     stops: tuple[StopReason, ...] = ("length", "filter")
     for stop in stops:
         answer = reply(f"<think>I could {CALL}{more}", stop)
-        back = convert_reply(whole(answer, "vllm"), source="vllm", target=client, request=request)
+        back = convert_reply(reply_body(answer, "vllm"), source="vllm", target=client, request=request)
         assert back.reply.turn.calls == ()
         assert "".join(block.text for block in back.reply.turn.blocks if isinstance(block, Thinking)) == (
             f"I could {CALL}{more}"
         )
         assert not any("wrote calls as text" in entry.reason for entry in back.report.entries)
         translator = StreamTranslator(source="vllm", target=client, request=request)
-        data = translator.feed(streamed(answer, "vllm")) + translator.finish()
-        assert told(data, client)[1].turn.calls == ()
+        data = translator.feed(stream_bytes(answer, "vllm")) + translator.finish()
+        assert read_stream(data, client)[1].turn.calls == ()
     ended = reply(f"<think>I could {CALL}{more}")
-    back = convert_reply(whole(ended, "vllm"), source="vllm", target=client, request=request)
+    back = convert_reply(reply_body(ended, "vllm"), source="vllm", target=client, request=request)
     assert [call.name for call in back.reply.turn.calls] == ["get_weather"]
 
 
 def test_law_11_calls_before_a_thought_that_was_cut_off_stay_calls() -> None:
     answer = reply(f"{CALL}<think>I could also {OTHER}", "length")
-    back = convert_reply(whole(answer, "vllm"), source="vllm", target="anthropic", request=asked("anthropic", "vllm"))
+    back = convert_reply(
+        reply_body(answer, "vllm"), source="vllm", target="anthropic", request=convert_for("anthropic", "vllm")
+    )
     assert [call.arguments for call in back.reply.turn.calls] == [{"city": "Bonn"}]
     assert isinstance(back.reply.turn.blocks[-1], Thinking)
     assert back.reply.stop == "length"
@@ -491,14 +501,14 @@ def test_calls_of_a_provider_without_ids_differ_from_turn_to_turn() -> None:
     found = []
     for turns in (1, 3):
         messages = [{"role": ("user", "assistant")[number % 2], "content": "x"} for number in range(turns)]
-        request = asked("anthropic", "ollama", messages=messages)
-        back = convert_reply(whole(reply(CALL), "ollama"), source="ollama", target="anthropic", request=request)
+        request = convert_for("anthropic", "ollama", messages=messages)
+        back = convert_reply(reply_body(reply(CALL), "ollama"), source="ollama", target="anthropic", request=request)
         found += [call.id for call in back.reply.turn.calls]
     assert len(set(found)) == 2
 
 
 def test_R_003_8_the_accumulator_collects_calls_in_text() -> None:
-    data = streamed(reply(f"I look. {CALL}"), "xai", 2)
+    data = stream_bytes(reply(f"I look. {CALL}"), "xai", 2)
     for policy, count in ((ALWAYS, 1), (NEVER, 0), (Policy(), 0)):
         calls = ToolCallAccumulator("xai", policy=policy)
         for start in range(0, len(data), 30):
@@ -514,7 +524,7 @@ def test_R_003_8_the_accumulator_collects_calls_in_text() -> None:
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
-def test_a_provider_that_leaves_calls_in_the_text_is_mended_end_to_end(
+def test_calls_that_a_provider_leaves_in_the_text_are_parsed_end_to_end(
     dialect: str, client: str, is_stream: bool
 ) -> None:
     request = convert(BODIES[client], source=client, target="openai", model="gpt-4.1", policy=ALWAYS)
@@ -524,13 +534,13 @@ def test_a_provider_that_leaves_calls_in_the_text_is_mended_end_to_end(
     if is_stream:
         translator = StreamTranslator(source="openai", target=client, request=request, policy=ALWAYS)
         output = b"".join(translator.feed(piece) for piece in answered.pieces) + translator.finish()
-        heard = told(output, client)[1]
+        received = read_stream(output, client)[1]
     else:
         back = convert_reply(answered.data, source="openai", target=client, request=request, policy=ALWAYS)
-        heard = codec(protocol_of(client)).reply.decode(back.body)
-    assert [(call.name, call.arguments) for call in heard.turn.calls] == [("get_weather", {"city": "Bonn"})] * 2
-    assert heard.stop == "tool_calls"
-    assert heard.turn.text.strip() == ""
+        received = codec(protocol_of(client)).reply.decode(back.body)
+    assert [(call.name, call.arguments) for call in received.turn.calls] == [("get_weather", {"city": "Bonn"})] * 2
+    assert received.stop == "tool_calls"
+    assert received.turn.text.strip() == ""
 
 
 # --- tools by prompt --------------------------------------------------------------------------------
@@ -554,13 +564,13 @@ HISTORY: list[dict[str, Any]] = [
 HISTORY[2]["tool_calls"][0]["function"] = {"name": "get_weather", "arguments": '{"city": "Bonn"}'}
 
 
-def prompted(**changed: Any) -> ConvertedRequest:
+def convert_by_prompt(**changed: Any) -> ConvertedRequest:
     body = {"model": "m", "messages": HISTORY, "tools": [FUNCTION], **changed}
     return convert(body, source="openai", target="box", overrides=BOX)
 
 
-def test_a_profile_that_says_so_has_tools_calls_and_results_written_as_text() -> None:
-    out = prompted(tool_choice="required")
+def test_with_tools_by_prompt_tools_calls_and_results_are_written_as_text() -> None:
+    out = convert_by_prompt(tool_choice="required")
     assert not {"tools", "tool_choice"} & out.body.keys()
     messages = out.body["messages"]
     assert {message["role"] for message in messages} == {"system", "user", "assistant"}
@@ -580,17 +590,17 @@ def test_a_profile_that_says_so_has_tools_calls_and_results_written_as_text() ->
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_a_model_that_was_told_by_prompt_answers_are_real_calls(client: str) -> None:
+def test_the_reply_to_tools_by_prompt_has_real_calls(client: str) -> None:
     request = convert(BODIES[client], source=client, target="box", model="m", overrides=BOX)
     answer = reply(f"I look.{CALL}")
     back = convert_reply(
-        whole(answer, "vllm"), source="box", target=client, request=request, policy=NEVER, overrides=BOX
+        reply_body(answer, "vllm"), source="box", target=client, request=request, policy=NEVER, overrides=BOX
     )
     translator = StreamTranslator(source="box", target=client, request=request, policy=NEVER, overrides=BOX)
-    heard = told(translator.feed(streamed(answer, "vllm")) + translator.finish(), client)[1]
-    assert said(heard) == said(codec(protocol_of(client)).reply.decode(back.body))
-    assert [(call.name, call.arguments) for call in heard.turn.calls] == [("get_weather", {"city": "Bonn"})]
-    assert heard.stop == "tool_calls"
+    received = read_stream(translator.feed(stream_bytes(answer, "vllm")) + translator.finish(), client)[1]
+    assert summary(received) == summary(codec(protocol_of(client)).reply.decode(back.body))
+    assert [(call.name, call.arguments) for call in received.turn.calls] == [("get_weather", {"city": "Bonn"})]
+    assert received.stop == "tool_calls"
 
 
 def test_a_free_text_tool_by_prompt_comes_back_as_free_text() -> None:
@@ -599,13 +609,13 @@ def test_a_free_text_tool_by_prompt_comes_back_as_free_text() -> None:
     request = convert(body, source="openai_responses", target="box", model="m", overrides=BOX)
     text = '<tool_call>{"name": "apply_patch", "arguments": {"input": "+ a"}}</tool_call>'
     back = convert_reply(
-        whole(reply(text), "vllm"), source="box", target="openai_responses", request=request, overrides=BOX
+        reply_body(reply(text), "vllm"), source="box", target="openai_responses", request=request, overrides=BOX
     )
     (call,) = back.reply.turn.calls
     assert (call.name, call.type, call.raw_input) == ("apply_patch", "custom", "+ a")
 
 
-def test_without_tools_nothing_is_told_by_prompt() -> None:
+def test_without_tools_the_prompt_stays_as_it_is() -> None:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
     assert convert(body, source="box", target="box", overrides=BOX).data == body
     unknown = profiles.Overrides('[profiles.vllm.rules]\n"tools.by_prompt" = "elvish"\n')
@@ -676,10 +686,10 @@ def test_a_reply_is_not_searched_where_the_client_forbade_tools() -> None:
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_what_stands_before_a_lone_end_of_thought_is_thinking_in_a_whole_reply(server: str) -> None:
+def test_text_before_a_lone_end_of_thought_is_thinking_in_a_whole_reply(server: str) -> None:
     answer = reply(f"They want the list.\n</think>\n\nI look. {CALL}")
-    back = convert_reply(whole(answer, server), source=server, target="anthropic")
-    assert said(back.reply)[:2] == [("Thinking", "They want the list."), ("Text", "I look. ")]
+    back = convert_reply(reply_body(answer, server), source=server, target="anthropic")
+    assert summary(back.reply)[:2] == [("Thinking", "They want the list."), ("Text", "I look. ")]
     assert len(back.reply.turn.calls) == 1
     assert "before its </think> is thinking" in str(back.report)
 
@@ -689,5 +699,5 @@ def test_what_stands_before_a_lone_end_of_thought_is_thinking_in_a_whole_reply(s
     ["The tag `</think>` ends a thought.", "Write </think> and go on.", "a</think>\nb</think>\nc", "Hello!</think>\n"],
 )
 def test_a_text_about_the_end_of_a_thought_stays_text(text: str) -> None:
-    back = convert_reply(whole(reply(text), "vllm"), source="vllm", target="anthropic")
-    assert said(back.reply) == [("Text", text), ("stop", "stop")]
+    back = convert_reply(reply_body(reply(text), "vllm"), source="vllm", target="anthropic")
+    assert summary(back.reply) == [("Text", text), ("stop", "stop")]

@@ -88,15 +88,15 @@ def is_unchanged(text: str, tools: tuple[str, ...], cuts: list[int]) -> bool:
 @pytest.mark.parametrize("tools", [OFFERED, ()], ids=["offered", "without"])
 @pytest.mark.parametrize("text", WRITTEN)
 def test_text_without_calls_comes_back_unchanged(text: str, tools: tuple[str, ...]) -> None:
-    chance = random.Random(text)  # noqa: S311 - the same cuts each time
+    rng = random.Random(text)  # noqa: S311 - the same cuts each time
     cuts = [[], list(range(len(text))), list(range(0, len(text), 3)), list(range(0, len(text), 7))]
-    cuts += [chance.sample(range(len(text) + 1), min(len(text), 4)) for _ in range(4)]
+    cuts += [rng.sample(range(len(text) + 1), min(len(text), 4)) for _ in range(4)]
     assert [each for each in cuts if not is_unchanged(text, tools, each)] == []
 
 
 @pytest.mark.parametrize("tools", [OFFERED, ()], ids=["offered", "without"])
 @pytest.mark.parametrize("kind", [quoted, mentions])
-def test_quoted_calls_and_marks_that_are_spoken_of_are_text(kind: Any, tools: tuple[str, ...]) -> None:
+def test_quoted_calls_and_mentioned_marks_are_text(kind: Any, tools: tuple[str, ...]) -> None:
     wrong = [
         name
         for name, text in kind()
@@ -126,8 +126,8 @@ def test_failure_I1_what_may_be_a_call_is_held_back_no_longer_than_its_name_take
     text = '{"name": ' + " " * 5_000
     assert parsed_text(stream.feed(text) + stream.finish()).text == text
     stream = TextToolStream(tools=["ls"])
-    told = stream.feed(text) + stream.feed(" " * 5_000)
-    assert sum(len(getattr(event, "text", "")) for event in told) > 4_000
+    events = stream.feed(text) + stream.feed(" " * 5_000)
+    assert sum(len(getattr(event, "text", "")) for event in events) > 4_000
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_failure_I3_a_call_in_thinking_is_a_draft() -> None:
 
 @pytest.mark.parametrize("end", ["</think>", "</think>\n\n", "\n</think>"])
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_failure_I3_the_last_call_of_a_thought_is_rescued_where_nothing_else_was_said(end: str, size: int) -> None:
+def test_failure_I3_the_last_call_of_a_thought_is_rescued_if_there_is_nothing_else(end: str, size: int) -> None:
     text = f"<think>Not {HERMES} but\n{HERMES}{end}"
     stream = TextToolStream(tools=[LS], rescue_thinking=True)
     events = [event for at in range(0, len(text), size) for event in stream.feed(text[at : at + size])]
@@ -171,7 +171,7 @@ def test_failure_I3_the_last_call_of_a_thought_is_rescued_where_nothing_else_was
         "<think>Nothing to call.</think>",
         f"<think>{'x' * 1_100_000}{HERMES}</think>",
     ],
-    ids=["said something", "not last", "not whole", "thought again", "none", "too long"],
+    ids=["text follows", "not last", "not whole", "thought again", "none", "too long"],
 )
 def test_failure_I3_no_other_call_of_a_thought_is_rescued(text: str) -> None:
     found = parse_text(text, tools=[LS], rescue_thinking=True)
@@ -208,7 +208,7 @@ def test_failure_I5_unfinished_markup_is_text(text: str) -> None:
     assert parsed_text(streamed(text, list(range(len(text))), "auto", [LS])) == ParsedText(text)
 
 
-def test_failure_I5_a_call_that_was_cut_is_told_as_cut_and_never_run() -> None:
+def test_failure_I5_a_truncated_call_is_reported_as_cut_and_never_run() -> None:
     found = parse_text('<tool_call>{"name": "ls", "arguments": {"p": "/ho', tools=[LS])
     assert (found.text, found.calls, [call.name for call in found.cut]) == ("", (), ["ls"])
 
@@ -216,7 +216,7 @@ def test_failure_I5_a_call_that_was_cut_is_told_as_cut_and_never_run() -> None:
 # --- hints ------------------------------------------------------------------------------------------
 
 
-def test_the_name_of_the_model_says_which_dialect_of_several_is_meant() -> None:
+def test_the_name_of_the_model_decides_between_dialects() -> None:
     for model, dialect in [("", "hermes"), ("ibm/Granite-4.0-h", "granite4"), ("baidu/ernie-4.5-21b", "ernie45")]:
         stream = TextToolStream(tools=[LS], model=model)
         assert calls_of(parsed_text(stream.feed(HERMES) + stream.finish())) == [("ls", {"p": "/"})]
@@ -258,7 +258,7 @@ def test_R_003_18_the_dialect_of_the_seed_always_means_bash() -> None:
         "<tool><name>ls</name><arguments><p>/</p></arguments></tool>",
     ],
 )
-def test_R_003_16_arguments_stand_in_attributes_or_nested_tags(text: str) -> None:
+def test_R_003_16_arguments_are_in_attributes_or_nested_tags(text: str) -> None:
     assert calls_of(parse_text(text, tools=[LS])) == [("ls", {"p": "/"})]
 
 
@@ -277,7 +277,7 @@ XAI, XML, OPENAI, ANTHROPIC = "<x.ai:tool_call>", "<tool>x</tool>", '"tool_calls
         (ANTHROPIC + "</tool><tool>", "anthropic"),
     ],
 )
-def test_R_003_6_formats_are_told_apart_in_the_order_of_the_seed(response: str, format: str) -> None:
+def test_R_003_6_formats_are_detected_in_the_order_of_the_seed(response: str, format: str) -> None:
     assert detect_format(response) == format
 
 
@@ -336,7 +336,9 @@ def test_R_003_6_only_text_has_a_format() -> None:
         ("", (), Detection(None, "none")),
     ],
 )
-def test_the_dialect_of_a_text_is_told_with_how_sure_it_is(text: str, tools: tuple[str, ...], found: Detection) -> None:
+def test_the_dialect_of_a_text_is_detected_with_a_confidence(
+    text: str, tools: tuple[str, ...], found: Detection
+) -> None:
     assert detect(text, tools) == found
 
 
@@ -349,12 +351,12 @@ def test_what_is_no_text_has_no_dialect() -> None:
         detect(b"x")  # type: ignore[arg-type]
 
 
-def test_what_is_detected_reads_the_text() -> None:
+def test_the_detected_dialect_reads_the_text() -> None:
     for _, vector, shared in vectors():
         found = detect(vector["text"], vector.get("tools", shared))
         if found.dialect is not None:
-            told = parse_text(vector["text"], dialect=found.dialect, tools=vector.get("tools", shared))
-            assert told.calls or told.cut, vector
+            parsed = parse_text(vector["text"], dialect=found.dialect, tools=vector.get("tools", shared))
+            assert parsed.calls or parsed.cut, vector
 
 
 @pytest.mark.parametrize("text", [f"```\n{HERMES}\n```", f"```xml\n{HERMES}\n```", f"`{HERMES}`"])
@@ -362,7 +364,7 @@ def test_marks_in_code_are_quoted_even_of_a_tool_that_was_offered(text: str) -> 
     assert parse_text(text, tools=[LS]).text == text
 
 
-# --- what is asked for wrongly ----------------------------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -379,7 +381,7 @@ def test_marks_in_code_are_quoted_even_of_a_tool_that_was_offered(text: str) -> 
         (None, "tools"),
     ],
 )
-def test_what_is_no_list_of_tools_is_refused_with_its_place(tools: Any, path: str) -> None:
+def test_what_is_no_list_of_tools_is_refused_with_its_path(tools: Any, path: str) -> None:
     for use in (lambda: TextToolStream(tools=tools), lambda: detect("x", tools), lambda: CallsInText(tools=tools)):
         with pytest.raises(InputError, match="expected a") as caught:
             use()

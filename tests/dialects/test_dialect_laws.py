@@ -1,4 +1,4 @@
-"""Laws of every dialect, on texts that nobody would write: damaged examples, marks in any order, and hostile sizes."""
+"""Laws of every dialect, on unusual texts: malformed examples, marks in any order, and hostile sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolglot.dialects import registry
 from toolglot.dialects.text_stream import ParsedText, TextToolStream, parse_text, parsed_text
 
 TOOLS = ("ls", "pwd", "cat", "bash")
-LONGEST = 1_500
+MAX_CUT = 1_500
 _PARTS = re.compile(r"<[^<>]{1,40}>|\[/?[A-Z_]+\]|\s+|\w+|[^\w\s]")
 
 
@@ -28,7 +28,7 @@ def examples() -> list[tuple[str, str, list[Any]]]:
     return [
         (dialect, vector["text"], vector.get("tools", shared))
         for dialect, vector, shared in vectors()
-        if len(vector["text"]) <= LONGEST
+        if len(vector["text"]) <= MAX_CUT
     ]
 
 
@@ -40,7 +40,7 @@ def parts(dialect: str) -> list[str]:
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
+def malformed(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
     """An example with pieces replaced, or nothing but pieces, and the dialect to read it in."""
     dialect, text, tools = draw(st.sampled_from(examples()))
     pieces = st.sampled_from(parts(dialect)) | st.sampled_from(
@@ -55,9 +55,13 @@ def damaged(draw: st.DrawFn) -> tuple[str, str, list[Any]]:
     return draw(st.sampled_from([dialect, dialect, "auto"])), text, tools
 
 
-def same_however_cut(dialect: str, text: str, tools: list[Any], places: list[int]) -> ParsedText:
+def same_however_cut(dialect: str, text: str, tools: list[Any], positions: list[int]) -> ParsedText:
     whole = parse_text(text, dialect=dialect, tools=tools)
-    for cuts in (list(range(len(text))), list(range(0, len(text), 3)), [place % (len(text) + 1) for place in places]):
+    for cuts in (
+        list(range(len(text))),
+        list(range(0, len(text), 3)),
+        [position % (len(text) + 1) for position in positions],
+    ):
         events = streamed(text, cuts, dialect, tools)
         check([Started(), *events, Finished("stop")])
         assert parsed_text(events) == whole
@@ -65,26 +69,26 @@ def same_however_cut(dialect: str, text: str, tools: list[Any], places: list[int
 
 
 @pytest.mark.law
-@given(damaged(), st.lists(st.integers(0, LONGEST), max_size=5))
-def test_a_damaged_text_is_read_the_same_however_it_is_cut(given_text: Any, places: list[int]) -> None:
-    dialect, text, tools = given_text
-    same_however_cut(dialect, text, tools, places)
+@given(malformed(), st.lists(st.integers(0, MAX_CUT), max_size=5))
+def test_a_malformed_text_is_read_the_same_however_it_is_cut(example: Any, positions: list[int]) -> None:
+    dialect, text, tools = example
+    same_however_cut(dialect, text, tools, positions)
 
 
 @pytest.mark.law
 @given(st.text(max_size=80), st.sampled_from(["auto", *registry.names()]), st.lists(st.integers(0, 80), max_size=4))
-def test_any_text_can_be_read(text: str, dialect: str, places: list[int]) -> None:
-    same_however_cut(dialect, text, list(TOOLS), places)
+def test_any_text_can_be_read(text: str, dialect: str, positions: list[int]) -> None:
+    same_however_cut(dialect, text, list(TOOLS), positions)
 
 
 @pytest.mark.law
-@given(damaged(), st.lists(st.integers(0, LONGEST), max_size=5))
-def test_rescued_calls_do_not_depend_on_cuts(given_text: Any, places: list[int]) -> None:
-    dialect, text, tools = given_text
+@given(malformed(), st.lists(st.integers(0, MAX_CUT), max_size=5))
+def test_rescued_calls_do_not_depend_on_cuts(example: Any, positions: list[int]) -> None:
+    dialect, text, tools = example
     text = f"<think>{text}"
     whole = parse_text(text, dialect=dialect, tools=tools, rescue_thinking=True)
     stream = TextToolStream(dialect=dialect, tools=tools, rescue_thinking=True)
-    ends = sorted(place % (len(text) + 1) for place in places)
+    ends = sorted(position % (len(text) + 1) for position in positions)
     events = [
         event
         for start, end in zip([0, *ends], [*ends, len(text)], strict=True)
@@ -102,8 +106,8 @@ SURELY_MARKS = re.compile(
 
 @pytest.mark.parametrize("dialect", registry.names())
 def test_no_mark_of_a_call_that_was_found_is_in_text_or_arguments(dialect: str) -> None:
-    """The text of an example is written by hand; whatever is not in it is not told, here also when dialects are found
-    out. Values that speak of marks keep them."""
+    """The expected text of an example is written by hand. No mark may be left beside it, also when the dialect is
+    detected. Values that mention marks keep them."""
     leaks = []
     for name, text, tools in examples():
         if name != dialect:
@@ -127,15 +131,15 @@ def _plain(words: list[str]) -> str:
 
 
 @pytest.mark.law
-@given(st.integers(0, 10_000), WORDS, WORDS, st.lists(st.integers(0, LONGEST), max_size=5))
+@given(st.integers(0, 10_000), WORDS, WORDS, st.lists(st.integers(0, MAX_CUT), max_size=5))
 def test_every_word_outside_of_markup_survives(
-    number: int, before: list[str], after: list[str], places: list[int]
+    number: int, before: list[str], after: list[str], positions: list[int]
 ) -> None:
     """Whole calls, with text around them."""
     usual = [each for each in FIRST if each is not None]
     dialect, text, tools = usual[number % len(usual)]
     text = f"{_plain(before)}\n{text}\n{_plain(after)}"
-    found = same_however_cut("auto", text, tools, places)
+    found = same_however_cut("auto", text, tools, positions)
     wanted = f"{_plain(before)} {_plain(after)}".split()
     assert len(found.calls) == 1, dialect
     assert found.text.split() == wanted
@@ -153,7 +157,7 @@ def _first(dialect: str) -> tuple[str, str, list[Any]] | None:
 FIRST = [_first(name) for name in registry.names()]
 
 
-def test_text_can_stand_around_the_calls_of_most_dialects() -> None:
+def test_text_can_surround_the_calls_of_most_dialects() -> None:
     assert [name for name, each in zip(registry.names(), FIRST, strict=True) if each is None] == NOT_AROUND
 
 
@@ -214,10 +218,10 @@ def test_one_mark_over_and_over_takes_time_in_proportion_to_its_length(body: str
     assert is_linear(lambda length: body * (8 * length // len(body)), "auto", size)
 
 
-def test_ten_megabytes_are_read_where_the_dialect_is_found_out_and_lost_nowhere() -> None:
+def test_ten_megabytes_are_read_with_automatic_detection_and_nothing_is_lost() -> None:
     stream = TextToolStream(tools=TOOLS)
-    told = 0
+    length = 0
     for _ in range(10):
-        told += sum(len(getattr(event, "text", "")) for event in stream.feed("[" * 1_000_000))
-    told += sum(len(getattr(event, "text", "")) for event in stream.finish())
-    assert told == 10_000_000
+        length += sum(len(getattr(event, "text", "")) for event in stream.feed("[" * 1_000_000))
+    length += sum(len(getattr(event, "text", "")) for event in stream.finish())
+    assert length == 10_000_000

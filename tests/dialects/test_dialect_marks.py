@@ -1,4 +1,4 @@
-"""Marks that say nothing, and calls of tools that were not offered: what is dropped, what is text, what is told."""
+"""Marks without meaning, and calls of tools that were not offered: what is dropped, what is text, what is reported."""
 
 from __future__ import annotations
 
@@ -96,9 +96,7 @@ NO_NAMES = ("bash_tag",)
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "auto"])
 @pytest.mark.parametrize("dialect", registry.names())
-def test_a_call_of_a_tool_that_was_not_offered_is_text_to_the_last_character_where_that_is_wanted(
-    dialect: str, named: bool
-) -> None:
+def test_a_call_of_a_tool_that_was_not_offered_can_be_text_to_the_last_character(dialect: str, named: bool) -> None:
     text = f"Look:\n{written(dialect, FULL)}"
     found = parse_text(text, dialect=dialect if named else "auto", tools=OTHERS, unoffered="text")
     if dialect in ("cohere_command3", "cohere_command4", "gigachat3", "harmony", "inkling") and not found.calls:
@@ -114,22 +112,22 @@ def test_a_call_of_a_tool_that_was_offered_stays_one(dialect: str) -> None:
     )
 
 
-def test_a_tool_that_was_not_offered_is_called_by_default_and_where_nobody_knows_the_tools() -> None:
+def test_a_tool_that_was_not_offered_is_called_by_default_and_where_the_tools_are_unknown() -> None:
     text = written("hermes", FULL)
     assert len(parse_text(text, tools=OTHERS).calls) == 1
     assert len(parse_text(text, unoffered="text").calls) == 1
 
 
-def test_a_policy_says_what_a_call_of_a_tool_is_that_was_not_offered() -> None:
+def test_a_policy_decides_on_calls_of_tools_that_were_not_offered() -> None:
     request = convert(REQUEST, source="anthropic", target="vllm", model="some-model")
     text = written("hermes", ToolCall("", "zip", {"a": 1}))
     body = {"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]}
-    told: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for choice in ("call", "text"):
         policy = Policy(unoffered_calls=choice)
         back = convert_reply(body, source="vllm", target="anthropic", request=request, policy=policy)
-        told[choice] = [block["type"] for block in back.body["content"]]
-    assert told == {"call": ["tool_use"], "text": ["text"]}
+        types[choice] = [block["type"] for block in back.body["content"]]
+    assert types == {"call": ["tool_use"], "text": ["text"]}
 
 
 def test_another_choice_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What a caller says beside the text: the dialect, the tools in any form, that the text begins with thinking, an id."""
+"""Options beside the text: the dialect, the tools in any form, a text that begins with thinking, an id."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_list_in_a_line_counts_only_where_its_dialect_is_named() -> None:
         assert parse_text(code, dialect="pythonic", tools=TOOLS).text == code
 
 
-def test_what_no_dialect_knows_is_told_in_few_events() -> None:
+def test_text_of_no_dialect_comes_in_few_events() -> None:
     text = "{" * 100_000
     stream = TextToolStream(tools=TOOLS)
     events = stream.feed(text) + stream.finish()
@@ -102,7 +102,7 @@ def test_what_no_dialect_knows_is_told_in_few_events() -> None:
     assert len(events) < 2_000
 
 
-def test_what_is_said_of_a_text_stays_with_its_first_piece() -> None:
+def test_extra_fields_of_a_text_stay_with_its_first_piece() -> None:
     turn = Turn("assistant", (Text(f"Look. {CALL} Done.", extra={"openai_chat": {"a": 1}}),))
     first, call, last = with_calls(Reply(turn), CallsInText(tools=TOOLS)).turn.blocks
     assert isinstance(first, Text)

@@ -97,7 +97,7 @@ def test_no_reader_and_writer_of_a_dialect_take_75_lines() -> None:
     assert {name: count for name, count in lines.items() if count >= 75} == {}
 
 
-def test_a_reader_that_is_no_generator_or_says_what_nobody_knows_is_told() -> None:
+def test_a_reader_that_is_no_generator_or_yields_unknown_values_is_an_error() -> None:
     def plain(_reader: DialectReader, _opener: str) -> Any:
         return "none"
 

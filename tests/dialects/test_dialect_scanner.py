@@ -28,8 +28,8 @@ Reading = Callable[[Scanner, list[str]], Steps[object]]
 
 def read(pieces: Iterable[str], reading: Reading) -> tuple[object, str, str]:
     """What a reader returns, what it passed on, and what it left unread."""
-    scanner, said = Scanner(), list[str]()
-    steps = reading(scanner, said)
+    scanner, passed = Scanner(), list[str]()
+    steps = reading(scanner, passed)
     feed = iter(pieces)
     try:
         next(steps)
@@ -42,18 +42,18 @@ def read(pieces: Iterable[str], reading: Reading) -> tuple[object, str, str]:
         scanner.is_over, scanner.passes = True, None
         next(steps)
     except StopIteration as done:
-        return done.value, "".join(said), scanner.text[scanner.at :] + "".join(feed)
+        return done.value, "".join(passed), scanner.text[scanner.at :] + "".join(feed)
     raise AssertionError("a reader waits for more text than there is")
 
 
-def cut(text: str, places: Iterable[int]) -> list[str]:
-    ends = sorted({place % (len(text) + 1) for place in places})
+def cut_at(text: str, positions: Iterable[int]) -> list[str]:
+    ends = sorted({position % (len(text) + 1) for position in positions})
     return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
-def same_however_cut(text: str, places: list[int], reading: Reading) -> tuple[object, str, str]:
+def same_however_cut(text: str, positions: list[int], reading: Reading) -> tuple[object, str, str]:
     whole = read([text], reading)
-    assert read(cut(text, places), reading) == whole
+    assert read(cut_at(text, positions), reading) == whole
     assert read(text, reading) == whole
     return whole
 
@@ -98,19 +98,21 @@ def test_only_what_may_be_the_beginning_of_a_mark_is_held(text: str) -> None:
 
 @pytest.mark.law
 @given(texts, cuts)
-def test_text_up_to_a_mark_is_passed_on(text: str, places: list[int]) -> None:
+def test_text_up_to_a_mark_is_passed_on(text: str, positions: list[int]) -> None:
     wanted = ("<a>", "</ab|", "[[", "'")
-    found, said, left = same_however_cut(text, places, lambda scanner, said: scanner.until(marks(*wanted), said.append))
+    found, passed, left = same_however_cut(
+        text, positions, lambda scanner, passed: scanner.until(marks(*wanted), passed.append)
+    )
     first = re.search("|".join(map(re.escape, wanted)), text)
-    assert (found, said) == ((first[0], text[: first.start()]) if first else (None, text))
-    assert said + (str(found) if first else "") + left == text
+    assert (found, passed) == ((first[0], text[: first.start()]) if first else (None, text))
+    assert passed + (str(found) if first else "") + left == text
 
 
 def _steps(moves: list[int]) -> Reading:
     """Reads in one way after the other."""
     words = re.compile(r"[ab<]+")
 
-    def reading(scanner: Scanner, said: list[str]) -> Steps[object]:
+    def reading(scanner: Scanner, passed: list[str]) -> Steps[object]:
         found: list[object] = []
         for move in moves:
             if move == 0:
@@ -122,10 +124,10 @@ def _steps(moves: list[int]) -> Reading:
             elif move == 3:
                 found.append((yield from scanner.while_in(words, 3)))
             elif move == 4:
-                found.append((yield from scanner.until(marks("/", "]]"), said.append)))
+                found.append((yield from scanner.until(marks("/", "]]"), passed.append)))
             elif move == 5:
                 scanner.mark()
-                yield from scanner.until(marks("b", "{"), said.append)
+                yield from scanner.until(marks("b", "{"), passed.append)
                 found += [scanner.size_since_mark(), scanner.since_mark()]
                 scanner.go_back()
             else:
@@ -139,8 +141,8 @@ def _steps(moves: list[int]) -> Reading:
 
 @pytest.mark.law
 @given(texts, cuts, st.lists(st.integers(0, 9), max_size=8))
-def test_what_is_read_does_not_depend_on_cuts(text: str, places: list[int], moves: list[int]) -> None:
-    same_however_cut(text, places, _steps(moves))
+def test_what_is_read_does_not_depend_on_cuts(text: str, positions: list[int], moves: list[int]) -> None:
+    same_however_cut(text, positions, _steps(moves))
 
 
 def test_what_was_read_and_is_not_marked_is_forgotten() -> None:
@@ -167,24 +169,26 @@ def test_going_back_without_a_mark_does_nothing() -> None:
 
 @pytest.mark.law
 @given(values, st.sampled_from(["", " ", "</x>", ", 1", "}"]), cuts)
-def test_a_value_of_json_is_passed_on_as_it_is(value: Any, after: str, places: list[int]) -> None:
+def test_a_value_of_json_is_passed_on_as_it_is(value: Any, after: str, positions: list[int]) -> None:
     written = json.dumps(value, ensure_ascii=False)
-    end, said, left = same_however_cut(written + after, places, lambda scanner, said: pass_value(scanner, said.append))
-    assert (end, said, left) == ("whole", written, after)
+    end, passed, left = same_however_cut(
+        written + after, positions, lambda scanner, passed: pass_value(scanner, passed.append)
+    )
+    assert (end, passed, left) == ("whole", written, after)
 
 
 @pytest.mark.law
 @given(texts, cuts)
-def test_whatever_is_read_as_json_is_lost_nowhere(text: str, places: list[int]) -> None:
-    _, said, left = same_however_cut(text, places, lambda scanner, said: pass_value(scanner, said.append))
-    assert said.replace("\\u000a", "\n") + left == text  # JSON has no line break inside strings
+def test_nothing_that_is_read_as_json_is_lost(text: str, positions: list[int]) -> None:
+    _, passed, left = same_however_cut(text, positions, lambda scanner, passed: pass_value(scanner, passed.append))
+    assert passed.replace("\\u000a", "\n") + left == text  # JSON has no line break inside strings
 
 
 @pytest.mark.law
 @given(texts, cuts)
-def test_a_string_of_json_is_read_back(text: str, places: list[int]) -> None:
+def test_a_string_of_json_is_read_back(text: str, positions: list[int]) -> None:
     written = json.dumps(text, ensure_ascii=False)
-    found, _, left = same_however_cut(written + ",", places, lambda scanner, _: read_string(scanner, 1000))
+    found, _, left = same_however_cut(written + ",", positions, lambda scanner, _: read_string(scanner, 1000))
     assert (found, left) == (text, ",")
 
 
@@ -218,19 +222,21 @@ def test_a_literal_means_what_python_means(value: Any) -> None:
 
 @pytest.mark.law
 @given(values, st.sampled_from([")", ", b=1)", "]", "</x>"]), cuts)
-def test_a_literal_ends_where_it_does_however_it_is_cut(value: Any, after: str, places: list[int]) -> None:
-    end, said, left = same_however_cut(
-        repr(value) + after, places, lambda scanner, said: pass_literal(scanner, said.append, ("</x>",))
+def test_a_literal_ends_where_it_does_however_it_is_cut(value: Any, after: str, positions: list[int]) -> None:
+    end, passed, left = same_however_cut(
+        repr(value) + after, positions, lambda scanner, passed: pass_literal(scanner, passed.append, ("</x>",))
     )
-    assert (end, json.loads(said), left) == ("whole", as_json(value), after)
+    assert (end, json.loads(passed), left) == ("whole", as_json(value), after)
 
 
 @pytest.mark.law
 @given(st.text("rfbu'\"\\xuUN01789aé{}[](),:.+-_e \n<", max_size=30), cuts)
-def test_whatever_is_read_as_a_literal_is_read_the_same_however_it_is_cut(text: str, places: list[int]) -> None:
-    end, said, _ = same_however_cut(text, places, lambda scanner, said: pass_literal(scanner, said.append, ("<a",)))
+def test_whatever_is_read_as_a_literal_is_read_the_same_however_it_is_cut(text: str, positions: list[int]) -> None:
+    end, passed, _ = same_however_cut(
+        text, positions, lambda scanner, passed: pass_literal(scanner, passed.append, ("<a",))
+    )
     if end == "whole":
-        json.loads(said)
+        json.loads(passed)
 
 
 def _with_known_escape(escape: re.Match[str]) -> str:
@@ -354,12 +360,12 @@ def test_hostile_text_takes_work_in_proportion_to_its_length(dialect: str, size:
 
 
 @pytest.mark.parametrize("body", ["<", "{", "[", '"', "\\", "<tool_cal"])
-def test_ten_megabytes_of_one_mark_are_read_and_lost_nowhere(body: str) -> None:
+def test_ten_megabytes_of_one_mark_are_read_and_nothing_is_lost(body: str) -> None:
     stream = TextToolStream(dialect="hermes", tools=["ls"])
     text = body * (10_000_000 // len(body))
-    said = 0
+    passed = 0
     with no_hang():
         for at in range(0, len(text), 1_000_000):
-            said += sum(len(getattr(event, "text", "")) for event in stream.feed(text[at : at + 1_000_000]))
-    said += sum(len(getattr(event, "text", "")) for event in stream.finish())
-    assert said == len(text)
+            passed += sum(len(getattr(event, "text", "")) for event in stream.feed(text[at : at + 1_000_000]))
+    passed += sum(len(getattr(event, "text", "")) for event in stream.finish())
+    assert passed == len(text)

@@ -79,13 +79,13 @@ def test_a_known_model_s_end_of_a_thought_ends_it_under_auto() -> None:
 @pytest.mark.parametrize(
     "start", ["<|start|>assistant to=self<|message|>", " to=self<|message|>", "to=self<|message|>"]
 )
-def test_what_muse_says_to_itself_is_thinking(start: str, model: str) -> None:
+def test_messages_of_muse_to_itself_are_thinking(start: str, model: str) -> None:
     found = read(f"{start}Hm.<|eom|><|start|>assistant to=user<|message|>Hello.<|eot|>", model=model)
     assert (found.thinking, found.text, found.calls) == ("Hm.", "Hello.", ())
 
 
 @pytest.mark.parametrize("dialect", ["auto", "muse_glimmer"])
-def test_a_call_of_muse_ends_what_it_says_to_itself(dialect: str) -> None:
+def test_a_call_of_muse_ends_a_message_to_itself(dialect: str) -> None:
     found = read(f" to=self<|message|>Hm. {written('muse_glimmer', FULL)}", dialect)
     assert (found.thinking, [call.arguments for call in found.calls]) == ("Hm. ", [ARGUMENTS])
 

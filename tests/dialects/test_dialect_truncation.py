@@ -1,4 +1,4 @@
-"""A text that ends before its call does: told as cut or as text, never as a call that can be run, in every dialect."""
+"""A text that ends before its call does is cut or plain text in every dialect, never a call that can be run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSERS = {
     "step3": "</steptml:invoke>",
     "xai": "</xai:function_call",
 }
-"""What ends a call; where nothing is said, the brace of its arguments."""
+"""What ends a call, by dialect. The default is the brace of its arguments."""
 OTHER_FORMS = [
     ("anthropic_legacy", "<invoke><tool_name>ls</tool_name><parameters><path>/home</path></parameters></invoke>"),
     ("tool_xml", '<tool name="ls"><path>/home</path><depth>3</depth></tool>'),
@@ -77,13 +77,13 @@ def test_no_piece_of_a_closer_is_text_where_the_answer_ends_inside_of_it(dialect
 
 # --- replies and streams ----------------------------------------------------------------------------
 
-TOLD = convert(REQUEST, source="anthropic", target="vllm", model="some-model")
+CONVERTED = convert(REQUEST, source="anthropic", target="vllm", model="some-model")
 
 
-def in_pieces(text: str) -> StreamTranslator:
+def translate_in_pieces(text: str) -> StreamTranslator:
     """A stream of this text, read to its end."""
     answer = Reply(Turn("assistant", (Text(text),)), "stop", None, "id_1", "some-model")
-    translator = StreamTranslator(source="vllm", target="anthropic", request=TOLD)
+    translator = StreamTranslator(source="vllm", target="anthropic", request=CONVERTED)
     data = codec("openai_chat").stream.Encoder().write(list(of_reply(answer, piece=4)))
     out = translator.feed(data) + translator.finish()
     assert b"message_stop" in out
@@ -92,14 +92,14 @@ def in_pieces(text: str) -> StreamTranslator:
 
 @pytest.mark.parametrize("dialect", registry.names())
 def test_a_client_gets_no_call_of_an_answer_that_was_cut(dialect: str) -> None:
-    """Also where nobody says that it was: the server ends with `stop`."""
+    """Also if the server ends with `stop`, as if nothing had been cut."""
     text = written(dialect, FULL)
     end = first_whole(text, dialect)
     for size in range(1, end, max(1, end // 12)):
         body = {"choices": [{"message": {"role": "assistant", "content": text[:size]}, "finish_reason": "stop"}]}
-        back = convert_reply(body, source="vllm", target="anthropic", request=TOLD)
+        back = convert_reply(body, source="vllm", target="anthropic", request=CONVERTED)
         assert all(block["type"] == "text" for block in back.body["content"])
         assert back.body["stop_reason"] in ("end_turn", "max_tokens")
-        live = in_pieces(text[:size])
+        live = translate_in_pieces(text[:size])
         assert live.calls == ()
         assert live.reply.stop in ("stop", "length")

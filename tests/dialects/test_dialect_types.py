@@ -1,4 +1,4 @@
-"""What values mean that a text does not type: the tool's schema says it, the same whole and streamed."""
+"""Values without a type in the text: the tool's schema decides, the same whole and streamed."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ TYPED: list[tuple[str, Any, str, Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "text", "value"), [pytest.param(*rest, id=name) for name, *rest in TYPED])
-def test_a_schema_says_what_a_text_means(schema: Any, text: str, value: object) -> None:
+def test_a_schema_decides_what_a_text_means(schema: Any, text: str, value: object) -> None:
     found = meant(text, schema)
     assert found == value
     assert type(found) is type(value)
@@ -185,7 +185,7 @@ def test_a_field_is_found_through_everything_a_schema_is_put_together_of() -> No
     assert property_schema({"properties": []}, "a") is None
 
 
-def test_a_field_of_several_branches_may_be_what_each_of_them_says() -> None:
+def test_a_field_of_several_branches_may_have_the_type_of_each() -> None:
     branches = [{"properties": {"v": {"type": "string"}}}, {"properties": {"v": {"type": "integer"}}}]
     for schema in ({"anyOf": branches}, {"oneOf": branches[::-1]}):
         assert allowed_types(property_schema(schema, "v"), schema) == {"string", "integer"}
@@ -201,7 +201,7 @@ def test_nested_schemas_are_found_from_the_root() -> None:
     assert items_schema({"type": "array"}, root) is None
 
 
-def test_names_of_types_that_say_nothing_are_left_out() -> None:
+def test_unknown_names_of_types_are_left_out() -> None:
     assert named_types(["string", "any", 5, None]) == {"string"}
     assert named_types(None) == frozenset()
 
@@ -266,7 +266,7 @@ def test_strings_are_kept_to_the_last_character(value: str, step: int) -> None:
     assert [call.arguments for call in found.calls] == [{"a": value}]
 
 
-def test_a_string_is_told_while_it_comes_and_anything_else_when_it_is_whole() -> None:
+def test_a_string_is_passed_on_while_it_comes_and_other_values_when_they_are_whole() -> None:
     tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "string"}, "n": {"type": "integer"}}}}]
     stream = TextToolStream(dialect="glm45", tools=tools)
     stream.feed("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>" + "zero " * 20)
@@ -277,7 +277,7 @@ def test_a_string_is_told_while_it_comes_and_anything_else_when_it_is_whole() ->
     assert "".join(event.text for event in events if isinstance(event, InputDelta)) == "123}"
 
 
-def test_tags_in_a_tag_are_a_list_or_an_object_as_the_schema_and_they_say() -> None:
+def test_nested_tags_are_a_list_or_an_object_by_schema_and_by_name() -> None:
     """`item` is what a list calls what it holds."""
     mark = "]<]minimax[>["
     either = {"type": ["array", "object"], "items": {"type": "integer"}, "properties": {"a": {"type": "integer"}}}

@@ -66,14 +66,14 @@ def tools_of(dialect: str) -> tuple[ToolSpec, ...]:
     return (BASH,) if dialect in ONLY_COMMANDS else TOOLS
 
 
-def said(text: str, dialect: str) -> list[tuple[str, bytes]]:
+def read_back(text: str, dialect: str) -> list[tuple[str, bytes]]:
     found = parse_text(text, dialect=dialect, tools=tools_of(dialect))
     assert not found.cut
     assert not found.text.strip()
-    return meant(found.calls)
+    return comparable(found.calls)
 
 
-def meant(calls: tuple[ToolCall, ...] | list[ToolCall]) -> list[tuple[str, bytes]]:
+def comparable(calls: tuple[ToolCall, ...] | list[ToolCall]) -> list[tuple[str, bytes]]:
     """Names and arguments, so that 1, 1.0 and true differ."""
     return [(call.name, msgspec.json.encode(call.arguments)) for call in calls]
 
@@ -88,12 +88,12 @@ def test_every_dialect_that_toolglot_knows_is_written_too() -> None:
 @pytest.mark.parametrize("dialect", NAMES)
 def test_calls_are_read_back_as_they_were(dialect: str) -> None:
     calls = calls_of(dialect)
-    assert said(write_calls(calls, dialect, tools=tools_of(dialect)), dialect) == meant(calls)
+    assert read_back(write_calls(calls, dialect, tools=tools_of(dialect)), dialect) == comparable(calls)
 
 
 @pytest.mark.parametrize("dialect", [name for name in NAMES if name not in ONLY_COMMANDS])
 def test_ordinary_values_can_be_written(dialect: str) -> None:
-    given = {
+    arguments = {
         "p": "a \"b\" \\n\n'c' <d> é👩",
         "n": 0,
         "x": 0.5,
@@ -101,8 +101,8 @@ def test_ordinary_values_can_be_written(dialect: str) -> None:
         "many": [1, "a", None],
         "more": {"k": [{}]},
     }
-    calls = [ToolCall("a", "ls", given)]
-    assert said(write_calls(calls, dialect, tools=TOOLS), dialect) == meant(calls)
+    calls = [ToolCall("a", "ls", arguments)]
+    assert read_back(write_calls(calls, dialect, tools=TOOLS), dialect) == comparable(calls)
 
 
 @pytest.mark.law
@@ -123,23 +123,23 @@ def test_what_is_written_is_read_back_however_it_is_cut_or_refused(
     stream = TextToolStream(dialect=dialect, tools=TOOLS)
     events = [found for start in range(0, len(text), size) for found in stream.feed(text[start : start + size])]
     found = parsed_text(events + stream.finish())
-    assert (meant(found.calls), found.cut, found.text.strip()) == (meant(calls), (), "")
+    assert (comparable(found.calls), found.cut, found.text.strip()) == (comparable(calls), (), "")
 
 
 @pytest.mark.parametrize(
     "dialect", ["hermes", "mistral", "kimi_k2", "deepseek_v31", "pythonic", "lfm2", "olmo3", "gemma4"]
 )
-def test_the_closer_of_the_dialect_can_stand_in_a_value(dialect: str) -> None:
+def test_a_value_can_contain_the_closer_of_its_dialect(dialect: str) -> None:
     writing = writing_of(dialect)
     calls = [ToolCall("a", "ls", {"p": f"x{writing.end}</tool_call><|tool_call_end|><tool_call|>)]}}"})]
-    assert said(write_calls(calls, dialect, tools=TOOLS), dialect) == meant(calls)
+    assert read_back(write_calls(calls, dialect, tools=TOOLS), dialect) == comparable(calls)
 
 
 @pytest.mark.parametrize(
     ("dialect", "value"),
     [("gemma4", 'a<|"|>b'), ("functiongemma", "<escape>"), ("minimax_m2", "</parameter></invoke>")],
 )
-def test_a_value_that_a_dialect_cannot_hold_is_refused_with_its_place(dialect: str, value: str) -> None:
+def test_a_value_that_a_dialect_cannot_hold_is_refused_with_its_path(dialect: str, value: str) -> None:
     calls = [ToolCall("a", "pwd", {}), ToolCall("b", "ls", {"n": 1, "p": value})]
     with pytest.raises(InputError, match="no way to write") as caught:
         write_calls(calls, dialect, tools=TOOLS)
@@ -183,7 +183,7 @@ def test_a_call_without_an_object_keeps_what_was_written() -> None:
     ("dialect", "ids"),
     [("kimi_k2", ["functions.ls:5", "functions.pwd:6"]), ("cohere_command3", ["5", "6"]), ("openai_json", ["a", "b"])],
 )
-def test_ids_that_stand_in_the_text_are_read_back(dialect: str, ids: list[str]) -> None:
+def test_ids_in_the_text_are_read_back(dialect: str, ids: list[str]) -> None:
     text = write_calls(calls_of(dialect), dialect, tools=TOOLS, first=5)
     assert [call.id for call in parse_text(text, dialect=dialect, tools=TOOLS).calls] == ids
 
@@ -210,11 +210,11 @@ def test_a_dialect_of_ones_own_needs_a_written_form_of_its_own() -> None:
     with pytest.raises(InputError, match="expected a Writing"):
         register_writing("own", Writing(()))
     register_writing("own", Writing((as_object("<own>", "</own>"),)))
-    assert said(write_calls(calls_of("own"), "own"), "own") == meant(calls_of("own"))
+    assert read_back(write_calls(calls_of("own"), "own"), "own") == comparable(calls_of("own"))
 
 
 @pytest.mark.usefixtures("clean_registry")
-def test_calls_that_cannot_stand_together_are_refused() -> None:
+def test_calls_that_cannot_be_joined_are_refused() -> None:
     registry.register_dialect(Dialect(name="alone", openers=("<own>",), read=json_in("</own>")))
     register_writing("alone", Writing((as_object(),), begin="<own>", between=" and ", end="</own>"))
     with pytest.raises(InputError, match="together"):
@@ -224,7 +224,7 @@ def test_calls_that_cannot_stand_together_are_refused() -> None:
 # --- results ----------------------------------------------------------------------------------------
 
 
-def test_a_result_says_what_it_answers_and_whether_it_failed() -> None:
+def test_a_result_names_its_call_and_whether_it_failed() -> None:
     text = write_result(ToolResult("a", "gone", is_error=True), "hermes", name="ls", call=2)
     assert text == '<tool_response>\n{"name":"ls","call":2,"is_error":true,"content":"gone"}\n</tool_response>'
 
@@ -241,12 +241,12 @@ def test_a_result_without_a_call_keeps_its_own_name() -> None:
     assert write_result(ToolResult("", "x"), "react") == 'Observation: {"content":"x"}'
 
 
-def test_a_result_that_is_a_value_or_was_cancelled_is_said() -> None:
+def test_a_result_that_is_a_value_or_was_cancelled_is_written() -> None:
     assert '"content":{"n":1}' in write_result(ToolResult("a", None, result={"n": 1}), "hermes")
     assert '"status":"cancelled","content":""' in write_result(ToolResult("a", None, status="cancelled"), "hermes")
 
 
-def test_an_error_without_content_is_said() -> None:
+def test_an_error_without_content_is_written() -> None:
     assert '"content":"timed out"' in write_result(ToolResult("a", None, is_error=True, error="timed out"), "gemma4")
 
 
@@ -270,27 +270,27 @@ def test_a_history_is_written_and_its_calls_are_read_back(dialect: str) -> None:
     assert [turn.role for turn in prompt.turns] == ["user", "assistant", "user", "user"]
     assert not any(turn.calls or turn.results for turn in prompt.turns)
     found = parse_text(prompt.turns[1].text, dialect=dialect, tools=tools_of(dialect))
-    assert meant(found.calls) == meant(calls_of(dialect))
+    assert comparable(found.calls) == comparable(calls_of(dialect))
     assert found.text.strip() == "I look."
     assert prompt.turns[3].text == "And now?"
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_every_result_says_its_call(dialect: str) -> None:
+def test_every_result_names_its_call(dialect: str) -> None:
     prompt = to_prompt(tools_of(dialect), history(dialect), dialect)
     begin, end = writing_of(dialect).result
-    said = [
+    results = [
         msgspec.json.decode(part.split(end)[0] if end else part.rstrip())
         for part in prompt.turns[2].text.split(begin)[1:]
     ]
     first, second = calls_of(dialect)
-    assert [each["name"] for each in said] == [second.name, first.name]
-    assert [each["content"] for each in said] == ["/home", "a.txt"]
-    if "call" in said[0]:
-        assert [each["call"] for each in said] == [2, 1]
+    assert [each["name"] for each in results] == [second.name, first.name]
+    assert [each["content"] for each in results] == ["/home", "a.txt"]
+    if "call" in results[0]:
+        assert [each["call"] for each in results] == [2, 1]
     else:
-        assert all(each["id"] in prompt.turns[1].text for each in said)
-        assert said[0]["id"] != said[1]["id"]
+        assert all(each["id"] in prompt.turns[1].text for each in results)
+        assert results[0]["id"] != results[1]["id"]
 
 
 @pytest.mark.parametrize("dialect", NAMES)
@@ -352,7 +352,7 @@ def test_what_is_neither_call_nor_result_stays_as_it_is() -> None:
     assert prompt.turns[3] is turns[3]
 
 
-def test_calls_between_texts_keep_their_place_and_their_number() -> None:
+def test_calls_between_texts_keep_their_position_and_their_number() -> None:
     turn = Turn("assistant", (ToolCall("a", "pwd", {}), Text("and"), ToolCall("b", "pwd", {})))
     results = Turn("tool", (ToolResult("a", "1"), ToolResult("b", "2"), ToolResult("?", "3", name="old")))
     prompt = to_prompt(TOOLS, [turn, results], "pythonic")
@@ -406,13 +406,13 @@ def test_what_is_no_conversation_is_refused(history: Any) -> None:
     ("calls", "path"),
     [(ToolCall("a", "ls", {}), "calls"), ("ls", "calls"), (None, "calls"), ([{"name": "ls"}], "calls[0]")],
 )
-def test_what_are_no_calls_is_refused_with_its_place(calls: Any, path: str) -> None:
+def test_invalid_calls_are_refused_with_their_path(calls: Any, path: str) -> None:
     with pytest.raises(InputError, match="expected a") as caught:
         write_calls(calls, "hermes")
     assert caught.value.path == path
 
 
-def test_the_hint_for_a_value_that_needs_a_schema_says_so() -> None:
+def test_a_value_that_needs_a_schema_has_a_hint() -> None:
     call = ToolCall("a", "ls", {"n": 3})
     with pytest.raises(InputError, match="give the tool 'ls' with its schema as tools=") as caught:
         write_calls([call], "qwen3_coder")
