@@ -42,7 +42,7 @@ def test_what_a_try_showed_is_known_while_it_is_under_way() -> None:
     attempt.add([Started(), BlockStarted(Text("")), TextDelta("Hal")])
     assert attempt.shown.text == "Hal"
     assert attempt.reply.stop is None
-    with pytest.raises(HistoryError, match="not over"):
+    with pytest.raises(HistoryError, match="not complete"):
         attempt.commit()
 
 

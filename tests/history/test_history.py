@@ -199,7 +199,7 @@ def test_a_result_after_its_call_wins_over_one_that_an_earlier_call_left_behind(
 def test_A3_a_repeated_id_on_an_answered_call_is_a_duplicate() -> None:
     history = history_of(assistant("x"), results(("x", "ok"), ("x", "ok")))
     assert answers(history) == [("x", "ok")]
-    assert [entry.reason for entry in history.report] == ["a duplicate: its call has a result already"]
+    assert [entry.reason for entry in history.report] == ["a duplicate: the call already has a result"]
 
 
 def test_A3_a_repeated_result_does_not_answer_an_older_call_of_another_exchange() -> None:
@@ -207,7 +207,7 @@ def test_A3_a_repeated_result_does_not_answer_an_older_call_of_another_exchange(
         *(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B")), results(("call_0", "B")))
     )
     assert answers(history) == [("call_0", None), ("call_0", "B")]
-    assert [entry.reason for entry in history.report] == ["a duplicate: its call has a result already"]
+    assert [entry.reason for entry in history.report] == ["a duplicate: the call already has a result"]
     late = history_of(*(assistant("call_0"), user(), assistant("call_0"), results(("call_0", "B"), ("call_0", "A"))))
     assert answers(late) == [("call_0", "A"), ("call_0", "B")]
 
@@ -231,7 +231,7 @@ def test_R_004_5_R_004_11_a_repeated_result_under_a_reused_id_never_lands_on_an_
     )
     found = [content for raw_id, content in answers(history) if raw_id == "call_0"]
     assert found == [None, "B"]
-    assert "a duplicate: its call has a result already" in {entry.reason for entry in history.report}
+    assert "a duplicate: the call already has a result" in {entry.reason for entry in history.report}
     assert History(history.conversation).ledger == history.ledger
 
 
@@ -490,7 +490,7 @@ def test_a_turn_ends_only_when_its_calls_are_answered() -> None:
     assert open_turn.is_over
     assert [found.status for found in history.ledger] == ["pending", "complete", "cancelled"]
     for late in (open_turn.finish, open_turn.cancel, lambda: open_turn.append(user())):
-        with pytest.raises(HistoryError, match="over already"):
+        with pytest.raises(HistoryError, match="already over"):
             late()
 
 

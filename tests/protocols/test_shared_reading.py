@@ -58,7 +58,7 @@ def test_text_that_is_no_object_stays_text(text: str) -> None:
 
 
 def test_what_some_hosts_write_for_arguments_is_read_but_kept() -> None:
-    assert read_arguments("") == ({}, "", ("blank text stands for no arguments",))
+    assert read_arguments("") == ({}, "", ("a blank string means no arguments",))
     assert read_arguments('"{}"') == ({}, '"{}"', ("the whole value was JSON text in a JSON string",))
     assert read_object('"{}"') == (None, '"{}"')
     assert read_arguments(DEEP) == (None, DEEP, ())

@@ -82,7 +82,7 @@ def test_law_10_at_home_nothing_is_reported_where_the_bytes_are_forwarded(kind: 
 
 REPAIRED = {
     "arguments in a string": "JSON text in a JSON string",
-    "blank arguments": "blank text stands for no arguments",
+    "blank arguments": "a blank string means no arguments",
     "a key twice": "a key was given twice",
     "half a surrogate pair": "half a surrogate pair",
 }

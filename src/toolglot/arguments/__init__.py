@@ -2,8 +2,8 @@
 
 Law: read, never guessed. What is cut raises `TruncatedArgumentsError`, what is not an object raises
 `ArgumentsError`, and nothing is coerced. Only encodings are undone: JSON text inside a JSON string for the
-whole value always, for a nested one only where the schema says that no string may stand there. Each such
-step is a `Note`, since what is executed must be what was approved.
+whole value always, for a nested one only if the schema does not accept a string there. Each such step is a
+`Note`, since what is executed must be what was approved.
 """
 
 from toolglot.arguments.parsing import Note, NoteAction, ParsedArguments, parse

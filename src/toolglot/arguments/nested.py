@@ -1,7 +1,7 @@
 """JSON strings inside arguments, decoded where the schema does not accept a string.
 
-A model that was asked for `{"todos": […]}` and wrote `{"todos": "[…]"}` meant the list. Where the schema
-allows a string as well, or the text is not of the type that it wants, the string stays.
+A model that should write `{"todos": […]}` and wrote `{"todos": "[…]"}` meant the list. If the schema allows a
+string as well, or the text is not of the type that it wants, the string stays.
 
 Law: bounded depth and branching, whatever the schema refers to; nothing outside of it is ever fetched.
 """
@@ -74,7 +74,7 @@ class NestedDecoder:
             self.log.add(steps, reason)
         return parsed.value
 
-    def _referred(self, reference: Any) -> Any:
+    def _resolve_reference(self, reference: Any) -> Any:
         if type(reference) is not str:
             return None
         if reference not in self.referred_to:
@@ -93,7 +93,7 @@ class NestedDecoder:
         if type(declared) is list:
             allowed = frozenset(name for name in declared if type(name) is str)
         if "$ref" in schema:
-            allowed &= self.types(self._referred(schema["$ref"]), depth + 1)
+            allowed &= self.types(self._resolve_reference(schema["$ref"]), depth + 1)
         for branch in _list_in(schema, "allOf"):
             allowed &= self.types(branch, depth + 1)
         for keyword in ("anyOf", "oneOf"):
@@ -117,7 +117,7 @@ class NestedDecoder:
             seen.add(id(schema))
             found.append(schema)
             if "$ref" in schema:
-                pending.append(self._referred(schema["$ref"]))
+                pending.append(self._resolve_reference(schema["$ref"]))
             for keyword in ("allOf", "anyOf", "oneOf"):
                 pending += _list_in(schema, keyword)
         if pending:

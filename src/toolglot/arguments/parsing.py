@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from toolglot import jsontext
 from toolglot.arguments.nested import NestedDecoder
-from toolglot.arguments.xml import parse_xml, truncated
+from toolglot.arguments.xml import parse_xml, truncation_error
 from toolglot.errors import ArgumentsError, InputError, JSONError, LimitError, TruncatedJSONError, quote
 from toolglot.jsontext import fix_surrogates
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -16,7 +16,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 MAX_WRAPPINGS: Final = 3
 """How often a whole value may be JSON text in a JSON string."""
 
-NoteAction = Literal["emptied", "unwrapped", "mended", "cloned", "read-as-xml"]
+NoteAction = Literal["emptied", "unwrapped", "fixed", "cloned", "read-as-xml"]
 
 
 class Note(Struct, frozen=True):
@@ -45,7 +45,7 @@ def parse(
 ) -> ParsedArguments:
     """The arguments in a JSON text, an object or nothing; with `xml`, in XML elements as well."""
     if value is None:
-        return ParsedArguments({}, None, (Note("emptied", path, "null stands for no arguments"),))
+        return ParsedArguments({}, None, (Note("emptied", path, "null means no arguments"),))
     if issubclass(type(value), dict):
         cloned = jsontext.clone(value, limits=limits, path=path)
         notes = (Note("cloned", change.path, change.reason) for change in cloned.changes)
@@ -67,9 +67,9 @@ def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArgum
     try:
         source = str.__str__(value) if isinstance(value, str) else jsontext.decode(value, path=path)
         text = fix_surrogates(source)
-        notes = [] if text is source else [Note("mended", path, "half surrogate pairs became U+FFFD")]
+        notes = [] if text is source else [Note("fixed", path, "half surrogate pairs became U+FFFD")]
         if not text.strip():
-            return ParsedArguments({}, text, (Note("emptied", path, "blank text stands for no arguments"),))
+            return ParsedArguments({}, text, (Note("emptied", path, "a blank string means no arguments"),))
         # JSON never starts with "<" and XML always does, so "JSON, otherwise XML" needs one look.
         if not xml or not text.lstrip().startswith("<"):
             return _parse_json(text, notes, limits, path)
@@ -78,7 +78,7 @@ def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArgum
     except (LimitError, ArgumentsError):
         raise
     except TruncatedJSONError as error:
-        raise truncated(error.position, path) from None
+        raise truncation_error(error.position, path) from None
     except InputError as error:
         message = f"failed to parse tool arguments: {error.message}"
         raise ArgumentsError(message, path=error.path, hint=error.hint) from None
@@ -87,8 +87,8 @@ def _parse_text(value: Any, limits: Limits, path: str, xml: bool) -> ParsedArgum
 def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> ParsedArguments:
     parsed = jsontext.parse(text, limits=limits, path=path)
     if parsed.value is None:
-        return ParsedArguments({}, text, (Note("emptied", path, "null stands for no arguments"),))
-    notes += (Note("mended", path, reason) for reason in parsed.repairs)
+        return ParsedArguments({}, text, (Note("emptied", path, "null means no arguments"),))
+    notes += (Note("fixed", path, reason) for reason in parsed.repairs)
     inner = parsed
     for _ in range(MAX_WRAPPINGS):
         if type(inner.value) is not str:
@@ -97,12 +97,12 @@ def _parse_json(text: str, notes: list[Note], limits: Limits, path: str) -> Pars
             inner = jsontext.parse(inner.value, limits=limits, path=path)
         except TruncatedJSONError:
             if inner.value.lstrip().startswith("{"):
-                raise truncated(len(text), path) from None
+                raise truncation_error(len(text), path) from None
             break
         except JSONError:
             break
         notes.append(Note("unwrapped", path, "the whole value was JSON text in a JSON string"))
-        notes += (Note("mended", path, reason) for reason in inner.repairs)
+        notes += (Note("fixed", path, reason) for reason in inner.repairs)
     if type(inner.value) is not dict:
         raise _not_an_object(parsed.value, path)
     return ParsedArguments(inner.value, text, tuple(notes))

@@ -2,7 +2,7 @@
 
 Law: nothing is fetched, no pattern and no schema makes it slow, and a mismatch never quotes the arguments.
 The validator tries every branch of a union, so a schema that branches again and again costs exponential
-time on arguments of moderate depth; such a pair is counted out first, and refused.
+time on arguments of moderate depth. The steps are counted first, and such a pair is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_VISITS: Final = 20_000
 """How often a schema that branches may be entered for one value."""
 MAX_SCHEMA_NODES: Final = 20_000
 MAX_COST: Final = 5_000_000
-"""The largest list of a schema (an enum, required names, branches) times the values to hold against it."""
+"""The largest list of a schema (an enum, required names, branches) times the values to check against it."""
 LISTED_COST: Final = 100_000
 """Beyond this cost only the first mismatch is listed: each could be as long as the list."""
 MAX_FLAT: Final = 100
@@ -50,11 +50,11 @@ class Mismatch(Struct, frozen=True):
     schema_path: str
 
 
-class _Compiled(NamedTuple):
+class _CompiledSchema(NamedTuple):
     validator: jsonschema_rs.Validator
     schema: Any
     branches: bool
-    """It may be entered too often: arguments must be counted out first."""
+    """Whether it may be entered too often, so that the visits must be counted first."""
     weight: int
     """The size of its largest list."""
 
@@ -71,7 +71,7 @@ def validate(
 
 
 class Validator:
-    """A JSON Schema, read once to hold many arguments against."""
+    """A JSON Schema, compiled once to check many arguments."""
 
     def __init__(self, schema: dict[str, Any] | bool, *, limits: Limits = DEFAULT_LIMITS) -> None:
         # The validator recurses, so that no limit of the caller may let it go deeper than a parser does.
@@ -80,12 +80,12 @@ class Validator:
         if plain.nodes > MAX_SCHEMA_NODES:
             raise LimitError(f"the schema has more than {MAX_SCHEMA_NODES} values", hint="simplify it")
         encoded = msgspec.json.encode(plain.value)
-        self._compiled = _kept(encoded) if len(encoded) <= CACHED_BYTES else _compiled(encoded)
+        self._compiled = _compile_cached(encoded) if len(encoded) <= CACHED_BYTES else _compile(encoded)
 
     def mismatches(self, arguments: dict[str, Any], *, path: str = "$") -> tuple[Mismatch, ...]:
         """Where arguments and the schema disagree: the first 20 mismatches, none if they agree."""
         compiled = self._compiled
-        instance = _flat(arguments, self._limits) or jsontext.clone(arguments, limits=self._limits, path=path)
+        instance = _flat_clone(arguments, self._limits) or jsontext.clone(arguments, limits=self._limits, path=path)
         cost = compiled.weight * instance.nodes
         if cost > MAX_COST:
             raise LimitError("the arguments are too large for a schema with such long lists", path=path)
@@ -99,9 +99,8 @@ class Validator:
         return ()
 
 
-def _flat(arguments: dict[str, Any], limits: Limits) -> jsontext.Cloned | None:
-    """What a clone of arguments would be that are plain JSON without anything inside of each other, as most are; None
-    where it takes more than a look to say so."""
+def _flat_clone(arguments: dict[str, Any], limits: Limits) -> jsontext.Cloned | None:
+    """The clone of arguments that are plain JSON without nesting, as most are; None if they may be more than that."""
     if type(arguments) is not dict or not _SCALARS.issuperset(map(type, arguments.values())):
         return None
     if not _NAMES.issuperset(map(type, arguments)) or len(arguments) >= min(limits.max_nodes, MAX_FLAT):
@@ -125,7 +124,7 @@ def _weight(schema: Any) -> int:
     return heaviest
 
 
-def _compiled(encoded: bytes) -> _Compiled:
+def _compile(encoded: bytes) -> _CompiledSchema:
     """A compiled schema that fetches nothing: neither over a network nor from a file."""
     import jsonschema_rs  # noqa: PLC0415 - most conversations never need it
 
@@ -138,10 +137,10 @@ def _compiled(encoded: bytes) -> _Compiled:
         message = f"the schema is invalid: {getattr(error, 'message', error)!s:.{MISMATCH_CHARACTERS}}"
         hint = "only references inside it are followed" if "Resource" in message else "see its JSON Schema draft"
         raise InputError(message, path=where, hint=hint) from None
-    return _Compiled(validator, schema, _Counter(schema).visits() > MAX_VISITS, _weight(schema))
+    return _CompiledSchema(validator, schema, _Counter(schema).visits() > MAX_VISITS, _weight(schema))
 
 
-_kept = functools.lru_cache(maxsize=256)(_compiled)
+_compile_cached = functools.lru_cache(maxsize=256)(_compile)
 
 
 def _mismatch(error: Any, path: str) -> Mismatch:
@@ -169,9 +168,9 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 
 _ANYTHING: Final = object()
-"""Stands for every possible value."""
+"""Means every possible value."""
 _UNKNOWN: Final = object()
-"""What a reference names that cannot be followed here: nothing is known of its cost."""
+"""The target of a reference that cannot be followed here: its cost is unknown."""
 
 
 class _Counter:
@@ -199,18 +198,18 @@ class _Counter:
                 break
             elif visit not in counts:
                 counts[visit] = 0
-                entered[visit] = [pair for pair in self._entered(schema, held) if type(pair[0]) is not bool]
+                entered[visit] = [pair for pair in self._entered_schemas(schema, held) if type(pair[0]) is not bool]
                 stack.append((schema, held, True))
                 stack += [(part, child, False) for part, child in entered[visit]]
         else:
             return counts[id(self._root), id(value)] if not stack else MAX_VISITS + 1
         return MAX_VISITS + 1
 
-    def _entered(self, schema: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    def _entered_schemas(self, schema: Any, value: Any) -> Iterator[tuple[Any, Any]]:
         """The schemas that are entered from this one, with the values that they are entered for."""
         for keyword in _REFERENCES:
             if keyword in schema:
-                yield self._referred(schema[keyword]), value
+                yield self._resolve_reference(schema[keyword]), value
         here = [schema[keyword] for keyword in _HERE if keyword in schema]
         here += [branch for keyword in _HERE_LISTS for branch in _list(schema, keyword)]
         here += [branch for keyword in _HERE_TABLES for branch in _table(schema, keyword).values()]
@@ -227,7 +226,7 @@ class _Counter:
         elif type(value) is list:
             yield from ((part, child) for child in value for part in inside)
 
-    def _referred(self, reference: object) -> Any:
+    def _resolve_reference(self, reference: object) -> Any:
         name = str(reference)
         if name not in self._referred_to:
             found = jsontext.local_reference(self._root, reference)
@@ -236,7 +235,7 @@ class _Counter:
 
 
 def _anchors(root: Any) -> Iterator[tuple[str, Any]]:
-    """Every part of a schema that has a name of its own."""
+    """Every part of a schema that has an anchor."""
     stack = [root]
     while stack:
         part = stack.pop()

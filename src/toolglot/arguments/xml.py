@@ -1,8 +1,8 @@
 """Arguments that a model wrote as XML elements.
 
-Law: a scanner by hand and nothing behind it. Expat knows neither bare siblings nor a cut from a mistake,
-and here there is no code for document types, processing instructions or entities of one's own that could
-be switched on. Linear time, bounded depth and size.
+Law: a scanner written by hand, without an XML library. Expat does not accept bare siblings and cannot distinguish
+a cut from a mistake. There is no code for document types, processing instructions or custom entities. Linear time,
+bounded depth and size.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _XmlReader:
             self._take_text(self._unescape(position, at), position)
             position = self._take_markup(at)
         if len(self.stack) > 1:
-            raise truncated(len(self.text), self.path)
+            raise truncation_error(len(self.text), self.path)
         self._take_text(self._unescape(position, len(self.text)), position)
         if not self.nodes:
             self._refuse("no XML element", 0)
@@ -75,7 +75,7 @@ class _XmlReader:
             if self.text.startswith(start, at):
                 stop = self.text.find(end, at + len(start))
                 if stop < 0:
-                    raise truncated(len(self.text), self.path)
+                    raise truncation_error(len(self.text), self.path)
                 if start != "<!--":
                     self._take_text(self.text[at + len(start) : stop], at)
                 return stop + len(end)
@@ -86,7 +86,7 @@ class _XmlReader:
                 self._refuse(f"a closing tag {quote(tag[1])} without its opening tag", at)
             self._close()
         elif _UNFINISHED.fullmatch(self.text, at):
-            raise truncated(len(self.text), self.path)
+            raise truncation_error(len(self.text), self.path)
         else:
             self._refuse("not a tag (declarations and processing instructions are refused)", at)
         return tag.end()
@@ -144,7 +144,7 @@ def _put(fields: dict[str, Any], name: str, value: object) -> None:
         fields[name] = [fields[name], value]
 
 
-def truncated(position: int, path: str) -> TruncatedArgumentsError:
+def truncation_error(position: int, path: str) -> TruncatedArgumentsError:
     message = f"tool arguments end before they are complete, at character {position}"
-    hint = "do not run the call; ask for it again with a larger output limit"
+    hint = "do not run the call; repeat the request with a larger output limit"
     return TruncatedArgumentsError(message, position=position, path=path, hint=hint)

@@ -1,1 +1,1 @@
-"""The write boundary: what a conversation takes in, under canonical ids, with every call paired with its result."""
+"""The write boundary: turns enter a conversation with canonical ids, and every call is paired with its result."""

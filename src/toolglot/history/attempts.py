@@ -60,12 +60,12 @@ class Shown(Struct, frozen=True):
 
 
 class Attempt:
-    """One try to get an answer, as a transaction on a history."""
+    """One attempt to get a reply, as a transaction on a history."""
 
     def __init__(self, history: History, *, provider: str = "", model: str = "", issuer: Issuer | None = None) -> None:
-        """`issuer` says who answers where more than a provider and a model is known of it."""
+        """`issuer` replaces `provider` and `model` if more is known about who replies."""
         self._history = history
-        known = history._known(provider, "provider") if provider else ""  # noqa: SLF001 - with the history's own profiles
+        known = history._resolve_name(provider, "provider") if provider else ""  # noqa: SLF001 - with the history's own profiles
         self._issuer_name = issuer.provider if issuer is not None else known
         self._model = model
         self._issuer = issuer
@@ -75,14 +75,14 @@ class Attempt:
         self._calls: list[str] = []
         self._extra: Extra | None = None
         self._form: Form | None = None
-        """What a turn that came whole holds beside its blocks: events do not tell it."""
+        """What a complete turn holds besides its blocks; events do not have it."""
         self._open_text: int | None = None
-        """Where the text of the block that is not over yet begins; None: no such block is a text."""
+        """Where the text of the open block begins; None if the open block is not a text."""
         self._interrupted: Turn | None = None
         self.state: State = "open"
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take in what happened."""
+        """Add events."""
         self._refuse_over("add to")
         listed = list(events)
         self._sum.add(listed)
@@ -132,7 +132,7 @@ class Attempt:
         """
         self._refuse_over("interrupt")
         if self._sum.is_over:
-            raise HistoryError("the attempt is over and cannot be interrupted; commit or discard it")
+            raise HistoryError("the attempt is complete and cannot be interrupted; commit or discard it")
         blocks = [block for block in self._sum.reply.turn.blocks if isinstance(block, Text) and block.text]
         rest = self._text.getvalue()[self._open_text :] if self._open_text is not None else ""
         if rest:
@@ -143,15 +143,15 @@ class Attempt:
         return True
 
     def commit(self, *, key: str | None = None) -> Turn:
-        """Append the model's turn to the history. Calls that were cut are marked as never run.
+        """Append the model's turn to the history. Calls that were cut off are marked as never run.
 
-        Raises `HistoryError` for an attempt that failed or is not over, and writes nothing then.
+        Raises `HistoryError`, and writes nothing, if the attempt failed or is not complete.
         """
         self._refuse_over("commit")
         if self._sum.failure is not None:
             raise HistoryError(f"the attempt failed and cannot be committed: {self._sum.failure.message}; discard it")
         if not self._sum.is_over and self._interrupted is None:
-            raise HistoryError("the attempt is not over and cannot be committed; discard it to give it up")
+            raise HistoryError("the attempt is not complete and cannot be committed; discard it")
         provider = self._issuer_name or self._history.target
         issuer = self._issuer
         if issuer is None and provider:
@@ -175,27 +175,27 @@ class Attempt:
         lost = replace(self.shown, text="")
         if lost:
             why = turn.metadata.interrupted[:500]
-            reason = f"an answer was interrupted ({why}): its text is kept, but not {lost}"
-            self._history.tell(Entry(action="dropped", reason=reason, fault="policy", target=self._issuer_name))
+            reason = f"a reply was interrupted ({why}): its text was kept, but not {lost}"
+            self._history.add_entry(Entry(action="dropped", reason=reason, fault="policy", target=self._issuer_name))
         return appended
 
     def discard(self, reason: str = "") -> Entry:
-        """Give the attempt up. The history stays as it was; its report says what had been shown."""
+        """Discard the attempt. The history stays as it was; its report says what had been shown."""
         self._refuse_over("discard")
         self.state = "discarded"
-        why = reason or (self._sum.failure.message if self._sum.failure is not None else "it was given up")
+        why = reason or (self._sum.failure.message if self._sum.failure is not None else "it was discarded")
         entry = Entry(
             action="dropped",
-            reason=f"an attempt did not become part of the history ({why[:500]}); it had shown {self.shown}",
+            reason=f"an attempt failed and is not part of the history ({why[:500]}); it had shown {self.shown}",
             fault="policy",
             target=self._issuer_name,
         )
-        self._history.tell(entry)
+        self._history.add_entry(entry)
         return entry
 
     def _refuse_over(self, what: str) -> None:
         if self.state != "open":
-            raise HistoryError(f"cannot {what} an attempt that is {self.state} already: begin another one")
+            raise HistoryError(f"cannot {what} an attempt that is {self.state} already: start a new one")
 
     def __enter__(self) -> Attempt:
         return self

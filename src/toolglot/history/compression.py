@@ -1,7 +1,7 @@
-"""Cutting turns out of a conversation without breaking a pair.
+"""Removes turns from a conversation without separating a call from its result.
 
-Pure functions over turns. What is cut out of the text stays known: the interactions of removed turns are
-written into the metadata of a turn that stays, so that the ledger can be rebuilt from turns alone.
+Pure functions over turns. The interactions of removed turns are written into the metadata of a turn that
+stays, so that the ledger can be rebuilt from turns alone.
 
 Law: whatever is removed, every interaction keeps its status, its arguments and its result.
 """
@@ -20,7 +20,7 @@ _NOTE: Final = "\n[… {} characters left out …]\n"
 
 
 def is_cancel(block: Block) -> bool:
-    """A cancel says that there is no result; it moves together with its call."""
+    """Whether a block is a cancel: it says that there is no result, and moves together with its call."""
     return isinstance(block, ToolResult) and block.status == "cancelled"
 
 
@@ -49,7 +49,7 @@ def safe_cut(turns: Sequence[Turn], wanted: int, pending: Collection[str]) -> in
 
 
 def without_cancels(turns: Iterable[Turn], call_ids: Collection[str]) -> list[Turn]:
-    """The turns without the cancels of these calls, which are gone; a turn that held nothing else goes too."""
+    """The turns without the cancels of these removed calls. A turn that held nothing else is removed too."""
     kept = []
     for turn in turns:
         blocks = tuple(b for b in turn.blocks if not (is_cancel(b) and getattr(b, "call_id", "") in call_ids))
@@ -103,29 +103,30 @@ def cut_out(turns: Sequence[Turn], removed: Collection[int], known: Mapping[str,
 
 def with_removed(turn: Turn, load: Mapping[str, Interaction]) -> Turn:
     """The turn, carrying these interactions besides those that it carries already."""
-    return _carrying(turn, (*turn.metadata.removed, *load.values()))
+    return _with_carried(turn, (*turn.metadata.removed, *load.values()))
 
 
 def without_removed(turns: Iterable[Turn], call_ids: Collection[str]) -> list[Turn]:
     """The turns without what they carry of these interactions: a newer state will be written."""
     return [
-        _carrying(turn, tuple(found for found in turn.metadata.removed if found.id not in call_ids)) for turn in turns
+        _with_carried(turn, tuple(found for found in turn.metadata.removed if found.id not in call_ids))
+        for turn in turns
     ]
 
 
 def replace_removed(turn: Turn, newer: Mapping[str, Interaction]) -> Turn:
     """The turn, carrying the newer state of the interactions that it carries."""
-    return _carrying(turn, tuple(newer.get(found.id, found) for found in turn.metadata.removed))
+    return _with_carried(turn, tuple(newer.get(found.id, found) for found in turn.metadata.removed))
 
 
-def _carrying(turn: Turn, removed: tuple[Interaction, ...]) -> Turn:
+def _with_carried(turn: Turn, removed: tuple[Interaction, ...]) -> Turn:
     if removed == turn.metadata.removed:
         return turn
     return replace(turn, metadata=replace(turn.metadata, removed=removed))
 
 
 def shorten_interaction(interaction: Interaction, max_characters: int) -> Interaction:
-    """The interaction with its results shortened, those that were set aside too."""
+    """The interaction with its results shortened, including those that were set aside."""
     result = interaction.result
     return replace(
         interaction,
@@ -137,7 +138,7 @@ def shorten_interaction(interaction: Interaction, max_characters: int) -> Intera
 
 
 def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
-    """The result with each long text cut in the middle, and a note of how much is gone."""
+    """The result with each long text cut in the middle, and a note of how much was removed."""
     content = result.content
     if isinstance(content, str):
         content = shorten(content, max_characters)
@@ -152,7 +153,7 @@ def shorten_result(result: ToolResult, max_characters: int) -> ToolResult:
 
 
 def shorten(text: str, max_characters: int) -> str:
-    """A text of at most so many characters; one that was longer says in its middle how much is gone.
+    """A text of at most this many characters. A longer one is cut in the middle, with a note of how much was removed.
 
     A text that the note would make longer stays as it is.
     """

@@ -5,12 +5,12 @@
     history.append(Turn("tool", (ToolResult("call_0", "…"),)))
     history.ledger.pending                      # ()
 
-A history mints canonical ids, keeps the provider's own in metadata, says which call each result belongs
-to, and gives every turn a key that never depends on its position. What it had to guess or change is in
-its report.
+A history assigns canonical ids, keeps the provider's ids in metadata, decides which call each result belongs
+to, and gives every turn a key that never depends on its position. Its report says what it had to guess or
+change.
 
-Laws: a write happens whole or not at all. The ledger is a function of the turns. Keys and canonical ids,
-once given, stay through replay, compression, pruning, forks, rewinds and changes of provider.
+Laws: a write happens completely or not at all. The ledger is a function of the turns. Keys and canonical ids,
+once assigned, stay through replay, compression, pruning, forks, rewinds and changes of provider.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from toolglot.profiles import MAX_NAME, Overrides, find, resolve
 _INSTRUCTIONS: Final = ("system", "developer")
 
 
-class _Checked(NamedTuple):
+class _CheckedTurn(NamedTuple):
     turn: Turn
     changes: tuple[Change, ...]
     path: str
@@ -64,8 +64,8 @@ class _Checked(NamedTuple):
 class History:
     """One conversation, written turn by turn.
 
-    provider: who makes the turns that have no issuer. A name that is not known is an `UnknownNameError`.
-    overrides: profiles of one's own, whose names are known too.
+    provider: who makes the turns that have no issuer. An unknown name is an `UnknownNameError`.
+    overrides: the user's own profiles, whose names are known too.
 
     The issuers of turns are taken as they are: what was stored under a name that is no longer known still loads.
 
@@ -84,7 +84,7 @@ class History:
         self._limits = limits
         self._overrides = overrides
         self._intake = Intake([])
-        self._provider = self._known(provider, "provider") if provider is not None else None
+        self._provider = self._resolve_name(provider, "provider") if provider is not None else None
         if not isinstance(limits, Limits):
             raise InputError(f"expected Limits, got {quote(limits)}", path="limits")
         if conversation is not None and not isinstance(conversation, Conversation):
@@ -95,7 +95,7 @@ class History:
         if conversation is not None:
             self._base, changes = checked(self._base, limits=limits)
             for change in changes:
-                self._intake.tell("cloned", change.reason, "canonical", path=change.path)
+                self._intake.report("cloned", change.reason, "canonical", path=change.path)
             self.extend(conversation.turns)
 
     # --- reading --------------------------------------------------------------------------------
@@ -116,11 +116,11 @@ class History:
 
     @property
     def report(self) -> Report:
-        """What was changed or guessed while turns were taken in, and which results were set aside."""
+        """What was changed or guessed when turns were added, and which results were set aside."""
         return Report((*self._intake.entries, *self.ledger.entries))
 
-    def tell(self, entry: Entry) -> None:
-        """Add to the report what happened around the history and is not in it."""
+    def add_entry(self, entry: Entry) -> None:
+        """Add an entry to the report about something that happened outside the history."""
         self._intake.entries.append(entry)
 
     @property
@@ -147,10 +147,10 @@ class History:
         return self._intake.turns
 
     def _keep_only(self, turns: Sequence[Turn]) -> None:
-        self._intake = self._intake.replaced(turns)
+        self._intake = self._intake.rebuild(turns)
 
-    def _known(self, name: str, kind: str, overrides: Overrides | None = None) -> str:
-        """The target that a name means: one that is known, or that made a turn of this history."""
+    def _resolve_name(self, name: str, kind: str, overrides: Overrides | None = None) -> str:
+        """The target that a name means: a known one, or one that made a turn of this history."""
         stored = _stored_name(name, kind)
         try:
             return find(name, overrides=overrides or self._overrides, kind=kind)
@@ -171,21 +171,21 @@ class History:
     # --- writing --------------------------------------------------------------------------------
 
     def append(self, turn: Turn, *, provider: str | None = None, key: str | None = None) -> Turn:
-        """Take in a turn as a provider or client wrote it, and return it as it is kept.
+        """Add a turn as a provider or client wrote it, and return it as it is kept.
 
-        `provider` says who made it, where the turn has no issuer; `key` is the caller's turn key. A turn
-        that is here already, with the same key and content, is not taken in twice.
+        `provider` says who made it, if the turn has no issuer; `key` is the caller's turn key. A turn that is
+        already here, with the same key and content, is not added twice.
         """
-        return self._write([self._checked(turn, provider, key, "$")])[0]
+        return self._write([self._check(turn, provider, key, "$")])[0]
 
     def extend(self, turns: Iterable[Turn], *, provider: str | None = None) -> tuple[Turn, ...]:
-        """Take in several turns, all of them or none."""
+        """Add several turns, all of them or none."""
         if isinstance(turns, Turn) or not isinstance(turns, Iterable):
             raise InputError(f"expected several turns, got {quote(turns)}", hint="append() takes one")
-        return self._write([self._checked(turn, provider, None, f"$[{n}]") for n, turn in enumerate(turns)])
+        return self._write([self._check(turn, provider, None, f"$[{n}]") for n, turn in enumerate(turns)])
 
     def record(self, *results: ToolResult) -> Turn:
-        """Write results of calls that are named by their canonical ids, as one turn."""
+        """Add results, whose calls are named by canonical ids, as one turn."""
         if not results:
             raise InputError("expected at least one result", path="results")
         for n, result in enumerate(results):
@@ -196,10 +196,10 @@ class History:
                     hint="use append() for results with a provider's id",
                 )
         turn = Turn("tool", tuple(replace(result, metadata=None) for result in results))
-        return self._write([self._checked(turn, None, None, "$")], exactly=True)[0]
+        return self._write([self._check(turn, None, None, "$")], exactly=True)[0]
 
     def cancel(self, *call_ids: str, reason: str = "Cancelled by the user.", output: str = "") -> None:
-        """Cancel calls for good; a result that comes later does not win. A finished call stays as it is.
+        """Cancel calls. A cancel is final: a result that comes later is set aside. A finished call stays as it is.
 
         `output` is the tool's output until then.
         """
@@ -223,9 +223,9 @@ class History:
         for interaction in found:
             if interaction.status != "pending":
                 reason = f"the call was {interaction.status} already when it was cancelled"
-                self._intake.tell("ignored", reason, "policy", call_ids=(interaction.id,))
+                self._intake.report("ignored", reason, "policy", call_ids=(interaction.id,))
 
-    def _checked(self, turn: Turn, provider: str | None, key: str | None, path: str) -> _Checked:
+    def _check(self, turn: Turn, provider: str | None, key: str | None, path: str) -> _CheckedTurn:
         """The turn with all its fields checked, an issuer if it needs one, and the caller's key."""
         if not isinstance(turn, Turn):
             raise InputError(f"expected a Turn, got {quote(turn)}", path=path)
@@ -234,7 +234,7 @@ class History:
         turn, changes = checked(turn, limits=self._limits, path=path)
         issuer = self._issuer(turn, provider, path)
         chosen = turn.key if key is None else fix_surrogates(str.__str__(key))
-        return _Checked(replace(turn, issuer=issuer, key=chosen), changes, path)
+        return _CheckedTurn(replace(turn, issuer=issuer, key=chosen), changes, path)
 
     def _issuer(self, turn: Turn, provider: str | None, path: str) -> Issuer | None:
         """Who made the turn: its issuer, the `provider` argument, the one in flight, or the history's own."""
@@ -243,7 +243,7 @@ class History:
         if issuer is None:
             was_kept = bool(turn.key) and all(call.metadata is not None for call in turn.calls)
             is_reply = (turn.role == "assistant" or bool(turn.calls)) and not was_kept
-            known = self._known(provider, "provider") if provider is not None else None
+            known = self._resolve_name(provider, "provider") if provider is not None else None
             name = known if known is not None else self.target if is_reply else None
             if name is None and turn.calls and not was_kept:
                 raise InputError(
@@ -261,14 +261,14 @@ class History:
             )
         return issuer
 
-    def _write(self, arrivals: list[_Checked], *, exactly: bool = False) -> tuple[Turn, ...]:
-        """Take checked turns in. Everything that can be refused is refused before the first write."""
+    def _write(self, arrivals: list[_CheckedTurn], *, exactly: bool = False) -> tuple[Turn, ...]:
+        """Add checked turns. Everything that can be refused is refused before the first write."""
         self._refuse_taken_keys(arrivals)
         self._refuse_false_interactions(arrivals)
         length, entries = len(self._turns), len(self._intake.entries)
         for arrival in arrivals:
             for change in arrival.changes:
-                self._intake.tell("cloned", change.reason, "canonical", path=change.path)
+                self._intake.report("cloned", change.reason, "canonical", path=change.path)
             if arrival.turn.key:
                 self._intake.keys.take(arrival.turn.key)
         try:
@@ -277,7 +277,7 @@ class History:
             self._intake = self._intake.roll_back(length, entries)
             raise
 
-    def _refuse_taken_keys(self, arrivals: list[_Checked]) -> None:
+    def _refuse_taken_keys(self, arrivals: list[_CheckedTurn]) -> None:
         arriving: dict[str, Turn] = {}
         for turn, _, path in arrivals:
             if not turn.key:
@@ -291,14 +291,14 @@ class History:
                     hint="turn keys are unique in a history",
                 )
 
-    def _refuse_false_interactions(self, arrivals: list[_Checked]) -> None:
-        """Interactions that a turn carries must be such as `compress` and `prune` write them."""
+    def _refuse_false_interactions(self, arrivals: list[_CheckedTurn]) -> None:
+        """Refuse interactions in a turn's metadata that `compress` and `prune` could not have written."""
         for turn, _, path in arrivals:
             for n, removed in enumerate(turn.metadata.removed):
                 known = self.ledger.get(removed.id)
                 says = status_of(removed.result) if removed.result is not None else "pending"
                 if not is_canonical(removed.id) or removed.status != says:
-                    problem = "expected a canonical id and the status that the result says"
+                    problem = "expected a canonical id, and the status of the result"
                 elif known is not None and not is_same_call(known.call, removed.call):
                     problem = "another call has this id"
                 else:
@@ -308,10 +308,10 @@ class History:
     # --- cutting and branching ------------------------------------------------------------------
 
     def compressible(self, *, before: str | None = None) -> tuple[Turn, ...]:
-        """The turns that `compress` would take out: what a summary has to cover.
+        """The turns that `compress` would remove: what a summary has to cover.
 
-        Those before the turn `before`, or all; less system and developer turns, which stay, and less what
-        must stay so that no call is parted from its result. A pending call stays until it is cancelled.
+        Those before the turn `before`, or all, except system and developer turns, and except what must stay
+        so that no call is separated from its result. A pending call stays until it is cancelled.
         """
         wanted = len(self._turns) if before is None else self._position(before, "before")
         cut = safe_cut(self._turns, wanted, {interaction.id for interaction in self.ledger.pending})
@@ -322,8 +322,8 @@ class History:
     ) -> Turn | None:
         """Replace older turns by a summary, and return its turn, which is a user turn.
 
-        The turns are those of `compressible(before=…)`; None says that there were none. Their interactions
-        stay in the ledger, with results of at most `max_result_characters`.
+        The turns are those of `compressible(before=…)`; returns None if there are none. Their interactions stay
+        in the ledger, with results of at most `max_result_characters`.
         """
         self._refuse_in_flight("compress")
         if not isinstance(summary, str) or not summary.strip():
@@ -333,7 +333,7 @@ class History:
         removed = self.compressible(before=before)
         wanted = self._turns if before is None else self._turns[: self._position(before, "before")]
         if removed != tuple(turn for turn in wanted if turn.role not in _INSTRUCTIONS):
-            self._tell_moved(len(removed), wanted)
+            self._report_held_back(len(removed), wanted)
         if not removed:
             return None
         load = interactions_of(removed, {found.id: found for found in self.ledger})
@@ -350,19 +350,19 @@ class History:
         self._keep_only(kept)
         reason = f"a summary replaced {len(removed)} turn{'s' if len(removed) > 1 else ''}"
         fresh = tuple(call.id for taken in removed for call in taken.calls)
-        self._intake.tell("compressed", reason, "policy", turn_key=turn.key, call_ids=fresh)
+        self._intake.report("compressed", reason, "policy", turn_key=turn.key, call_ids=fresh)
         return self.turn(turn.key)
 
-    def _tell_moved(self, taken: int, wanted: Sequence[Turn]) -> None:
-        """Say which calls kept turns from being compressed."""
+    def _report_held_back(self, taken: int, wanted: Sequence[Turn]) -> None:
+        """Report which calls kept turns from being compressed."""
         calls = {call.id for turn in wanted for call in turn.calls}
         held = [found.id for found in self.ledger.pending if found.id in calls]
         cause = "a call is pending" if held else "calls stay with their results"
         reason = f"only {taken} of {len(wanted)} turns could be compressed: {cause}"
-        self._intake.tell("moved", reason, "policy", call_ids=tuple(held))
+        self._intake.report("moved", reason, "policy", call_ids=tuple(held))
 
     def shorten_results(self, *, max_characters: int, before: str | None = None) -> int:
-        """Cut long texts in the results of older turns; how many results became shorter.
+        """Cut long texts in the results of older turns. Returns how many results became shorter.
 
         `before` is the key of the first turn to leave alone.
         """
@@ -388,13 +388,13 @@ class History:
             }
             self._keep_only([replace_removed(turn, carried) for turn in turns])
             reason = f"results were cut to {max_characters} characters"
-            self._intake.tell("compressed", reason, "policy", call_ids=tuple(sorted(shorter)))
+            self._intake.report("compressed", reason, "policy", call_ids=tuple(sorted(shorter)))
         return len(shorter)
 
     def prune(self, *keys: str) -> None:
-        """Take out exactly these turns. Their interactions stay in the ledger.
+        """Remove exactly these turns. Their interactions stay in the ledger.
 
-        A turn with a pending call cannot be taken out, and one turn must stay.
+        A turn with a pending call cannot be removed, and one turn must stay.
         """
         self._refuse_in_flight("prune")
         removed = {self._position(key) for key in keys}
@@ -406,18 +406,18 @@ class History:
             raise HistoryError("no turn would be left to carry the interactions: compress with a summary")
         known = {found.id: found for found in self.ledger}
         touched = interactions_of([self._turns[number] for number in sorted(removed)], known)
-        self._intake = self._intake.replaced(cut_out(self._turns, removed, known))
+        self._intake = self._intake.rebuild(cut_out(self._turns, removed, known))
         if touched:
-            reason = "turns were taken out; their calls and results stay in the ledger"
-            self._intake.tell("compressed", reason, "policy", call_ids=tuple(touched))
+            reason = "turns were removed; their calls and results stay in the ledger"
+            self._intake.report("compressed", reason, "policy", call_ids=tuple(touched))
 
     def rewind(self, to: str | None) -> None:
         """Forget everything after a turn; `None` forgets everything."""
         self._refuse_in_flight("rewind")
-        self._intake = self._intake.replaced(self._turns[: 0 if to is None else self._position(to, "to") + 1])
+        self._intake = self._intake.rebuild(self._turns[: 0 if to is None else self._position(to, "to") + 1])
 
     def fork(self, at: str | None = None) -> History:
-        """A history of its own with the same turns, up to and with the turn `at`."""
+        """An independent history with the same turns, up to and including the turn `at`."""
         end = len(self._turns) if at is None else self._position(at, "at") + 1
         branch = History(replace(self._base, turns=()), limits=self._limits, overrides=self._overrides)
         branch._provider = self._provider
@@ -430,10 +430,10 @@ class History:
     def begin_turn(self, target: str | None = None, *, overrides: Overrides | None = None) -> TurnInFlight:
         """Start a model's turn and bind it to a provider until it and its tools are done.
 
-        Without a target it goes to the one last chosen. `overrides` add to the names that are known.
+        Without a target it goes to the one last chosen. `overrides` add to the known names.
         """
         self._refuse_in_flight("begin a turn")
-        chosen = self._provider if target is None else self._known(target, "target", overrides)
+        chosen = self._provider if target is None else self._resolve_name(target, "target", overrides)
         if chosen is None:
             raise InputError("expected the name of a provider", path="target")
         self._provider = chosen
@@ -442,16 +442,16 @@ class History:
 
     def switch(self, target: str, *, overrides: Overrides | None = None) -> None:
         """Choose the provider of the next turn. A turn in flight keeps its own."""
-        chosen = self._known(target, "target", overrides)
+        chosen = self._resolve_name(target, "target", overrides)
         if self._in_flight is None:
             self._provider = chosen
             return
         self._next_provider = chosen
         reason = f"the switch to {chosen} waits for the turn in flight, which is bound to {self.target}"
-        self._intake.tell("deferred", reason, "policy")
+        self._intake.report("deferred", reason, "policy")
 
-    def _land(self) -> None:
-        """The turn in flight is over: a switch that was requested meanwhile takes effect."""
+    def _end_turn(self) -> None:
+        """End the turn in flight. A switch that was requested meanwhile takes effect."""
         self._in_flight = None
         self._provider, self._next_provider = self._next_provider or self._provider, None
 
@@ -488,7 +488,7 @@ class TurnInFlight:
         return tuple(found for found in self._history.ledger.pending if found.id in made)
 
     def append(self, turn: Turn, *, key: str | None = None) -> Turn:
-        """Take in a turn of this flight."""
+        """Add a turn to the history as part of this one."""
         self._refuse_over()
         return self._history.append(turn, key=key)
 
@@ -498,17 +498,17 @@ class TurnInFlight:
         if self.pending:
             waiting = ", ".join(interaction.id for interaction in self.pending)
             raise HistoryError(f"calls without a result: {waiting}; record results, or cancel the turn")
-        self._history._land()  # noqa: SLF001 - the other half of begin_turn
+        self._history._end_turn()  # noqa: SLF001 - the other half of begin_turn
 
     def cancel(self, reason: str = "Cancelled by the user.") -> None:
         """End the turn now; calls that have no result are cancelled."""
         self._refuse_over()
         self._history.cancel(*(interaction.id for interaction in self.pending), reason=reason)
-        self._history._land()  # noqa: SLF001 - the other half of begin_turn
+        self._history._end_turn()  # noqa: SLF001 - the other half of begin_turn
 
     def _refuse_over(self) -> None:
         if self.is_over:
-            raise HistoryError("this turn is over already: begin another one")
+            raise HistoryError("this turn is already over: begin another one")
 
     def __enter__(self) -> TurnInFlight:
         return self
@@ -524,8 +524,8 @@ class TurnInFlight:
             return
         try:
             self.cancel(f"Interrupted by {kind.__name__}.")
-        except ToolglotError:  # the exception that is under way says more
-            self._history._land()  # noqa: SLF001 - the other half of begin_turn
+        except ToolglotError:  # the exception that is being raised says more
+            self._history._end_turn()  # noqa: SLF001 - the other half of begin_turn
 
 
 def _refuse_no_length(value: object, path: str) -> None:

@@ -1,10 +1,10 @@
 """Turns on their way into a history: canonical ids, turn keys, and the call of each result.
 
-An `Intake` holds the turns of one history as they are kept, with the indexes that make taking in the next
-turn cheap. It checks nothing and refuses nothing: `History` has done that.
+An `Intake` holds the turns of one history as they are kept, with the indexes that make adding the next turn
+cheap. It checks nothing and refuses nothing: `History` has done that.
 
-Laws: work in proportion to the turn, not to the history. Taking the kept turns in again, as `replaced`
-does after every cut, gives the same turns and the same state.
+Laws: work is proportional to the turn, not to the history. Adding the kept turns again, as `rebuild` does after
+every cut, gives the same turns and the same state.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from toolglot.history.matching import BlockPosition, Match, Matcher
 from toolglot.history.turn_keys import TurnKeys, raw_id_of
 
 _UNKNOWN: Final = "unknown"
-"""Stands for a provider that nobody named, in the id of a result without a call."""
+"""The provider in the id of a result that has no call and no provider."""
 
 
 class Intake:
-    """The kept turns of a history, and what is needed to take in more."""
+    """The kept turns of a history, and what is needed to add more."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.turns: list[Turn] = []
@@ -52,7 +52,7 @@ class Intake:
         self._carriers: dict[str, int] = {}
         """Calls whose interaction a turn carries in metadata, and which turn that is."""
         self._unseen: dict[str, ToolCall] = {}
-        """Of these, the calls whose own turns are gone, or still to come."""
+        """Of these, the calls whose own turns were removed, or are still to come."""
         self._before: dict[int, Turn] = {}
         """Turns as they were before the last `take_all`, where it changed them."""
         self._next_ordinal = 0
@@ -67,29 +67,29 @@ class Intake:
     def has_call(self, call_id: str) -> bool:
         return call_id in self._matcher
 
-    def replaced(self, turns: Sequence[Turn]) -> Intake:
+    def rebuild(self, turns: Sequence[Turn]) -> Intake:
         """An intake of exactly these turns, which were taken in before."""
         other = Intake(self.entries)
         other.take_all(turns)
         return other
 
     def roll_back(self, length: int, entries: int) -> Intake:
-        """The intake as it was before the last `take_all`, when it had so many turns and entries."""
+        """The intake as it was before the last `take_all`, when it had this many turns and entries."""
         turns = [self._before.get(number, turn) for number, turn in enumerate(self.turns[:length])]
         del self.entries[entries:]
-        return self.replaced(turns)
+        return self.rebuild(turns)
 
     def take_all(self, turns: Sequence[Turn], *, exactly: bool = False) -> tuple[Turn, ...]:
-        """Take turns in, and return them as they are kept. `exactly`: results name canonical ids."""
+        """Add turns, and return them as they are kept. `exactly`: results name canonical ids."""
         self._before.clear()
         positions = [self._take(turn, exactly=exactly) for turn in self._without_lost_matches(turns)]
         self._settle()
         return tuple(self.turns[position] for position in positions)
 
     def _take(self, turn: Turn, *, exactly: bool = False) -> int:
-        """Take a turn in and return its position; a turn that is here already stays where it is."""
+        """Add a turn and return its position. A turn that is already here stays where it is."""
         if turn.key in self.positions:
-            self.tell("ignored", "the turn is here already", "policy", turn_key=turn.key)
+            self.report("ignored", "the turn is already in the history", "policy", turn_key=turn.key)
             return self.positions[turn.key]
         if not turn.key:
             turn = replace(turn, key=self.keys.new(turn))
@@ -99,7 +99,7 @@ class Intake:
         self.keys.take(turn.key)
         kinds = {type(block) for block in turn.blocks}
         if turn.role == "user" and (Text in kinds or Media in kinds):
-            self._matcher.user_spoke(number)
+            self._matcher.note_user_turn(number)
         has_tools = ToolCall in kinds or ToolResult in kinds
         earlier_changed = has_tools and self._take_blocks(number, exactly=exactly)
         for removed in turn.metadata.removed:
@@ -114,7 +114,7 @@ class Intake:
     # --- blocks ---------------------------------------------------------------------------------
 
     def _take_blocks(self, number: int, *, exactly: bool) -> bool:
-        """Give calls their ids and results their calls; whether an earlier turn had to change for it."""
+        """Assign ids to calls and calls to results. Returns whether an earlier turn had to change."""
         turn = self.turns[number]
         matches: list[Match] = []
         undecided: list[tuple[ToolResult, BlockPosition]] = []
@@ -122,22 +122,22 @@ class Intake:
         for index, block in enumerate(turn.blocks):
             position = BlockPosition(number, index)
             if isinstance(block, ToolCall):
-                call = self._named(block, turn, call_index)
+                call = self._name_call(block, turn, call_index)
                 self._blocks(number)[index] = call
-                matches += self._opened(call, number, call_index)
+                matches += self._open_call(call, number, call_index)
                 call_index += 1
             elif isinstance(block, ToolResult):
-                found = [] if _is_matched(block) else self._matched(block, position, exactly=exactly)
+                found = [] if _is_matched(block) else self._match(block, position, exactly=exactly)
                 matches += found
                 if not found:
                     undecided.append((block, position))
         for result, position in undecided:  # now that all calls of the turn are known
-            matches += self._matched_late(result, position)
+            matches += self._match_late(result, position)
         for match in matches:
             self._bind(match)
         return any(match.position.turn != number for match in matches)
 
-    def _matched(self, result: ToolResult, position: BlockPosition, *, exactly: bool) -> list[Match]:
+    def _match(self, result: ToolResult, position: BlockPosition, *, exactly: bool) -> list[Match]:
         answers = status_of(result) != "pending"
         if exactly:
             return self._matcher.match_exactly(result.call_id, position, answers=answers)
@@ -152,8 +152,8 @@ class Intake:
         other = self._blocks(position.turn)[position.block]
         return isinstance(other, ToolResult) and completion_key(other) == completion_key(result)
 
-    def _matched_late(self, result: ToolResult, position: BlockPosition) -> list[Match]:
-        """Take up a match that was made before; otherwise match by id, and guess if no id decides."""
+    def _match_late(self, result: ToolResult, position: BlockPosition) -> list[Match]:
+        """Restore a match that was made before; otherwise match by id, or guess if no id decides."""
         origin = result.metadata
         answers = status_of(result) != "pending"
         if origin is not None and origin.matched_by is not None:
@@ -164,13 +164,13 @@ class Intake:
         found = self._matcher.match_by_id(raw_id, position, answers=answers)
         return found or [self._matcher.guess(raw_id, result.name, position, answers=answers)]
 
-    def _opened(self, call: ToolCall, number: int, index: int) -> list[Match]:
-        """Let results find the call, unless a turn before carries its interaction."""
+    def _open_call(self, call: ToolCall, number: int, index: int) -> list[Match]:
+        """Make the call available to results, unless an earlier turn carries its interaction."""
         if self._unseen.pop(call.id, None) is not None:
             return []
         return self._matcher.add_call(call.id, raw_id_of(call.id, call.metadata), call.name, number, index)
 
-    def _named(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
+    def _name_call(self, call: ToolCall, turn: Turn, index: int) -> ToolCall:
         """The call under its canonical id, with its origin in metadata."""
         origin = call.metadata or ToolMetadata()
         if call.metadata is not None and ids.is_canonical(call.id) and self._is_free(call):
@@ -182,13 +182,13 @@ class Intake:
         smuggled = raw_id.partition(ids.SMUGGLED_MARK)[2] if raw_id is not None else ""
         if smuggled and signature is None:
             signature = smuggled
-            reason = "a signature was hidden in the id; it is kept apart"
-            self.tell("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
+            reason = "a signature was hidden in the id; it is stored separately"
+            self.report("canonicalised", reason, "canonical", turn_key=turn.key, call_ids=(call_id,))
         metadata = ToolMetadata(raw_id, issuer, self._ordinal(None), thought_signature=signature)
         return replace(call, id=call_id, metadata=metadata)
 
     def _is_free(self, call: ToolCall) -> bool:
-        """Whether a canonical id can be this call's: nobody has it, or a turn carries this very call."""
+        """Whether this call can have its canonical id: no other call has it, or a turn carries this very call."""
         carried = self._unseen.get(call.id)
         return call.id not in self._matcher if carried is None else is_same_call(call, carried)
 
@@ -199,8 +199,8 @@ class Intake:
             call_id = ids.mint(issuer.provider, raw_id, call.name, turn_key + salt, index)
             salt += "#"
         if salt:
-            reason = f"another call has the id {quote(raw_id)} already; this one got a new one"
-            self.tell("canonicalised", reason, "canonical", turn_key=turn_key, call_ids=(call_id,))
+            reason = f"another call already has the id {quote(raw_id)}; this call got a new one"
+            self.report("canonicalised", reason, "canonical", turn_key=turn_key, call_ids=(call_id,))
         return call_id
 
     def _ordinal(self, recorded: int | None) -> int:
@@ -213,17 +213,17 @@ class Intake:
         """Write a match into the turn that holds the result."""
         turn, blocks = self.turns[match.position.turn], self._blocks(match.position.turn)
         result = blocks[match.position.block]
-        assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only knows places of results
+        assert isinstance(result, ToolResult)  # noqa: S101 - the matcher only has positions of results
         raw_id = raw_id_of(result.call_id, result.metadata)
         call_id = match.call_id or _orphan_id(raw_id, result.name, turn, match.position.block)
         metadata = ToolMetadata(raw_id=raw_id, issuer=turn.issuer, matched_by=match.matched_by)
         blocks[match.position.block] = replace(result, call_id=call_id, metadata=metadata)
         if call_id != result.call_id and result.call_id in self._carriers:
             self._take_from_carried(result)
-        self._tell_match(match, turn.key, call_id, was_matched=_is_matched(result))
+        self._report_match(match, turn.key, call_id, was_matched=_is_matched(result))
 
     def _take_from_carried(self, result: ToolResult) -> None:
-        """A result that was only guessed turned out to be another call's: what is carried loses it."""
+        """Remove a guessed result from a carried interaction: it turned out to belong to another call."""
         number = self._carriers[result.call_id]
         turn = self.turns[number]
         removed = tuple(
@@ -239,20 +239,20 @@ class Intake:
         self.turns[number] = replace(turn, metadata=replace(turn.metadata, removed=removed))
         self._ledger = None
 
-    def _tell_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
+    def _report_match(self, match: Match, turn_key: str, call_id: str, *, was_matched: bool) -> None:
         path = f"$.turns[{match.position.turn}].blocks[{match.position.block}]"
         action: Action = "rematched" if was_matched else "matched"
         if match.matched_by == "orphan":
             action, reason = "orphaned", "no call fits this result"
         elif match.matched_by != "id":
-            reason = f"no id decides which call it answers; it was matched by {match.matched_by}"
+            reason = f"no id says which call the result answers; it was matched by {match.matched_by}"
         elif match.duplicate:
-            reason = "a duplicate: its call has a result already"
+            reason = "a duplicate: the call already has a result"
         elif was_matched:
-            reason = "the call with its id turned up"
+            reason = "the call with the result's id appeared"
         else:
             return
-        self.tell(action, reason, "canonical", path=path, turn_key=turn_key, call_ids=(call_id,))
+        self.report(action, reason, "canonical", path=path, turn_key=turn_key, call_ids=(call_id,))
 
     def _blocks(self, number: int) -> list[Block]:
         """The blocks of a turn, to be written to; `_settle` makes a turn of them again."""
@@ -270,10 +270,10 @@ class Intake:
     def _keep_before(self, number: int) -> None:
         self._before.setdefault(number, self.turns[number])
 
-    # --- taking up what was taken in before -----------------------------------------------------
+    # --- adding turns that were added before ----------------------------------------------------
 
     def _without_lost_matches(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """The turns, with results set free whose call is nowhere any more: they are matched anew."""
+        """The turns, with matches removed whose call no longer exists: these results are matched again."""
         matched = [n for n, turn in enumerate(turns) if any(map(_is_matched, turn.results))]
         if not matched:
             return turns
@@ -282,12 +282,12 @@ class Intake:
         freed = list(turns)
         for n in matched:
             turn = turns[n]
-            blocks = tuple(self._released(block, turn, at, known) for at, block in enumerate(turn.blocks))
+            blocks = tuple(self._release(block, turn, at, known) for at, block in enumerate(turn.blocks))
             freed[n] = replace(turn, blocks=blocks)
         return freed
 
-    def _released(self, block: Block, turn: Turn, position: int, known: set[str]) -> Block:
-        """The block; a result without its match if that cannot be: its call is nowhere, or its id no orphan's."""
+    def _release(self, block: Block, turn: Turn, position: int, known: set[str]) -> Block:
+        """The block; a result loses its match if its call does not exist, or its id is not an orphan's."""
         if not isinstance(block, ToolResult) or block.metadata is None or block.metadata.matched_by is None:
             return block
         raw_id = block.metadata.raw_id
@@ -311,7 +311,7 @@ class Intake:
         if removed.result is not None and removed.status != "pending":
             self._matcher.restore_answered(removed.id, is_guess=is_guess(removed.result))
 
-    def tell(
+    def report(
         self,
         action: Action,
         reason: str,
@@ -331,7 +331,7 @@ def _is_matched(result: ToolResult) -> bool:
 
 
 def _orphan_id(raw_id: str | None, name: str, turn: Turn, position: int) -> str:
-    """An id for a result that has no call. Its hash is of another form than that of any call's id."""
+    """An id for a result that has no call. It is hashed differently from the ids of calls."""
     provider = turn.issuer.provider if turn.issuer is not None else _UNKNOWN
     written = msgspec.json.encode(("orphan", provider, raw_id, name, turn.key, position))
     return ids.mint(_UNKNOWN, sha256(written).hexdigest(), None, "orphan", 0)

@@ -5,10 +5,10 @@
 A ledger is a pure function of its turns: `Ledger.of(turns)` and a ledger to which the same turns were added
 one by one are equal. It never looks at a raw id; `History` has already matched results with calls.
 
-Laws: a terminal state stays, with four stated exceptions (a real result replaces a synthetic one, a
-complete one a partial one, one that was matched by id a guessed one, one after its call one before it).
-An explicit cancel always stays. The same completion twice changes nothing. A result that does
-not win is set aside with the reason, never dropped.
+Laws: a terminal state stays, with four exceptions: a real result replaces a synthetic one, a complete one a
+partial one, one that was matched by id a guessed one, and one after its call one before it. An explicit cancel
+always stays. The same completion twice changes nothing. A result that is not used is set aside with the reason,
+never dropped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from toolglot.errors import quote
 
 
 def _rank(result: ToolResult, *, early: bool) -> tuple[bool, ...]:
-    """Real over synthetic, complete over partial, sure over guessed, after its call over before it."""
+    """Real over synthetic, complete over partial, certain over guessed, after its call over before it."""
     return (result.synthetic is None, result.is_complete is not False, not is_guess(result), not early)
 
 
@@ -61,7 +61,7 @@ class _Record:
         self.seen: set[str] | None = None
         self.frozen: Interaction | None = interaction
         self.is_carried = is_carried
-        """Known from the metadata of a turn alone; its own turn is gone, or still to come."""
+        """Whether it is known only from the metadata of a turn; its own turn was removed, or is still to come."""
 
     def interaction(self) -> Interaction:
         if self.frozen is None:
@@ -77,7 +77,7 @@ class _Record:
         return self.frozen
 
     def complete(self, result: ToolResult, *, early: bool) -> SetAsideReason | None:
-        """Take a result in; the reason if it, or the one that it replaces, was set aside."""
+        """Add a result. Returns the reason if it, or the one that it replaces, was set aside."""
         says = status_of(result)
         if self.result is None or (self.status == "pending" and says != "pending"):
             self._win(result, early=early)
@@ -101,7 +101,7 @@ class _Record:
         return reason
 
     def _was_seen(self, result: ToolResult) -> bool:
-        """Whether the same completion came before. Keys are only made once a second result comes."""
+        """Whether the same completion came before. Keys are only computed once a second result comes."""
         if self.seen is None:
             kept = [aside.result for aside in self.aside]
             self.seen = {completion_key(known) for known in (self.result, *kept) if known is not None}
@@ -112,10 +112,10 @@ class _Record:
         return False
 
 
-_TOLD: Final[dict[SetAsideReason, str]] = {
-    "late": "a result came after the call was cancelled; the cancel stays",
-    "superseded": "a result gave way to one that is real, complete or in its place",
-    "conflict": "a second, different result came for the same call; the first stays",
+_SET_ASIDE_REASONS: Final[dict[SetAsideReason, str]] = {
+    "late": "a result arrived after its call was cancelled; the cancel stays",
+    "superseded": "a result was replaced by one that is real, complete, or matched with more certainty",
+    "conflict": "a second, different result arrived for the same call; the first stays",
 }
 
 
@@ -133,8 +133,8 @@ class Ledger:
     def of(cls, turns: Sequence[Turn]) -> Ledger:
         """The ledger of these turns.
 
-        Interactions that turns carry in metadata were written when all was known of them. They come
-        first, so that what is left of them in the turns is only what is known already.
+        Interactions in the metadata of turns were written when everything about them was known. They are added
+        first, so that what the turns still hold of them adds nothing new.
         """
         ledger = cls()
         for turn in turns:
@@ -192,7 +192,7 @@ class Ledger:
     # --- writing --------------------------------------------------------------------------------
 
     def apply(self, turn: Turn) -> None:
-        """Take in the blocks of the next turn."""
+        """Add the blocks of the next turn."""
         index = 0
         for block in turn.blocks:
             if isinstance(block, ToolCall):
@@ -215,7 +215,7 @@ class Ledger:
             known.is_carried = False
             self._records[call.id] = self._records.pop(call.id)  # at its position among the calls
         else:
-            self._tell("ignored", "a second call with an id that is taken", known)
+            self._report("ignored", "a second call with the same id", known)
 
     def _answer(self, result: ToolResult, *, early: bool) -> None:
         record = self._records.get(result.call_id)
@@ -224,9 +224,9 @@ class Ledger:
             return
         reason = record.complete(result, early=early)
         if reason is not None:
-            self._tell("set-aside", _TOLD[reason], record)
+            self._report("set-aside", _SET_ASIDE_REASONS[reason], record)
 
-    def _tell(self, action: Action, reason: str, about: _Record) -> None:
+    def _report(self, action: Action, reason: str, about: _Record) -> None:
         self._entries.append(
             Entry(
                 action=action,

@@ -4,7 +4,7 @@ A result with an id belongs to the nearest preceding turn that has an unanswered
 there to the first such call; if none precedes, to the first that follows; when all such calls are
 answered, or when it only repeats the result of one of the last of them, it is a duplicate, which
 never goes to the call of an older turn. A result with no id, or with one that no call has, is matched by name and then
-by position: a guess, which gives way as soon as a result or a call with the right id appears.
+by position: a guess, which is withdrawn as soon as a result or a call with the right id appears.
 
 Laws: constant work per call and result, however long the history. A guess never looks past a user's
 turn for a result that has an id, and never contradicts the name on a result.
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from toolglot.conversation import MatchedBy
 
 MAX_COMPARED: Final = 8
-"""With how many later calls of its id a result is compared."""
+"""The number of later calls with its id that a result is compared with."""
 
 
 class BlockPosition(NamedTuple):
@@ -31,7 +31,7 @@ class BlockPosition(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A result and the call that it was matched with; no call: an orphan."""
+    """A result and the call that it was matched with; without a call, it is an orphan."""
 
     position: BlockPosition
     call_id: str | None
@@ -89,7 +89,7 @@ class _OpenCalls:
 
 
 class Matcher:
-    """The calls and results seen so far, and who belongs to whom."""
+    """The calls and results so far, and which belong together."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
@@ -105,14 +105,14 @@ class Matcher:
     def __contains__(self, call_id: object) -> bool:
         return call_id in self._calls
 
-    def user_spoke(self, turn: int) -> None:
-        """A user's turn: results with an unknown id are not guessed into turns before it."""
+    def note_user_turn(self, turn: int) -> None:
+        """Note a user's turn: results with an unknown id are not guessed into turns before it."""
         self._last_user_turn = turn
 
     # --- calls ----------------------------------------------------------------------------------
 
     def add_call(self, call_id: str, raw_id: str | None, name: str, turn: int, index: int) -> list[Match]:
-        """A new call, and the earlier results that turn out to be its own."""
+        """Add a call. Returns the earlier results that belong to it."""
         keys = (call_id,) if raw_id is None or raw_id == call_id else (call_id, raw_id)
         self._calls[call_id] = _Call(name, keys, (turn, index))
         for key in keys:
@@ -150,10 +150,10 @@ class Matcher:
         answers: bool = True,
         repeats: Callable[[BlockPosition], bool] = lambda _: False,
     ) -> list[Match]:
-        """The call that has this id, with any guess that gives way; empty if no call has it.
+        """The call that has this id, with any guess that is withdrawn for it; empty if no call has it.
 
-        `answers`: the result says something, so that its call waits for no other. `repeats` says whether it
-        equals another one.
+        `answers`: the result is an answer, so that its call waits for no other. `repeats` says whether it equals
+        another one.
         """
         if raw_id is None or raw_id not in self._by_key:
             return []
@@ -210,7 +210,7 @@ class Matcher:
         calls = self._open_by_name.get(stray.name) if stray.name else self._open
         call_id = calls.nearest(self._answers.__contains__, after_turn=after) if calls is not None else None
         if call_id is None and stray.name:
-            call_id, matched_by = self._nameless(after), "position"
+            call_id, matched_by = self._nameless_call(after), "position"
         if call_id is None:
             return Match(stray.position, None, "orphan")
         if answers:
@@ -218,7 +218,7 @@ class Matcher:
             self._guesses[stray.position] = (call_id, stray)
         return Match(stray.position, call_id, matched_by)
 
-    def _nameless(self, after: int) -> str | None:
+    def _nameless_call(self, after: int) -> str | None:
         """An open call that has no name, for a result that has one."""
         calls = self._open_by_name.get("")
         return calls.nearest(self._answers.__contains__, after_turn=after) if calls is not None else None
@@ -227,7 +227,7 @@ class Matcher:
         answer = self._answers.get(call_id)
         return answer is not None and not answer.is_guess
 
-    # --- taking up a history again --------------------------------------------------------------
+    # --- restoring a history --------------------------------------------------------------------
 
     def restore_result(
         self,
@@ -239,7 +239,7 @@ class Matcher:
         *,
         answers: bool,
     ) -> list[Match]:
-        """A result that was matched before, as it was; and the guess that gives way to it."""
+        """Restore a result that was matched before. Returns it with the guess that is withdrawn for it."""
         stray = _Stray(position, raw_id, name)
         if matched_by != "id" and raw_id is not None:
             self._strays.setdefault(raw_id, []).append(stray)
@@ -255,5 +255,5 @@ class Matcher:
         return []
 
     def restore_answered(self, call_id: str, *, is_guess: bool) -> None:
-        """A call whose result is known though no turn may hold it any more."""
+        """Restore a call whose result is known, although possibly no turn holds it any more."""
         self._answers.setdefault(call_id, _Answer(None, is_guess))

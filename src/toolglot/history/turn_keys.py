@@ -3,9 +3,9 @@
 A turn's key is the caller's, or made from what the turn says, its native ids, and its number among equal
 turns: `turn_<hash>.<n>`. It never depends on a position in a list, so it survives pruning and replay.
 
-Law: what moves between two requests without changing what is said does not count: fields of one protocol
-(`extra`, so cache markers too), metadata, the issuer. A turn has the same identity before and after a
-history took it in.
+Law: whatever may differ between two requests without a change of meaning does not count: fields of one protocol
+(`extra`, so cache markers too), metadata, the issuer. A turn has the same identity before and after it was added
+to a history.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TurnKeys:
         self._next: dict[str, int] = {}
 
     def take(self, key: str) -> None:
-        """Mark a key as taken; equal turns that come later are counted on from it."""
+        """Mark a key as taken. Equal turns that come later get the next numbers."""
         self._taken.add(key)
         made = _MADE.fullmatch(key)
         if made is not None:

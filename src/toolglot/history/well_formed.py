@@ -59,7 +59,7 @@ class WellFormedTurns:
         return self._canonical.get(call_id, call_id)
 
     def _name_calls(self, number: int) -> None:
-        """Give the calls of a turn their canonical ids, all at once: who asks for one asks for the others too."""
+        """Give the calls of a turn their canonical ids, all at once: if one is needed, so are the others."""
         if number in self._with_ids:
             return
         self._with_ids.add(number)
@@ -93,7 +93,7 @@ class _Keys:
 
     def __getitem__(self, number: int) -> str:
         if number not in self._made:
-            self._make(self._alike(number))
+            self._make(self._similar_turns(number))
         return self._made[number]
 
     def _make(self, numbers: Sequence[int]) -> None:
@@ -104,7 +104,7 @@ class _Keys:
             keys.take(key)
             self._made[number] = key
 
-    def _alike(self, number: int) -> list[int]:
+    def _similar_turns(self, number: int) -> list[int]:
         """The turns that look like this one, in their order."""
         self._asked += 1
         if self._asked <= FEW and not self._has_keys:
@@ -132,7 +132,7 @@ class _Keys:
         return last, before
 
     def _look(self, turn: Turn) -> object:
-        """What can be seen of a turn at a glance. Where turns bring keys, each may be in the way of any other."""
+        """What can be seen of a turn at a glance. If turns bring keys, any key may conflict with any other."""
         return _look(turn.blocks[0]) if turn.blocks and not self._has_keys else None
 
     @cached_property
@@ -141,7 +141,7 @@ class _Keys:
 
 
 def _look(block: Block) -> object:
-    """Something that equal blocks have in common, and others hardly."""
+    """Something that equal blocks have in common, and other blocks rarely."""
     if isinstance(block, ToolCall):
         return block.id
     if isinstance(block, ToolResult):
@@ -163,7 +163,7 @@ def well_formed_turns(
             return None
         look(turn)
         own, key = turn.issuer, f"{_LABEL}{number}"
-        blocks = turn.blocks if own is None else _issued(turn, own)
+        blocks = turn.blocks if own is None else _issued_blocks(turn, own)
         named.append(replace(turn, key=key, issuer=own or issuer, blocks=blocks))
     return WellFormedTurns(turns, issuer, named)
 
@@ -203,7 +203,7 @@ def _is_answer(result: ToolResult) -> bool:
     return result.is_complete is True and result.metadata is None and result.synthetic is None and result.status is None
 
 
-def _issued(turn: Turn, issuer: Issuer) -> tuple[Block, ...]:
+def _issued_blocks(turn: Turn, issuer: Issuer) -> tuple[Block, ...]:
     if turn.role != "assistant" or not any(isinstance(block, ToolCall) for block in turn.blocks):
         return turn.blocks
     return tuple(

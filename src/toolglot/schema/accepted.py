@@ -1,8 +1,8 @@
-"""Whether a schema that was written for a target breaks any rule that is known of it.
+"""Whether a schema that was written for a target breaks any known rule of the target.
 
-`fitness.py` asks whether a schema is as we would write it, which is more than a target demands: it has to hold for
-schemas from anywhere. A schema of the target's own client has only to break no rule. Law: what is accepted here is sent
-as it came, so that a rule of the profile which is not looked at here would not be held at home.
+`fitness.py` checks whether a schema is as toolglot would write it, which is more than a target demands, because schemas
+may come from anywhere. A schema of the target's own client only has to break no rule. Law: what is accepted here is
+sent unchanged, so every rule of the profile has to be checked here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
 
 
 def is_accepted(schema: Schema, profile: Profile, *, strict: bool = False) -> bool:
-    """Whether the target takes the schema of a tool as it stands, in strict mode where it is asked for."""
+    """Whether the target accepts the schema of a tool unchanged, in strict mode if `strict`."""
     rules = profile.schema
     fitness = Fitness(rules, schema)
     if strict and profile.tools.strict in ("omit", "only_false"):
@@ -44,12 +44,12 @@ def is_accepted(schema: Schema, profile: Profile, *, strict: bool = False) -> bo
     return not strict or (_is_within(properties, rules.strict_max_properties) and _keeps_strict_limits(schema, rules))
 
 
-def _is_within(count: int, most: int | None) -> bool:
-    return most is None or count <= most
+def _is_within(count: int, limit: int | None) -> bool:
+    return limit is None or count <= limit
 
 
 def _keeps_strict_limits(schema: Schema, rules: SchemaRules) -> bool:
-    """The limits of one schema; those of a request are counted where all its tools are known."""
+    """The limits of one schema. Those of a request are checked where all its tools are known."""
     if not rules.strict_recursion and refers_to_itself(schema):
         return False
     optional, unions = strict_cost(schema)
@@ -57,7 +57,7 @@ def _keeps_strict_limits(schema: Schema, rules: SchemaRules) -> bool:
 
 
 def _nodes(schema: Schema) -> Iterator[tuple[Schema | None, int]]:
-    """A schema and all that it holds, with their depth; None for what is no schema. No reference is followed."""
+    """A schema and all schemas in it, with their depth; None for what is not a schema. No reference is followed."""
     stack: list[tuple[Any, int]] = [(schema, 0)]
     while stack:
         node, depth = stack.pop()

@@ -1,7 +1,7 @@
-"""Whether a target accepts a schema as it stands: one walk that asks, and changes nothing.
+"""Whether a target accepts a schema unchanged: one walk that only checks.
 
-Law: what lowering makes fits, and what fits is left alone. So the two agree on every rule, and lowering
-twice is lowering once.
+Law: what lowering returns fits, and what fits is not lowered. So the two agree on every rule, and lowering
+twice is the same as lowering once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["NOT_AT_ROOT", "Fitness"]
 NOT_AT_ROOT: Final = ("anyOf", "oneOf", "allOf", "enum", "const", "not")
 """What a root that must be a plain object may not have."""
 MAX_FIT_DEPTH: Final = 120
-"""Schemas inside each other; what is deeper is lowered, which means cut."""
+"""Schemas inside each other. Deeper ones are lowered, which means cut."""
 NUMBER_FORMATS: Final = frozenset({"int32", "int64", "float", "double"})
 DEFINED: Final = re.compile(r"#(?:/(?:\$defs|definitions)/[^/]+)?")
 """The root, or one of its definitions: what a reference still names when everything else has moved."""
@@ -77,7 +77,7 @@ class Fitness:
 
     def takes_root(self, root: Any) -> bool:
         """Whether a whole schema can be sent as it is."""
-        if type(root) is not dict or root.get("type") not in self._spelled("object") or "$ref" in root:
+        if type(root) is not dict or root.get("type") not in self._spellings("object") or "$ref" in root:
             return False
         if not self.rules.root_union and any(keyword in root for keyword in NOT_AT_ROOT):
             return False
@@ -92,15 +92,15 @@ class Fitness:
         if type(node) is not dict or depth > self._max_depth:
             return 0
         known = self._known.get(id(node))
-        # Where depth is limited, a part may fit in one place and not in another.
+        # If depth is limited, a part may fit at one depth and not at another.
         if known is not None and self.rules.max_depth is None:
             return known[1]
-        size = self._measured(node, depth)
-        # The part is kept with its size, so that its identity is not given to another one.
+        size = self._measure(node, depth)
+        # The part is kept with its size, so that no other object can get the same identity.
         self._known[id(node)] = (node, size)
         return size
 
-    def _measured(self, node: Schema, depth: int) -> int:
+    def _measure(self, node: Schema, depth: int) -> int:
         size = 1
         below = []
         for keyword, value in node.items():
@@ -226,14 +226,14 @@ class Fitness:
             return all(name in (properties or ()) for name in node["required"])
         return True
 
-    def _spelled(self, type: str) -> tuple[str | int, ...]:
+    def _spellings(self, type: str) -> tuple[str | int, ...]:
         return (type, type.upper(), NUMBERED.index(type)) if self.rules.nullable else (type,)
 
     def _is_passed(self, keyword: str, value: Any) -> bool:
-        """Whether a value that JSON Schema does not have is taken nevertheless.
+        """Whether a value that is not JSON Schema is accepted nevertheless.
 
         Gemini's own schemas write STRING, or its number, where JSON Schema has string; there all are accepted. A target
-        that does not look whether a schema is well-formed takes any name of a type, and null for a text.
+        that does not check whether a schema is well-formed accepts any name of a type, and null instead of a string.
         """
         is_type = keyword == "type"
         if is_type and self.rules.nullable and (numbered_type(value) or str(value).lower() in TYPES):
@@ -241,7 +241,7 @@ class Fitness:
         return not self.rules.well_formed and (type(value) is str if is_type else value is None and keyword in _WORDS)
 
     def _may_be(self, types: Any, type: str) -> bool:
-        return type in types if isinstance(types, list) else types in self._spelled(type)
+        return type in types if isinstance(types, list) else types in self._spellings(type)
 
     def _has_steady_definitions(self) -> bool:
         """Whether no reference can come to name something wider than it did."""
@@ -256,7 +256,7 @@ class Fitness:
 
 
 def is_legacy(root: Any) -> bool:
-    """Whether a schema says that it is of a draft in which whatever stands beside `$ref` means nothing."""
+    """Whether a schema declares a draft in which keywords beside `$ref` are ignored."""
     named = root.get("$schema") if type(root) is dict else None
     return type(named) is str and LEGACY.search(named) is not None
 

@@ -1,7 +1,7 @@
 """The grammar of JSON Schema as tables: which keywords hold schemas, which only annotate, what each may be.
 
-Law: these tables say what a well-formed schema is, in any draft that tools are written in; what a target
-accepts of it is the profile's business.
+Law: these tables say what a well-formed schema is, in any draft that tools are written in. The profile says
+what a target accepts of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMBERED: Final = ("", "string", "number", "integer", "boolean", "array", "objec
 
 
 def numbered_type(value: Any) -> str:
-    """The type that a number stands for; empty: none."""
+    """The type that a number means; empty if it means none."""
     return NUMBERED[value] if type(value) is int and 0 < value < len(NUMBERED) else ""
 
 
@@ -196,4 +196,4 @@ SHAPES: Final = _table(
     (_is_dependencies, "dependencies"),
     (is_types, "type"),
 )
-"""Whether a keyword's value can be what it must be. A keyword that is not here may hold anything."""
+"""Whether the value of a keyword is of the right kind. A keyword that is not here may hold anything."""

@@ -3,8 +3,8 @@
     lowered = lower(schema, profiles.get("gemini"))
     lowered.schema, lowered.losses, lowered.strict
 
-Laws: what the target accepts already comes back as the very same object. Nothing that the original accepts
-becomes forbidden. What cannot be expressed moves into a description and is reported. Lowering twice is lowering
+Laws: a schema that the target accepts is returned as the same object. Nothing that the original accepts becomes
+forbidden. What cannot be expressed moves into a description and is reported. Lowering twice is the same as lowering
 once; the input is never changed; the result is bounded whatever the references say.
 """
 
@@ -22,7 +22,7 @@ from toolglot.profiles import Profile
 from toolglot.schema.fitness import Fitness
 from toolglot.schema.keywords import Schema
 from toolglot.schema.references import Loss, OpenedSchema, Work
-from toolglot.schema.steps import lowered
+from toolglot.schema.steps import lower_node
 from toolglot.schema.strict import strict_form
 
 __all__ = ["Loss", "Lowered", "lower"]
@@ -44,8 +44,8 @@ class Lowered(Struct, frozen=True):
 def lower(schema: Schema | None, profile: Profile, *, strict: bool = False) -> Lowered:
     """The schema of a tool's parameters for a target.
 
-    With `strict`, strict mode is kept where the target has it and it costs nothing; `Lowered.strict` says
-    whether it was. It is never switched on unasked.
+    With `strict`, strict mode is kept if the target has it and nothing is lost; `Lowered.strict` says whether it
+    was. Without it, strict mode is never switched on.
     """
     if not isinstance(profile, Profile):
         raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
@@ -71,7 +71,7 @@ def _without_strict(schema: Schema | None, profile: Profile) -> Lowered:
     work = Work(profile.schema, plain, omits_empty=omits)
     for change in changes:
         work.lose((), "", f"{change.path}: {change.reason}")
-    out = lowered(work, plain, OpenedSchema((), 0, (), is_root=True))
+    out = lower_node(work, plain, OpenedSchema((), 0, (), is_root=True))
     return Lowered(None if omits and not out.get("properties") else out, work.losses())
 
 

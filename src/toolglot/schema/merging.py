@@ -14,7 +14,7 @@ from toolglot.schema.keywords import ANNOTATIONS, GROUPS, Schema, key_of, types_
 from toolglot.schema.node_repair import ReportLoss
 
 MAX_BRANCHES: Final = 64
-"""Two unions are multiplied out up to here."""
+"""The maximal number of branches of two unions that are multiplied out."""
 
 LOST: Final = object()
 _UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")

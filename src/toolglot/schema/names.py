@@ -4,9 +4,9 @@ MCP servers and clients name tools as they like (`a.b/c`, 65 characters, emoji).
 and plain sanitising makes two tools one. So each illegal name becomes a readable legal one with
 a mark: a short hash of the original.
 
-Laws: the map is injective and can be undone. A legal name keeps itself, wherever it stands in the request.
-The new name of an illegal one depends on that name and the profile alone, so that it is the same in every
-request of a conversation; only a collision, which the mark makes next to impossible, gives a longer mark.
+Laws: the map is injective and can be undone. A legal name stays as it is, at any position in the request. The
+new name of an illegal one depends only on that name and the profile, so that it is the same in every request of
+a conversation; only a collision, which the mark makes next to impossible, gives a longer mark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Chosen", "NameMap", "Rename", "choose_tools"]
 Digest = Callable[[bytes], bytes]
 
 MARK_LETTERS: Final = "bcdfghjklmnpqrstvwxz"
-"""Legal in every name that is known, and without vowels: a hash spells no word."""
+"""Legal in the names of every known target, and without vowels, so that a hash spells no word."""
 
 MARK: Final = 8
 LONG_MARK: Final = 16
@@ -39,7 +39,7 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Rename(Struct, frozen=True):
-    """A name that the target does not accept, what stands for it, and the rule it broke."""
+    """A name that the target does not accept, its replacement, and the rule that it broke."""
 
     original: str
     emitted: str
@@ -47,7 +47,7 @@ class Rename(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """The tools that a request may declare, and those that have no room; both in their original order."""
+    """The tools that a request declares, and those beyond the limit; both in their original order."""
 
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -82,13 +82,13 @@ class NameMap:
         self._emitted: dict[str, str] = {}
         self._originals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
-        reasons = {name: self._objection(name) for name in _checked(names, "names")}
+        reasons = {name: self._objection(name) for name in _check_names(names, "names")}
         for name, reason in reasons.items():
             if reason is None:
-                self._give(name, name)
+                self._assign(name, name)
         for name, reason in reasons.items():
             if reason is not None:
-                self._give(name, self._new_name(name))
+                self._assign(name, self._new_name(name))
         self.renamed: tuple[Rename, ...] = tuple(
             Rename(name, self._emitted[name], reason) for name, reason in reasons.items() if reason is not None
         )
@@ -104,16 +104,16 @@ class NameMap:
         return len(self._emitted)
 
     def original(self, emitted: str) -> str:
-        """The tool that a reply means. A name that this map did not give comes back as it is: the model
-        made it up, or wrote the original, and the client must see what it wrote."""
+        """The tool that a reply means. A name that this map did not assign comes back as it is: the model made it
+        up, or wrote the original, and the client must see what it wrote."""
         return self._originals.get(emitted, emitted)
 
-    def _give(self, original: str, emitted: str) -> None:
+    def _assign(self, original: str, emitted: str) -> None:
         self._emitted[original] = emitted
         self._originals[emitted] = original
 
     def _objection(self, name: str) -> str | None:
-        """What the target has against a name, with the rule's id; None: it is legal."""
+        """Why the target refuses a name, with the id of the rule; None if the name is legal."""
         if len(name) > self._max_length:
             return f"longer than {self._max_length} characters ({self._profile.origin('names.max_length').id})"
         if SURROGATE.search(name):
@@ -130,28 +130,28 @@ class NameMap:
         stems = _stems(name, self._max_length)
         any_legal = False
         for length in (MARK, LONG_MARK):
-            found = self._marked(stems, _letters(number, min(length, self._max_length)))
+            found = self._marked_name(stems, _letters(number, min(length, self._max_length)))
             any_legal = any_legal or found is not None
             if found is not None and found not in self._originals:
                 return found
         if not any_legal:
             raise self._no_legal_name()
-        return self._counted_up(stems, number)
+        return self._count_up(stems, number)
 
-    def _marked(self, stems: tuple[str, ...], mark: str) -> str | None:
+    def _marked_name(self, stems: tuple[str, ...], mark: str) -> str | None:
         """The most readable legal name that ends with a mark."""
         shapes = _shapes(stems, mark, self._max_length)
         return next((shape for shape in shapes if self._is_legal(shape)), None)
 
-    def _counted_up(self, stems: tuple[str, ...], number: int) -> str:
-        """A free name whose mark ends with a count. A count once passed is not looked at again."""
+    def _count_up(self, stems: tuple[str, ...], number: int) -> str:
+        """A free name whose mark ends with a count. Counts that were tried are not tried again."""
         length = min(LONG_MARK, self._max_length)
         head = _letters(number, max(0, length - MARK))
         width = length - len(head)
-        key = self._marked(stems, head + _letters(0, width)) or ""
+        key = self._marked_name(stems, head + _letters(0, width)) or ""
         start = self._counts.get(key, 0)
         for count in range(start, min(start + MAX_STEPS, len(MARK_LETTERS) ** width)):
-            found = self._marked(stems, head + _letters(count, width))
+            found = self._marked_name(stems, head + _letters(count, width))
             if found is not None and found not in self._originals:
                 self._counts[key] = count + 1
                 return found
@@ -166,8 +166,8 @@ class NameMap:
 
 
 def _stems(name: str, max_length: int) -> tuple[str, ...]:
-    """What is readable of a name: as much as targets usually allow, then ever plainer."""
-    # Cut first, so that a name of any length costs no more than one of the longest legal length.
+    """The readable part of a name: first with all characters that targets usually allow, then ever plainer."""
+    # Cut first, so that a name of any length costs no more than one of maximal length.
     stem = PLAIN.sub("_", name[:max_length]).strip("_-")
     plain = stem.replace("-", "_")
     return (stem, plain, plain.lower())
@@ -186,10 +186,10 @@ def choose_tools(names: Sequence[str], used: Sequence[str], profile: Profile) ->
     """The tools to declare if the target accepts fewer than there are.
 
     `used` are the tools that must stay, the most important first: the one that the tool choice names, then
-    those that the history calls. After them the first tools of the request stay, as many as there is room.
+    those that the history calls. After them the first tools of the request stay, up to the limit.
     """
-    distinct = dict.fromkeys(_checked(names, "names"))
-    wanted = [name for name in dict.fromkeys(_checked(used, "used")) if name in distinct]
+    distinct = dict.fromkeys(_check_names(names, "names"))
+    wanted = [name for name in dict.fromkeys(_check_names(used, "used")) if name in distinct]
     limit = profile.tools.max_count
     if limit is None or len(distinct) <= limit:
         return Chosen(tuple(distinct), ())
@@ -201,8 +201,8 @@ def choose_tools(names: Sequence[str], used: Sequence[str], profile: Profile) ->
     )
 
 
-def _checked(names: Sequence[str], path: str) -> Sequence[str]:
-    # A set has no order of its own: it would give another answer in another process.
+def _check_names(names: Sequence[str], path: str) -> Sequence[str]:
+    # A set has no fixed order: it would give another result in another process.
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise InputError(f"expected a list of names, got {quote(names)}", path=path)
     for position, name in enumerate(names):

@@ -70,7 +70,7 @@ def _types(value: Any) -> Any:
     names = value if type(value) is list else [numbered_type(value) or value]
     read = [SPELLINGS.get(name, name) for name in names if type(name) is str]
     known = list(dict.fromkeys(name for name in read if name in TYPES))
-    # A type that nobody knows could be anything: no type is wider than a part of the list.
+    # An unknown type could be anything: having no type is wider than naming only the others of the list.
     if not known or len(read) != len(names) or any(name not in TYPES for name in read):
         return _NOTHING
     return known if type(value) is list else known[0]

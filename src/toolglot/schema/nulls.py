@@ -1,7 +1,7 @@
-"""The nulls that strict mode brings: a model that must name every property writes null for one it leaves out.
+"""The nulls that strict mode introduces: a model that must name every property writes null for one it leaves out.
 
-Law: a null goes only where the original schema declares the property, does not require it and does not
-allow null; every other value stays, and the arguments are not changed in place.
+Law: a null is removed only if the original schema declares the property, does not require it and does not allow
+null. Every other value stays. The arguments passed in are not modified.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MAX_PARTS: Final = 500
 
 
 def without_introduced_nulls(arguments: dict[str, Any], original: Schema | None) -> dict[str, Any]:
-    """Arguments as they would be without strict mode; the same object where nothing goes."""
+    """Arguments as they would be without strict mode; the same object if nothing is removed."""
     if type(original) is not dict:
         return arguments
-    found: dict[str, Any] = _Removal(original).cleaned(arguments, [original], 0)
+    found: dict[str, Any] = _Removal(original).clean(arguments, [original], 0)
     return found
 
 
@@ -29,19 +29,19 @@ class _Removal:
         self._root = root
         self._asked = 0
 
-    def cleaned(self, value: Any, schemas: list[Any], depth: int) -> Any:
+    def clean(self, value: Any, schemas: list[Any], depth: int) -> Any:
         if depth > MAX_DEPTH or type(value) not in (dict, list):
             return value
         parts = self._parts(schemas, value)
         if type(value) is list:
-            items = [self.cleaned(held, _item_schemas(parts, at), depth + 1) for at, held in enumerate(value)]
+            items = [self.clean(held, _item_schemas(parts, at), depth + 1) for at, held in enumerate(value)]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         out = {}
         for name, held in value.items():
             declared = _property_schemas(parts, name)
             if held is None and declared and self._is_introduced(parts, name, declared):
                 continue
-            out[name] = self.cleaned(held, declared, depth + 1)
+            out[name] = self.clean(held, declared, depth + 1)
         is_same = len(out) == len(value) and all(out[name] is held for name, held in value.items())
         return value if is_same else out
 
@@ -51,7 +51,7 @@ class _Removal:
         return not is_required and not any(self._takes_null(schema, 0) for schema in declared)
 
     def _parts(self, schemas: list[Any], value: Any) -> list[Schema]:
-        """Every schema that has a say on a value, through references and unions."""
+        """Every schema that applies to a value, through references and unions."""
         found: dict[int, Schema] = {}
         waiting = schemas[::-1]
         while waiting and len(found) < MAX_PARTS:
@@ -85,7 +85,7 @@ class _Removal:
 
     def _takes_null(self, schema: Any, depth: int) -> bool:
         self._asked += 1
-        # What cannot be found out in bounded time counts as allowed: then the null stays.
+        # What cannot be decided in bounded time counts as allowed: then the null stays.
         if type(schema) is not dict or depth > 32 or self._asked > MAX_PARTS:
             return schema is not False
         if "$ref" in schema:
@@ -106,7 +106,7 @@ class _Removal:
 
 
 def _may_be(schema: Any, value: Any) -> bool:
-    """Whether listed values leave room for one. A null may stand for a property that is left out."""
+    """Whether the listed values include this one. A null may mean a property that is left out."""
     if type(schema) is not dict:
         return True
     if "const" in schema:

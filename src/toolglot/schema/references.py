@@ -28,7 +28,7 @@ MAX_CHAIN: Final = 64
 
 TOO_LARGE: Final = "the schema is too large; this part was left open"
 LEFT_OUT: Final = "details left out"
-NEVER: Final = "no value is allowed here, which cannot be said"
+NEVER: Final = "no value is allowed here, which cannot be expressed"
 LEAVE_OUT: Final = "leave this out"
 
 Step = str | int
@@ -42,7 +42,7 @@ class ReferenceChain(NamedTuple):
     length: int = 0
     is_member: bool = False
     is_aside: bool = False
-    """What is opened does not stay: what stands inside may name the same definitions again."""
+    """Whether the opened schema is temporary, so that schemas inside it may name the same definitions again."""
 
     def follow(self, reference: str) -> ReferenceChain:
         return self._replace(references=(*self.references, reference), length=self.length + 1)
@@ -75,10 +75,10 @@ class OpenedSchema:
         self.active: tuple[str, ...] = active
         self.is_root: bool = is_root
         self.folds: bool = False
-        """Its `allOf` was put there to be merged, whatever the target says."""
+        """Whether its `allOf` was put there to be merged, even if the target accepts `allOf`."""
         self.out: Schema = {}
         self.dropped: list[tuple[str, str, str | None]] = []
-        """Keyword, reason, and the note that stands for it."""
+        """Keyword, reason, and the note that replaces it."""
 
     def drop(self, keyword: str, reason: str, note: str | None = None) -> None:
         self.dropped.append((keyword, reason, note))
@@ -97,7 +97,7 @@ class Work:
         self._left = MAX_NODES
 
     def spend(self, nodes: int = 1) -> bool:
-        """Whether there is room for so many more schemas."""
+        """Spend this many schemas of the budget; False if it is exhausted."""
         if nodes > self._left:
             return False
         self._left -= nodes
@@ -110,8 +110,8 @@ class Work:
     def losses(self) -> tuple[Loss, ...]:
         return tuple(Loss(*key, described) for key, described in self._losses.items())
 
-    def opened(self, schema: Any, node: OpenedSchema, path: Path, *, chain: ReferenceChain = START) -> Schema:
-        """A schema, mended, without references and `allOf`: one node that accepts at least the same."""
+    def open_schema(self, schema: Any, node: OpenedSchema, path: Path, *, chain: ReferenceChain = START) -> Schema:
+        """A schema, repaired, without references and `allOf`: one node that accepts at least the same."""
 
         def report(keyword: str, reason: str) -> None:
             self.lose((*path, keyword) if keyword else path, keyword, reason)
@@ -126,13 +126,13 @@ class Work:
             return {}
         out = repair_node(schema, report)
         if "$ref" in out:
-            out = self._referred(out, node, path, chain)
+            out = self._resolve_reference(out, node, path, chain)
         for index, member in enumerate(out.pop("allOf", ())):
             below = chain.into_member()
-            out = merge(out, self.opened(member, node, (*path, "allOf", index), chain=below), report)
+            out = merge(out, self.open_schema(member, node, (*path, "allOf", index), chain=below), report)
         return out
 
-    def _referred(self, out: Schema, node: OpenedSchema, path: Path, chain: ReferenceChain) -> Schema:
+    def _resolve_reference(self, out: Schema, node: OpenedSchema, path: Path, chain: ReferenceChain) -> Schema:
         reference = out.pop("$ref")
         own = {keyword: value for keyword, value in out.items() if keyword in ANNOTATIONS} if self.fit.legacy else out
         target = local_reference(self.root, reference)
@@ -143,7 +143,7 @@ class Work:
             node.drop("$ref", "it comes back to itself; the recursion was cut", f"recursive: {_name(reference)}")
             types = target.get("type") if type(target) is dict else None
             return own if "type" in own or not is_types(types) else {"type": types, **own}
-        found = self.opened(target, node, tuple(_steps(reference)), chain=chain.follow(reference))
+        found = self.open_schema(target, node, tuple(_steps(reference)), chain=chain.follow(reference))
         if chain == START:
             node.path = tuple(_steps(reference))
         if not chain.is_aside:

@@ -1,12 +1,12 @@
-"""The required filter: `required` lists what a call cannot do without, and nothing else.
+"""The required filter: `required` lists only what a call really needs.
 
 Clients mark parameters as required that their own descriptions call optional. A parameter stays required
 iff it was, has no default, may not be null, and its description does not say that it may be left out.
 
-Laws: the filtered schema is the original less names in `required`, nothing else, so arguments are checked
-against it. It accepts everything that the original accepts: where fewer required names could make a schema
-stricter (`not`, `if`, `contains`, a `oneOf` whose branches only their required names tell apart) they stay.
-The input is not changed; where nothing is removed, it is what comes back. Filtering twice is filtering once.
+Laws: the filtered schema is the original without some names in `required`, and arguments are checked against it.
+It accepts everything that the original accepts: names stay where removing them could make a schema stricter (`not`,
+`if`, `contains`, a `oneOf` whose branches differ only in their required names). The input is not changed, and is
+returned if nothing is removed. Filtering twice is the same as filtering once.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(f"{NEGATION}(?P<phrase>{words})", re.IGNORECASE)
 
 
-SAID: Final = _pattern(PHRASES)
-SAID_AGGRESSIVE: Final = _pattern(AGGRESSIVE_PHRASES)
+PHRASE_PATTERN: Final = _pattern(PHRASES)
+AGGRESSIVE_PHRASE_PATTERN: Final = _pattern(AGGRESSIVE_PHRASES)
 
 MAPS: Final = ("properties", "patternProperties", "$defs", "definitions")
 LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
@@ -70,14 +70,14 @@ class Removed(Struct, frozen=True):
 
 
 class Filtered(Struct, frozen=True):
-    """A schema less the required names that were removed from it."""
+    """A schema, and the required names that were removed from it."""
 
     schema: Schema
     removed: tuple[Removed, ...] = ()
 
 
 class _Position(NamedTuple):
-    """Where a schema stands, as a chain up to the root: a path is only written out where it is needed."""
+    """Where a schema is, as a chain up to the root: a path is only built if it is needed."""
 
     above: _Position | None = None
     steps: tuple[Step, ...] = ()
@@ -97,7 +97,7 @@ class _Position(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """The names to remove at one place, with the reasons."""
+    """The names to remove from one schema, with the reasons."""
 
     position: _Position
     reasons: dict[str, str]
@@ -116,13 +116,13 @@ def filter_required(schema: Schema, *, aggressive: bool = False) -> Filtered:
     root: Schema = _own(schema, copies)
     for cut in cuts:
         path = cut.position.path()
-        _cut(_opened(root, path, copies), cut.reasons)
+        _cut(_copy_at(root, path, copies), cut.reasons)
         where = json_path("$", path)
         removed += [Removed(where, name, reason) for name, reason in cut.reasons.items()]
     return Filtered(root, tuple(removed))
 
 
-def _opened(root: Schema, path: tuple[Step, ...], copies: dict[int, Any]) -> Schema:
+def _copy_at(root: Schema, path: tuple[Step, ...], copies: dict[int, Any]) -> Schema:
     """The schema at a path, in a copy that shares with the original whatever is not on such a path."""
     node: Any = root
     for step in path:
@@ -133,7 +133,7 @@ def _opened(root: Schema, path: tuple[Step, ...], copies: dict[int, Any]) -> Sch
 
 
 def _own(node: Any, copies: dict[int, Any]) -> Any:
-    """A container that may be changed: itself where it is a copy already."""
+    """A container that may be changed: itself if it is already a copy."""
     if id(node) in copies:
         return node
     copy = node.copy()
@@ -155,7 +155,7 @@ class _Walk:
     def __init__(self, root: Schema, aggressive: bool) -> None:
         self._root = root
         self._aggressive = aggressive
-        self._said = SAID_AGGRESSIVE if aggressive else SAID
+        self._phrase_pattern = AGGRESSIVE_PHRASE_PATTERN if aggressive else PHRASE_PATTERN
         self._untouched: list[Any] = []
         self._null_references: dict[str, bool] = {}
 
@@ -166,7 +166,7 @@ class _Walk:
             node, position = stack.pop()
             if not isinstance(node, dict) or position.depth > MAX_DEPTH:
                 continue
-            reasons = self._needless(node)
+            reasons = self._optional_names(node)
             if reasons:
                 found.append(_Cut(position, reasons))
             stack += reversed([(below, position.below(*steps)) for steps, below in self._subschemas(node)])
@@ -183,7 +183,7 @@ class _Walk:
         yield from (((keyword,), node[keyword]) for keyword in SINGLES if isinstance(node.get(keyword), dict))
 
     def _safe(self, cuts: list[_Cut]) -> list[_Cut]:
-        """Without the cuts that something which may not be loosened would see through a reference."""
+        """The cuts, except those that a schema which may not be loosened would reach through a reference."""
         if not cuts or not any(_references(self._untouched)):
             return cuts
         if all(LOCAL.match(reference) for reference in _references(self._root)):
@@ -192,7 +192,7 @@ class _Walk:
 
     # --- one parameter ------------------------------------------------------------------------------
 
-    def _needless(self, node: Schema) -> dict[str, str]:
+    def _optional_names(self, node: Schema) -> dict[str, str]:
         """The required names of an object that may be left out, with the reasons."""
         required, properties = node.get("required"), node.get("properties")
         if not isinstance(properties, dict) or not _is_names(required):
@@ -201,7 +201,7 @@ class _Walk:
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def _reason(self, parameter: Any) -> str | None:
-        """Why a parameter may be left out; None: it may not."""
+        """Why a parameter may be left out; None if it may not."""
         if not isinstance(parameter, dict):
             return None
         if "default" in parameter:
@@ -243,7 +243,7 @@ class _Walk:
         return False
 
     def _phrase(self, description: str) -> str | None:
-        for match in self._said.finditer(description):
+        for match in self._phrase_pattern.finditer(description):
             if match["negation"] is None:
                 return " ".join(match["phrase"].lower().split())
         return None
@@ -252,14 +252,14 @@ class _Walk:
 
     def _may_loosen(self, keyword: str, branches: list[Any]) -> bool:
         """Whether branches may accept more: always but in a `oneOf`, where two could come to accept the same."""
-        if keyword != "oneOf" or self._told_apart([self._target(branch) for branch in branches]):
+        if keyword != "oneOf" or self._are_distinct([self._target(branch) for branch in branches]):
             return True
         self._untouched += branches
         return False
 
-    def _told_apart(self, branches: list[Any]) -> bool:
+    def _are_distinct(self, branches: list[Any]) -> bool:
         """Whether no two branches accept the same array or object, whatever they require."""
-        # What a branch requires says nothing of other values.
+        # `required` applies only to objects.
         if sum(_may_be(branch, "array") for branch in branches) > 1:
             return False
         objects = [branch for branch in branches if _may_be(branch, "object")]
@@ -281,8 +281,8 @@ class _Walk:
         properties = branch.get("properties") if isinstance(branch, dict) else None
         if not isinstance(properties, dict) or not _is_names(branch.get("required")):
             return {}
-        needless = self._needless(branch)
-        required = [name for name in branch["required"] if name not in needless]
+        optional = self._optional_names(branch)
+        required = [name for name in branch["required"] if name not in optional]
         tags = {name: _strings(properties.get(name)) for name in required}
         return {name: values for name, values in tags.items() if values}
 
@@ -318,7 +318,7 @@ def _says_null(schema: Schema) -> bool:
 
 
 def _may_be(branch: Any, type: str) -> bool:
-    """Whether a schema could accept a value of a type, as far as `type` tells."""
+    """Whether a schema could accept a value of a type, judged by `type`."""
     types = branch.get("type") if isinstance(branch, dict) else None
     return type in types if isinstance(types, list) else types in (None, type)
 
@@ -333,7 +333,7 @@ def _strings(parameter: Any) -> frozenset[str]:
 
 
 def _references(root: Any) -> Iterator[str]:
-    """Every reference in a document, wherever it stands."""
+    """Every reference in a document."""
     stack = [root]
     while stack:
         node = stack.pop()

@@ -1,11 +1,11 @@
 """How one schema node becomes one that the target accepts: ordered steps, each for one demand of a profile.
 
-First the rewrites, until none applies: they say the same in other keywords, and may make work for each
-other. Then, once each: values, bounds, tuples, objects; what is still refused goes into the description;
-what must not be missing is added; the schemas inside come last.
+First the rewrites, until none applies: they express the same in other keywords, and one may enable another.
+Then, once each: values, bounds, tuples, objects; what is still refused moves into the description; what must not
+be missing is added; the schemas inside come last.
 
-Law: every step widens or says the same, and none narrows. The one exception is told: where the target
-demands a type and none is given, the type is assumed from the keywords beside it.
+Law: every step widens the schema or keeps its meaning, and none narrows it. There is one exception, which is
+reported: if the target demands a type and there is none, the type is assumed from the keywords beside it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from toolglot.schema.keywords import (
 from toolglot.schema.merging import LOST, Conjunction, merge, product
 from toolglot.schema.node_repair import repair_node
 from toolglot.schema.references import LEAVE_OUT, LEFT_OUT, NEVER, TOO_LARGE, OpenedSchema, ReferenceChain, Work
-from toolglot.schema.unions import is_object, united
-from toolglot.schema.wording import BOUNDS, alternatives, between, described, kind, sentence
+from toolglot.schema.unions import is_object, unite
+from toolglot.schema.wording import BOUNDS, alternatives, between, describe, kind, sentence
 
 PLACEHOLDER: Final = "any_key"
-"""Where an object must have a property and has none: the name of one that nobody needs."""
+"""The name of the property that is added to an object that must have one and has none."""
 
 PLACEHOLDER_SCHEMA: Final = {"type": "string", "description": "Stands for any key; leave it out."}
 
@@ -43,8 +43,8 @@ MAX_UNIONS: Final = 8
 """Unions inside each other at the root."""
 
 
-def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
-    """A schema that the target accepts in place of one that it may not."""
+def lower_node(work: Work, schema: Any, node: OpenedSchema) -> Schema:
+    """The schema, lowered to one that the target accepts."""
     size = 0 if node.is_root else work.fit.size(schema, node.depth)
     if size and work.spend(size):
         found: Schema = schema
@@ -52,7 +52,7 @@ def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
     if node.depth > work.deepest or not work.spend():
         node.drop("", TOO_LARGE, LEFT_OUT)
         node.out = widest(work.rules) if work.rules.type_required else {}
-        return _finished(work, node)
+        return _finish(work, node)
     if schema is False:
         node.drop("false", NEVER, LEAVE_OUT)
     elif schema is not True:
@@ -61,7 +61,7 @@ def lowered(work: Work, schema: Any, node: OpenedSchema) -> Schema:
     _rewrite(work, node)
     for step in _STEPS:
         step(work, node)
-    return _finished(work, node)
+    return _finish(work, node)
 
 
 # --- rewrites -----------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def _open_references(work: Work, node: OpenedSchema) -> bool:
     if not folds and not follows:
         return False
     rest = {} if folds else {"allOf": out.pop("allOf")} if "allOf" in out else {}
-    node.out = work.opened(out, node, node.path)
+    node.out = work.open_schema(out, node, node.path)
     if rest:
         node.out["allOf"] = [*rest["allOf"], *node.out.pop("allOf", ())]
     return True
@@ -120,25 +120,25 @@ def _plain_root(work: Work, node: OpenedSchema) -> bool:
             node.drop(keyword, "not allowed at the root", sentence(keyword, out.pop(keyword)))
     for keyword in ("anyOf", "oneOf"):
         if keyword in out:
-            opened = [_flat(work, node, branch, 0) for branch in out.pop(keyword) if branch is not False]
+            opened = [_flatten(work, node, branch, 0) for branch in out.pop(keyword) if branch is not False]
             branches = [branch for branch in opened if is_object(branch)]
             note = alternatives(branches)
             node.drop(keyword, "the root may not be a union; its branches were merged", note)
             if branches:
-                out = merge(out, united(branches), node.drop)
+                out = merge(out, unite(branches), node.drop)
     node.out = out
     return True
 
 
-def _flat(work: Work, node: OpenedSchema, branch: Any, depth: int) -> Schema:
+def _flatten(work: Work, node: OpenedSchema, branch: Any, depth: int) -> Schema:
     """A branch of a root union without unions of its own."""
-    out = work.opened(branch, node, node.path, chain=ReferenceChain(is_aside=True))
+    out = work.open_schema(branch, node, node.path, chain=ReferenceChain(is_aside=True))
     for keyword in ("anyOf", "oneOf"):
         inner = [below for below in out.pop(keyword, ()) if below is not False]
         if depth < MAX_UNIONS:
-            branches = [flat for flat in (_flat(work, node, below, depth + 1) for below in inner) if is_object(flat)]
+            branches = [flat for flat in (_flatten(work, node, below, depth + 1) for below in inner) if is_object(flat)]
             if branches:
-                out = merge(out, united(branches), node.drop)
+                out = merge(out, unite(branches), node.drop)
     return out
 
 
@@ -221,7 +221,7 @@ def _of_one_type(own: Schema, name: str) -> Schema | None:
 
 
 def _union(work: Work, node: OpenedSchema) -> bool:
-    """A union of one; a union beside what must stand in its branches."""
+    """A union of one; a union beside keywords that must be in its branches."""
     out, rules = node.out, work.rules
     if "anyOf" not in out:
         return False
@@ -234,7 +234,7 @@ def _union(work: Work, node: OpenedSchema) -> bool:
     branches = out["anyOf"]
     if restrained and len(branches) == 1:
         del out["anyOf"]
-        node.out = merge(out, work.opened(branches[0], node, (*node.path, "anyOf", 0)), node.drop)
+        node.out = merge(out, work.open_schema(branches[0], node, (*node.path, "anyOf", 0)), node.drop)
         return True
     if not has_constraint(out, "anyOf") or not (rules.type_required or ("type" in out and not rules.union_with_type)):
         return False
@@ -313,28 +313,28 @@ def _tuple(work: Work, node: OpenedSchema) -> None:
         if out.pop("additionalItems", None) is not None:
             node.drop("additionalItems", "it means nothing without a list of items")
         return
-    places = out.pop("items") if is_old else out.pop("prefixItems")
+    positions = out.pop("items") if is_old else out.pop("prefixItems")
     rest = out.pop("additionalItems", True) if is_old else out.pop("items", True)
     if written == "no":
-        note = f"in this order: {', '.join(kind(place) for place in places[:12])}"
-        node.drop("items", "a list of fixed places cannot be said", note if len(note) <= 200 else None)
+        note = f"in this order: {', '.join(kind(each) for each in positions[:12])}"
+        node.drop("items", "a type for each position of a list cannot be expressed", note if len(note) <= 200 else None)
         if rest is False:
-            out["maxItems"] = min(out.get("maxItems", len(places)), len(places))
-        options = [*places, *([] if rest is False else [rest])]
+            out["maxItems"] = min(out.get("maxItems", len(positions)), len(positions))
+        options = [*positions, *([] if rest is False else [rest])]
         is_open = any(option is True or option == {} for option in options)
         out["items"] = {} if is_open else options[0] if len(options) == 1 else {"anyOf": options}
         return
-    out["items" if written == "items" else "prefixItems"] = places
+    out["items" if written == "items" else "prefixItems"] = positions
     if rest is not True:
-        _limit_rest(work, node, rest, len(places))
+        _limit_rest(work, node, rest, len(positions))
 
 
-def _limit_rest(work: Work, node: OpenedSchema, rest: Any, places: int) -> None:
+def _limit_rest(work: Work, node: OpenedSchema, rest: Any, positions: int) -> None:
     """What may come after the fixed positions."""
     if work.rules.tuple_items == "items":
         node.out["additionalItems"] = rest
     elif rest is False:
-        node.out["maxItems"] = min(node.out.get("maxItems", places), places)
+        node.out["maxItems"] = min(node.out.get("maxItems", positions), positions)
     else:
         node.out["items"] = rest
 
@@ -354,7 +354,7 @@ def _properties(work: Work, node: OpenedSchema) -> None:
             note = f"also takes {name}: {kind(properties[name])}"
             node.drop("properties", f"the name {name[:80]!a} is not accepted", note if len(note) <= 200 else None)
     for name in never:
-        node.drop("properties", f"{name[:80]!a} must not be given, which cannot be said")
+        node.drop("properties", f"{name[:80]!a} must not be present, which cannot be expressed")
     if "required" in out and (illegal or work.rules.required_defined):
         _define_required(work, node, illegal)
     open_for = "patternProperties" if _has_lost_patterns(work, out) else "properties" if illegal else ""
@@ -379,7 +379,7 @@ def _define_required(work: Work, node: OpenedSchema, illegal: list[str]) -> None
         del out["required"]
 
 
-def _refused(work: Work, node: OpenedSchema) -> None:
+def _drop_refused(work: Work, node: OpenedSchema) -> None:
     """Drop what the target does not accept, and describe it in words where possible."""
     out = node.out
     for low, high, unit in BOUNDS:
@@ -418,7 +418,7 @@ def _type(work: Work, node: OpenedSchema) -> None:
             out["type"] = name
             node.drop("type", f"it was missing; {name} was assumed")
             return
-    node.drop("type", "it was missing; the widest that can be said was put there")
+    node.drop("type", "it was missing; the widest schema that can be expressed was used")
     out.update(widest(work.rules))
 
 
@@ -466,7 +466,7 @@ def _inside(work: Work, node: OpenedSchema) -> None:
 
 
 def _below(work: Work, node: OpenedSchema, schema: Any, *steps: str | int) -> Schema:
-    return lowered(work, schema, OpenedSchema((*node.path, *steps), node.depth + 1, node.active))
+    return lower_node(work, schema, OpenedSchema((*node.path, *steps), node.depth + 1, node.active))
 
 
 _STEPS: Final[tuple[Callable[[Work, OpenedSchema], None], ...]] = (
@@ -476,7 +476,7 @@ _STEPS: Final[tuple[Callable[[Work, OpenedSchema], None], ...]] = (
     _properties,
     _type,
     _format,
-    _refused,
+    _drop_refused,
     _shape,
     _inside,
 )
@@ -485,18 +485,18 @@ _STEPS: Final[tuple[Callable[[Work, OpenedSchema], None], ...]] = (
 # --- the end ------------------------------------------------------------------------------------------
 
 
-def _finished(work: Work, node: OpenedSchema) -> Schema:
+def _finish(work: Work, node: OpenedSchema) -> Schema:
     """The node with its notes; losses are reported."""
     out = node.out
     if work.rules.nullable and any(map(is_null, out.get("anyOf", ()))):
-        # Only now is it seen that a branch says no more than null.
+        # Only now is it known that a branch accepts nothing but null.
         rest = [branch for branch in out.pop("anyOf") if not is_null(branch)]
         out.update({"anyOf": rest, "nullable": True} if rest else {"type": "null"})
     if work.rules.nullable and types_of(out) in (("null",), ("NULL",)) and node.path[-2:-1] != ("anyOf",):
-        out.update({"type": "string", "nullable": True})  # of a branch, the union says it
-        node.drop("type", "null is no type of its own here", "always null")
+        out.update({"type": "string", "nullable": True})  # for a branch, the union has it
+        node.drop("type", "null is not a type of its own here", "always null")
     notes = list(dict.fromkeys(note for _, _, note in node.dropped if note))
-    text, used = described(out.get("description", ""), notes if work.fit.accepts("description") else [])
+    text, used = describe(out.get("description", ""), notes if work.fit.accepts("description") else [])
     if notes and text:
         out["description"] = text
     kept = set(notes[:used])
@@ -506,7 +506,7 @@ def _finished(work: Work, node: OpenedSchema) -> Schema:
 
 
 def _alone(out: Schema) -> Schema:
-    """A union that nothing may stand beside: the first branch takes what there is to say."""
+    """A union that may have no keywords beside it: the description moves into the first branch."""
     branches: list[Schema] = []
     waiting = out["anyOf"][::-1]
     while waiting:

@@ -1,8 +1,8 @@
 """Strict mode: a schema that the provider enforces while the model writes.
 
-Law: strict or not, the tool takes the same calls. Every object is closed and every property required, an
-optional one nullable; where that cannot be said without loss (an open map, a default, a keyword that strict
-mode refuses), there is no strict form. The nulls come out again in `without_introduced_nulls`.
+Law: strict or not, the tool accepts the same calls. Every object is closed and every property required, an
+optional one nullable. If that cannot be expressed without loss (an open map, a default, a keyword that strict
+mode refuses), there is no strict form. `without_introduced_nulls` removes the nulls again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _limit(limit: int | None) -> float:
 
 
 def strict_cost(schema: Schema) -> tuple[int, int]:
-    """How many properties of a schema may be left out, and how many are of several types: both are dear to compile."""
+    """How many properties of a schema are optional, and how many have several types: both are expensive to compile."""
     optional = unions = 0
     for node in _nodes(schema):
         properties, required = node.get("properties"), node.get("required")
@@ -80,7 +80,7 @@ def _is_text(value: Any) -> bool:
 
 
 def refers_to_itself(schema: Schema) -> bool:
-    """Whether references lead back to where they stand."""
+    """Whether a reference leads back to itself."""
     held = {f"#/{table}/{name}": inner for table in DEFINITIONS for name, inner in _members(schema.get(table))}
     left = {
         pointer: {node["$ref"] for node in _nodes(inner) if _is_text(node.get("$ref"))}
@@ -88,7 +88,7 @@ def refers_to_itself(schema: Schema) -> bool:
     }
     if any(node.get("$ref") == "#" for node in _nodes(schema)):
         return True
-    # Definitions that lead nowhere are taken away until none is left, or the rest lead to each other.
+    # Definitions without references are removed until none is left, or the rest refer to each other.
     users: dict[str, list[str]] = {}
     for pointer, named in left.items():
         named.intersection_update(left)
@@ -108,18 +108,18 @@ def _members(table: Any) -> list[tuple[str, Any]]:
 
 
 def closed_form(schema: Schema) -> Schema | None:
-    """A schema whose objects take no further keys; None: one of them is a map, which takes any."""
+    """A schema whose objects accept no further keys; None if one of them is a map, which accepts any."""
     root: Schema = {}
     stack: list[tuple[Schema, Schema]] = [(schema, root)]
     while stack:
         node, out = stack.pop()
         for keyword, value in node.items():
             if keyword in SINGLES and type(value) is dict:
-                out[keyword] = _placed(value, stack)
+                out[keyword] = _placeholder(value, stack)
             elif keyword in (*LISTS, "items") and type(value) is list:
-                out[keyword] = [_placed(member, stack) for member in value]
+                out[keyword] = [_placeholder(member, stack) for member in value]
             elif keyword in MAPS and type(value) is dict:
-                out[keyword] = {name: _placed(member, stack) for name, member in value.items()}
+                out[keyword] = {name: _placeholder(member, stack) for name, member in value.items()}
             else:
                 out[keyword] = value
         if "object" in types_of(node) and node.get("additionalProperties") is not False:
@@ -129,7 +129,7 @@ def closed_form(schema: Schema) -> Schema | None:
     return schema if root == schema else root
 
 
-def _placed(value: Any, stack: list[tuple[Schema, Schema]]) -> Any:
+def _placeholder(value: Any, stack: list[tuple[Schema, Schema]]) -> Any:
     """A placeholder for the result of a schema; other values stay."""
     if type(value) is not dict:
         return value
@@ -139,7 +139,7 @@ def _placed(value: Any, stack: list[tuple[Schema, Schema]]) -> Any:
 
 
 def _nodes(schema: Any) -> Iterator[Schema]:
-    """A schema and all schemas in it. It is a tree: nothing stands in it twice."""
+    """A schema and all schemas in it. It is a tree: nothing occurs in it twice."""
     stack = [schema]
     while stack:
         node = stack.pop()
@@ -181,12 +181,12 @@ class _Strict:
         if type(schema) is not dict or depth > (self._rules.strict_max_depth or MAX_STRICT_DEPTH):
             raise _LossyError
         if any(keyword in SHAPES and not SHAPES[keyword](value) for keyword, value in schema.items()):
-            raise _LossyError  # the schema of an output that goes to its own provider comes as the client wrote it
+            raise _LossyError  # the schema of an output for the client's own provider is as the client wrote it
         node = {keyword: value for keyword, value in schema.items() if keyword not in REMARKS}
-        node = self._opened(node)
+        node = self._open_node(node)
         if "$ref" in node:
             return _reference(node["$ref"])
-        if "oneOf" in node and "oneOf" in self._refused and "anyOf" not in node and told_apart(node["oneOf"]):
+        if "oneOf" in node and "oneOf" in self._refused and "anyOf" not in node and are_distinct(node["oneOf"]):
             node["anyOf"] = node.pop("oneOf")
         self._refuse(node, is_root)
         if "anyOf" in node:
@@ -198,8 +198,8 @@ class _Strict:
             node["items"] = self._node(node.get("items"), depth + 1)
         return node
 
-    def _opened(self, node: Schema) -> Schema:
-        """A reference that nothing stands beside, or no reference; no `allOf` of one."""
+    def _open_node(self, node: Schema) -> Schema:
+        """A reference without keywords beside it, or no reference; no `allOf` with one member."""
         for _ in range(MAX_STRICT_DEPTH):
             members = node.get("allOf")
             if members is not None and len(members) == 1 and "allOf" in self._refused and type(members[0]) is dict:
@@ -237,7 +237,7 @@ class _Strict:
 
     def _object(self, node: Schema, depth: int, is_root: bool) -> None:
         properties = node.get("properties", {})
-        # An object that names no keys is a map. One that names some, and says nothing of others, has these.
+        # An object that names no keys is a map. One that names some, and does not mention others, has only these.
         is_open = "additionalProperties" not in node and not properties and not is_root
         if is_open or node.get("additionalProperties", False) is not False:
             raise _LossyError
@@ -257,7 +257,7 @@ class _Strict:
     def _property(self, schema: Any, depth: int, *, is_optional: bool) -> Schema:
         if not is_optional or type(schema) is not dict or not self._rules.strict_all_required:
             return self._node(schema, depth)
-        # Null stands for a property that is left out, and so says what a default of null says.
+        # Null means that a property is left out, which is what a default of null means.
         has_null_default = "default" in schema and schema["default"] is None
         plain = {key: held for key, held in schema.items() if key != "default"} if has_null_default else schema
         return _nullable(self._node(plain, depth))
@@ -271,7 +271,7 @@ def _reference(reference: str) -> Schema:
 
 
 def _types(node: Schema) -> tuple[str, ...]:
-    """The types of a node, written down where listed values tell them."""
+    """The types of a node. They are added if the listed values imply them."""
     if "type" not in node:
         values = [node["const"]] if "const" in node else node.get("enum")
         if not values:
@@ -282,7 +282,7 @@ def _types(node: Schema) -> tuple[str, ...]:
 
 
 def _nullable(node: Schema) -> Schema:
-    """A node that takes null, too."""
+    """A node that accepts null as well."""
     if "$ref" in node:
         return {"anyOf": [node, {"type": "null"}]}
     if "anyOf" in node:
@@ -297,8 +297,8 @@ def _nullable(node: Schema) -> Schema:
     return out
 
 
-def told_apart(branches: list[Any]) -> bool:
-    """Whether no value can be accepted by two branches, plainly said: by type, or by a property's values."""
+def are_distinct(branches: list[Any]) -> bool:
+    """Whether it is plain that no value is accepted by two branches: by type, or by the values of a property."""
     if not all(type(branch) is dict for branch in branches):
         return False
     types = [name for branch in branches for name in types_of(branch) or ("any",)]

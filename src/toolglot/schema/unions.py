@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from toolglot.schema.keywords import Schema, types_of
-from toolglot.schema.wording import written
+from toolglot.schema.wording import value_text
 
 MAX_PAIRS: Final = 50_000
-"""Properties times branches; beyond, a property that not every branch names may have what any other key may."""
+"""Properties times branches. Beyond this, a property that some branch does not name accepts what any other key does."""
 
 
 def is_object(schema: Schema) -> bool:
-    """Whether a schema accepts objects, as far as `type` tells."""
+    """Whether a schema accepts objects, judged by `type`."""
     return not types_of(schema) or "object" in types_of(schema)
 
 
-def united(branches: list[Schema]) -> Schema:
+def unite(branches: list[Schema]) -> Schema:
     """One object for several, each well-formed and without references, `allOf` or unions."""
     rests = [_rest(branch) for branch in branches]
     declared: dict[str, list[Any]] = {}
@@ -43,12 +43,12 @@ def united(branches: list[Schema]) -> Schema:
 
 
 def _others(name: str, branches: list[Schema], rests: list[Any]) -> list[Any]:
-    """What the branches that do not name a property say of it."""
+    """The schemas that branches which do not name a property have for it."""
     return [rest for branch, rest in zip(branches, rests, strict=True) if name not in branch.get("properties", ())]
 
 
 def _rest(branch: Schema) -> Any:
-    """What a branch says of keys that it does not name: a schema, or whether they are allowed."""
+    """What a branch accepts for keys that it does not name: a schema, or whether they are allowed."""
     if "patternProperties" in branch:
         return True
     rest = branch.get("additionalProperties", True)
@@ -58,7 +58,7 @@ def _rest(branch: Schema) -> Any:
 def _any(options: list[Any]) -> Any:
     """A schema for what any of several accept. An open one comes last: the model reads the others first."""
     closed = [option for option in options if type(option) is not bool and option != {}]
-    distinct = list({written(option): option for option in closed}.values())
+    distinct = list({value_text(option): option for option in closed}.values())
     if any(option is True or option == {} for option in options):
         distinct.append({})
     if not distinct:

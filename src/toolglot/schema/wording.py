@@ -18,17 +18,17 @@ _JSON_CHARACTERS: Final = 120
 _VALUES_CHARACTERS: Final = 160
 
 
-def written(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A JSON value as text."""
     return msgspec.json.encode(value).decode()
 
 
-def listed(values: list[Any]) -> str:
-    """Values, as many as there is room for."""
+def value_list(values: list[Any]) -> str:
+    """Values, up to a limit of characters."""
     shown: list[str] = []
     room = _VALUES_CHARACTERS
     for value in values:
-        text = value if isinstance(value, str) and value else written(value)
+        text = value if isinstance(value, str) and value else value_text(value)
         room -= len(text) + 2
         if room < 0:
             return ", ".join([*shown, f"… {len(values)} in all"])
@@ -43,21 +43,21 @@ def kind(schema: Any) -> str:
     if type(schema.get("$ref")) is str:
         return str(schema["$ref"]).rsplit("/", 1)[-1][:40]
     if type(schema.get("enum")) is list:
-        return f"one of {listed(schema['enum'])}"
+        return f"one of {value_list(schema['enum'])}"
     types = types_of(schema) if isinstance(schema.get("type"), str | list) else ()
     return " or ".join(map(str, types)) or ("one of several" if "anyOf" in schema or "oneOf" in schema else "any value")
 
 
 def _json(keyword: str) -> Callable[[Any], str | None]:
     def say(value: Any) -> str | None:
-        text = written(value)
+        text = value_text(value)
         return f"{keyword}: {text}" if len(text) <= _JSON_CHARACTERS else None
 
     return say
 
 
 def _one(lead: str, value: Any) -> str | None:
-    text = value if isinstance(value, str) and value else written(value)
+    text = value if isinstance(value, str) and value else value_text(value)
     return f"{lead}: {text}" if len(text) <= _JSON_CHARACTERS else None
 
 
@@ -71,19 +71,19 @@ def _patterns(value: Any) -> str | None:
 
 def _needs(value: Any) -> str | None:
     pairs = [(name, names) for name, names in value.items() if type(names) is list]
-    return "; ".join(f"{name} needs {listed(names)}" for name, names in pairs[:8]) or None
+    return "; ".join(f"{name} needs {value_list(names)}" for name, names in pairs[:8]) or None
 
 
 SENTENCES: Final[dict[str, Callable[[Any], str | None]]] = {
-    "const": lambda value: f"always {written(value)}",
-    "enum": lambda values: f"one of: {listed(values)}",
+    "const": lambda value: f"always {value_text(value)}",
+    "enum": lambda values: f"one of: {value_list(values)}",
     "format": lambda value: f"format: {value}",
     "pattern": lambda value: f"matches pattern {value}",
-    "minimum": lambda value: f"at least {written(value)}",
-    "maximum": lambda value: f"at most {written(value)}",
-    "exclusiveMinimum": lambda value: f"greater than {written(value)}",
-    "exclusiveMaximum": lambda value: f"less than {written(value)}",
-    "multipleOf": lambda value: f"a multiple of {written(value)}",
+    "minimum": lambda value: f"at least {value_text(value)}",
+    "maximum": lambda value: f"at most {value_text(value)}",
+    "exclusiveMinimum": lambda value: f"greater than {value_text(value)}",
+    "exclusiveMaximum": lambda value: f"less than {value_text(value)}",
+    "multipleOf": lambda value: f"a multiple of {value_text(value)}",
     "minLength": lambda value: f"at least {value} characters",
     "maxLength": lambda value: f"at most {value} characters",
     "minItems": lambda value: f"at least {value} items",
@@ -92,7 +92,7 @@ SENTENCES: Final[dict[str, Callable[[Any], str | None]]] = {
     "maxProperties": lambda value: f"at most {value} keys",
     "uniqueItems": lambda value: "no item twice" if value else None,
     "default": lambda value: None if value is None else _one("default", value),
-    "examples": lambda values: f"for example: {listed(values)}" if values else None,
+    "examples": lambda values: f"for example: {value_list(values)}" if values else None,
     "example": lambda value: _one("for example", value),
     "additionalProperties": _keys,
     "patternProperties": _patterns,
@@ -102,7 +102,7 @@ SENTENCES: Final[dict[str, Callable[[Any], str | None]]] = {
 
 
 def sentence(keyword: str, value: Any) -> str | None:
-    """What a keyword means, in words; None where there are none, or not in a few."""
+    """What a keyword means, in words; None if there are none, or too many."""
     text = SENTENCES.get(keyword, _json(keyword))(value)
     return text if text is not None and len(text) <= NOTE_CHARACTERS else None
 
@@ -115,11 +115,11 @@ BOUNDS: Final = (
 
 
 def between(low: Any, high: Any, unit: str) -> str:
-    return f"between {written(low)} and {written(high)}{unit}"
+    return f"between {value_text(low)} and {value_text(high)}{unit}"
 
 
-def described(description: str, notes: list[str]) -> tuple[str, int]:
-    """A description with notes behind it, and how many of them there was room for."""
+def describe(description: str, notes: list[str]) -> tuple[str, int]:
+    """A description with notes appended, and how many of them fit."""
     room, used = NOTES_CHARACTERS, 0
     parts = [description] if description else []
     for note in notes:

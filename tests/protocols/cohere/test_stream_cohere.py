@@ -407,7 +407,7 @@ def test_what_is_not_said_is_inferred_and_told() -> None:
         Text("a"),
         Thinking("b", form=THINKING),
         Thinking("c", form=THINKING),
-        ToolCall("", "f", {}, argument_fixes=("blank text stands for no arguments",)),
+        ToolCall("", "f", {}, argument_fixes=("a blank string means no arguments",)),
     )
     assert found.stop == "tool_calls"
 

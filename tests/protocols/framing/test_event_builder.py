@@ -130,7 +130,7 @@ def test_F3_a_call_that_ends_without_arguments_has_none() -> None:
     builder.open(0, ToolCall("a", "f"))
     builder.finish("tool_calls")
     _, found = summed(builder)
-    assert found.calls == (ToolCall("a", "f", {}, argument_fixes=("blank text stands for no arguments",)),)
+    assert found.calls == (ToolCall("a", "f", {}, argument_fixes=("a blank string means no arguments",)),)
 
 
 def test_arguments_of_an_object_protocol_keep_no_spelling() -> None:

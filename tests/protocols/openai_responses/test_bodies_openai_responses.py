@@ -196,7 +196,7 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
         ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}', "a key was given twice in one object; the last counts"),
         ('{"a":', None, '{"a":', ""),
         ("[1]", None, "[1]", ""),
-        ("", {}, "", "blank text stands for no arguments"),
+        ("", {}, "", "a blank string means no arguments"),
         ('"{\\"a\\":1}"', {"a": 1}, '"{\\"a\\":1}"', "the whole value was JSON text in a JSON string"),
         ('{"a":' + "9" * 5000 + "}", None, '{"a":' + "9" * 5000 + "}", ""),
         ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190, ""),

@@ -83,7 +83,7 @@ def test_a_session_is_opened_as_it_was_closed() -> None:
             boundary: Log = log  # what a session writes to
             await boundary.add_turn(user("hello"))
             await boundary.add_turn(Turn("assistant", (Text("hi"),), issuer=Issuer("openai")))
-            log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
+            log.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
         async with await SessionLog.open(store, log.id) as again:
             assert again.history.turns == log.history.turns
             assert again.history.report.entries == log.history.report.entries
@@ -391,7 +391,7 @@ def test_a_reset_takes_the_newest_of_the_report_along() -> None:
         async with session(store, limits=LogLimits(max_report_entries=3)) as log:
             await log.add_turn(user("one"))
             for n in range(10):
-                log.history.tell(Entry(action="dropped", reason=f"try {n}", fault="policy"))
+                log.history.add_entry(Entry(action="dropped", reason=f"try {n}", fault="policy"))
             await log.change(lambda history: history.rewind(None))
         async with await SessionLog.open(store, log.id) as again:
             assert [entry.reason for entry in again.history.report] == ["try 7", "try 8", "try 9"]
@@ -540,7 +540,7 @@ def test_a_closed_log_refuses_writes_and_is_closed_once() -> None:
 def test_close_gives_the_session_back_although_the_store_fails() -> None:
     async def test(store: HookedStore) -> None:
         log = await SessionLog.create(store)
-        log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
+        log.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
         store.hook = Failing("before keep turns", StoreError("the disk is full"))
         with pytest.raises(StoreError):
             await log.close()

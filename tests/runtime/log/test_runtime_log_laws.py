@@ -112,7 +112,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def tell(self) -> None:
-        self.log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
+        self.log.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
 
     @rule(model=st.sampled_from(["a/b", "c/d"]))
     def switch(self, model: str) -> None:

@@ -161,7 +161,7 @@ def test_a_process_that_opened_but_never_wrote_its_row_does_not_come_late() -> N
 def test_a_process_that_slept_while_it_closed_does_not_come_late() -> None:
     async def test(place: Place) -> None:
         sleeper = await place.sleeper()
-        sleeper.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
+        sleeper.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
         rows: list[dict[str, bytes]] = []
 
         async def hook(moment: str) -> None:
@@ -489,7 +489,7 @@ def test_opening_takes_steps_in_proportion_to_the_turns() -> None:
         log = await place.sleeper("begin")
         for n in range(turns // 2):
             asked = await log.add_turn(Turn("assistant", (ToolCall("call_0", "f", {"n": n}),), issuer=Issuer("openai")))
-            log.history.tell(Entry(action="dropped", reason="a try failed", fault="policy"))
+            log.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
             await log.publish([ToolResult(asked.calls[0].id, "result")])
         await log.close()
         place.store.rows_read = count = 0

@@ -143,7 +143,7 @@ def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: st
                 assert answer.text == shown_text(events)
                 assert not any(turn.calls for turn in session.history.turns)
                 assert not any(isinstance(event, CallChanged) for event in events)
-                assert any("its text is kept, but not" in entry.reason for entry in session.report)
+                assert any("its text was kept, but not" in entry.reason for entry in session.report)
             assert session.history.ledger.pending == ()
             assert ran == []
             assert spoken((await session.run("And now?")).text) == "Done."

@@ -93,7 +93,7 @@ class SessionState:
         history = History()
         restore_turns(history, self.turns, 0)
         for entry in self.report:
-            history.tell(entry)
+            history.add_entry(entry)
         return history
 
 
@@ -101,7 +101,7 @@ def restore_turns(history: History, turns: Sequence[Turn], report_count: int) ->
     """Set the turns of a history, which it had before, and cut its report to this many entries."""
     # As the history itself does after a write that failed. The turns were checked when they were added.
     if history.turns != tuple(turns):
-        history._intake = history._intake.replaced(turns)  # noqa: SLF001
+        history._intake = history._intake.rebuild(turns)  # noqa: SLF001
     del history._intake.entries[report_count:]  # noqa: SLF001
 
 

@@ -271,7 +271,7 @@ class Loop:
             if cut:
                 reason = f"results were too large to be kept as they were, and were shortened ({problem})"
                 entry = Entry(action="compressed", reason=reason[:500], fault="loss", call_ids=cut)
-                self.history.tell(entry)
+                self.history.add_entry(entry)
                 if self.family.run is not None:
                     self.family.run.emit(ChangeReported(entry))
             return written
