@@ -15,18 +15,19 @@ from support.protocols.streams.anthropic import (
     EVERYTHING,
     WHOLE,
     Fields,
-    Read,
     argued,
     begin,
     delta,
     events,
     frame,
     kinds,
+    read_bytes,
     said,
     sse,
     start,
     stop,
 )
+from support.protocols.streams.reading import ReadStream
 from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
 from toolglot.conversation.events import (
     BlockEnded,
@@ -61,8 +62,8 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
 CALLED = [begin(0, **CALL), argued(0, ""), argued(0, '{"a"'), argued(0, ":1}"), stop(0)]
 
 
-def read(*events: Fields) -> Read:
-    return Read(sse(*events))
+def read(*events: Fields) -> ReadStream:
+    return read_bytes(sse(*events))
 
 
 def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> None:
@@ -70,18 +71,18 @@ def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> 
     assert found.reply == reply.decode(WHOLE)
     assert reply.encode(found.reply) == WHOLE
     assert found.problems == []
-    assert found.is_settled
+    assert found.decoder.builder.is_settled
 
 
 @pytest.mark.parametrize("piece", range(1, 40))
 def test_however_the_bytes_are_cut_the_events_are_the_same(piece: int) -> None:
     data = sse(*EVERYTHING)
-    assert Read(data, piece=piece).events == Read(data).events
+    assert read_bytes(data, piece=piece).events == read_bytes(data).events
 
 
 def test_every_single_cut_gives_the_same_events() -> None:
     data = sse(start(), *CALLED, begin(1, type="text", text=""), said(1, "ä😀"), stop(1), *ended("tool_use"))
-    whole = Read(data)
+    whole = read_bytes(data)
     for at in range(len(data)):
         decoder, frames = Decoder(), framer()
         events = [event for part in (data[:at], data[at:]) for one in frames.feed(part) for event in decoder.read(one)]
@@ -242,7 +243,7 @@ def test_K_an_error_in_the_middle_is_the_end() -> None:
     ],
 )
 def test_K_errors_in_other_shapes_are_errors(data: bytes) -> None:
-    failure = Read(sse(start()) + data).accumulator.failure
+    failure = read_bytes(sse(start()) + data).accumulator.failure
     assert failure is not None
     assert "slow down" in failure.message
 
@@ -369,15 +370,15 @@ def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
 
 def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
     nameless = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in EVERYTHING)
-    assert Read(nameless).reply == reply.decode(WHOLE)
-    assert Read(nameless).problems == ["an event has no name, or another one than its type"]
+    assert read_bytes(nameless).reply == reply.decode(WHOLE)
+    assert read_bytes(nameless).problems == ["an event has no name, or another one than its type"]
     untyped = b"".join(
         b"event: %b\ndata: %b\n\n"
         % (event["type"].encode(), json.dumps({key: event[key] for key in event if key != "type"}).encode())
         for event in EVERYTHING
     )
-    assert Read(untyped).reply == reply.decode(WHOLE)
-    assert Read(untyped).problems == ["an event does not say its type in its data"]
+    assert read_bytes(untyped).reply == reply.decode(WHOLE)
+    assert read_bytes(untyped).problems == ["an event does not say its type in its data"]
 
 
 @pytest.mark.parametrize(
@@ -400,7 +401,7 @@ def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
     ],
 )
 def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
-    found = Read(
+    found = read_bytes(
         sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
     )
     assert found.blocks == (Text("ab"),)
@@ -410,7 +411,7 @@ def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
 @pytest.mark.parametrize("payload", [b"{", b'{"delta":' * 2000 + b"1" + b"}" * 2000])
 def test_a_corrupt_event_ends_the_stream(payload: bytes) -> None:
     odd = b"event: content_block_delta\ndata: " + payload + b"\n\n"
-    found = Read(
+    found = read_bytes(
         sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
     )
     assert found.accumulator.failure is not None
@@ -421,7 +422,7 @@ def test_a_corrupt_event_ends_the_stream(payload: bytes) -> None:
 def test_half_a_surrogate_pair_does_not_stop_a_stream() -> None:
     half = sse(said(0, "\ud83d"))
     assert b"\\ud83d" in half
-    found = Read(sse(start(), begin(0, type="text", text="")) + half + sse(said(0, "b"), stop(0), *ended()))
+    found = read_bytes(sse(start(), begin(0, type="text", text="")) + half + sse(said(0, "b"), stop(0), *ended()))
     assert found.blocks == (Text("\ufffdb"),)
 
 
@@ -458,21 +459,23 @@ def test_late_fields_that_are_null_do_not_replace_what_was_said() -> None:
 
 
 def test_nothing_follows_the_end() -> None:
-    found = Read(sse(start(), begin(0, type="text", text=""), said(0, "x"), stop(0), *ended(), said(0, "y"), start()))
+    found = read_bytes(
+        sse(start(), begin(0, type="text", text=""), said(0, "x"), stop(0), *ended(), said(0, "y"), start())
+    )
     assert found.blocks == (Text("x"),)
     assert found.problems == []
 
 
 def test_a_keep_alive_says_nothing() -> None:
-    assert Read(b": hello\n\n" + sse(start(), *ended())).problems == []
+    assert read_bytes(b": hello\n\n" + sse(start(), *ended())).problems == []
 
 
 def test_a_stream_is_bounded() -> None:
     limits = Limits(max_bytes=1000)
     with pytest.raises(LimitError):
-        Read(sse(start(), begin(0, type="text", text=""), *[said(0, "x" * 100)] * 20), limits=limits)
+        read_bytes(sse(start(), begin(0, type="text", text=""), *[said(0, "x" * 100)] * 20), limits=limits)
     with pytest.raises(LimitError):
-        Read(sse(start(), *[{"type": "ping"}] * 200), limits=limits)
+        read_bytes(sse(start(), *[{"type": "ping"}] * 200), limits=limits)
     with pytest.raises(LimitError, match="open at once"):
         read(start(), *[begin(index, type="text", text="") for index in range(1001)])
 
@@ -519,7 +522,7 @@ def test_whatever_bytes_come_nothing_is_raised(frames: list[tuple[bytes, str]], 
     for content, name in frames:
         said += decoder.read(Frame(content, name))
     check(said + decoder.finish())
-    Read(data)
+    read_bytes(data)
 
 
 @pytest.mark.law

@@ -17,7 +17,7 @@ from sdk.made_replies import CALL, REPLIES
 from support.conversations.event_grammar import check
 from support.conversations.strategies import calls, json_objects, media_blocks, opaque_blocks, text_blocks, texts
 from support.protocols.strategies.anthropic import anthropic_replies
-from support.protocols.streams.anthropic import EVERYTHING, WHOLE, Read, sse
+from support.protocols.streams.anthropic import EVERYTHING, WHOLE, read_bytes, sse
 from toolglot.conversation import (
     Block,
     Failure,
@@ -193,7 +193,7 @@ def test_a_reply_from_elsewhere_comes_back_as_its_body(name: str) -> None:
     made = REPLIES[name]
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
-    found = Read(data)
+    found = read_bytes(data)
     assert found.problems == []
     body = reply.encode(made)
     if made.stop is None:
@@ -205,16 +205,16 @@ def test_a_reply_of_the_protocol_comes_back_whole() -> None:
     told = reply.decode(WHOLE)
     data = Encoder().write(of_reply(told, piece=3))
     legal(parsed(data))
-    found = Read(data)
+    found = read_bytes(data)
     assert found.problems == []
     assert found.reply == told
 
 
 def test_a_stream_of_the_protocol_comes_back_as_it_was() -> None:
-    first = Read(sse(*EVERYTHING))
+    first = read_bytes(sse(*EVERYTHING))
     data = Encoder().write(first.events)
     legal(parsed(data))
-    assert Read(data).reply == first.reply
+    assert read_bytes(data).reply == first.reply
     last = of_type(parsed(data), "message_delta")[0]
     assert last["context_management"] == {"applied_edits": []}
     assert last["delta"]["container"] == {"id": "c"}
@@ -222,7 +222,7 @@ def test_a_stream_of_the_protocol_comes_back_as_it_was() -> None:
 
 def test_fields_with_a_tilde_come_back() -> None:
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}, "~odd": 1, "new": 2}
-    first = Read(sse(EVERYTHING[0], end, {"type": "message_stop"}))
+    first = read_bytes(sse(EVERYTHING[0], end, {"type": "message_stop"}))
     last = of_type(parsed(Encoder().write(first.events)), "message_delta")[0]
     assert (last["~odd"], last["new"]) == (1, 2)
 
@@ -282,7 +282,7 @@ def test_F1_a_call_that_was_cut_is_not_presented_as_whole(stop: StopReason, word
 
 
 def test_H7_events_of_the_sequence_come_as_blocks_one_after_the_other() -> None:
-    overlapping = Read(
+    overlapping = read_bytes(
         sse(
             EVERYTHING[0],
             {"type": "content_block_start", "index": 0, "content_block": {**WHOLE["content"][-1], "input": {}}},
@@ -310,7 +310,7 @@ def contents(*blocks: Block, home: bool = False) -> list[Fields]:
     made = Reply(Turn("assistant", blocks), "stop", form=PLAIN_REPLY if home else None)
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
-    return list(reply.encode(Read(data).reply)["content"])
+    return list(reply.encode(read_bytes(data).reply)["content"])
 
 
 def test_what_another_issuer_signed_is_not_shown_as_signed() -> None:
@@ -387,7 +387,7 @@ def test_F1_a_call_that_was_cut_by_a_failure_is_never_closed() -> None:
 
 def test_K_an_error_of_the_protocol_comes_back_as_it_was() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "r"}
-    assert parsed(Encoder().write(Read(sse(EVERYTHING[0], error)).events))[-1] == error
+    assert parsed(Encoder().write(read_bytes(sse(EVERYTHING[0], error)).events))[-1] == error
 
 
 # --- laws -------------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ def test_the_stream_of_a_reply_is_its_body(made: Reply, piece: int) -> None:
     made = replace(made, turn=Turn("assistant", tuple(blocks)))
     data = Encoder().write(of_reply(made, piece=piece))
     legal(parsed(data))
-    found = Read(data)
+    found = read_bytes(data)
     body, back = reply.encode(made), reply.encode(found.reply)
     assert back["content"] == body["content"]
     assert comparable(back)["usage"] == comparable(body)["usage"]
@@ -458,7 +458,7 @@ def test_a_body_of_the_protocol_comes_back_from_its_stream(body: Fields) -> None
         body["stop_reason"] = "end_turn"
     data = Encoder().write(of_reply(reply.decode(body)))
     legal(parsed(data))
-    back = reply.encode(Read(data).reply)
+    back = reply.encode(read_bytes(data).reply)
     usage = comparable(body)["usage"]
     assert comparable(back) == {**comparable(body), "usage": usage}
 
@@ -520,7 +520,7 @@ def test_the_SDK_puts_the_stream_together(provider: Loopback, client: anthropic.
 
 
 def test_the_SDK_puts_a_stream_of_the_protocol_together(provider: Loopback, client: anthropic.Anthropic) -> None:
-    told = Read(sse(*[event for event in EVERYTHING if event.get("index") != 5]))
+    told = read_bytes(sse(*[event for event in EVERYTHING if event.get("index") != 5]))
     assert told.problems == ["the indexes of blocks do not count up from 0"]
     provider.give(Encoder().write(told.events), EVENT_STREAM)
     expected = {**WHOLE, "content": [block for block in WHOLE["content"] if block["type"] != "compaction"]}

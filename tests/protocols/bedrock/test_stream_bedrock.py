@@ -25,6 +25,7 @@ from support.conversations.strategies import (
     text_blocks,
     texts,
 )
+from support.protocols.streams.reading import ReadStream, pieces_of
 from toolglot.conversation import (
     Block,
     Failure,
@@ -41,7 +42,6 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.events import (
-    Accumulator,
     BlockEnded,
     BlockStarted,
     Event,
@@ -114,34 +114,13 @@ def aws(*events: Said) -> bytes:
     return b"".join(written(name, fields) for name, fields in events)
 
 
-class Read:
-    """A stream that was read to its end."""
-
-    def __init__(self, data: bytes, *, piece: int = 0, limits: Limits | None = None) -> None:
-        decoder = Decoder(limits=limits) if limits else Decoder()
-        frames, self.events = framer(), list[Event]()
-        step = piece or len(data) or 1
-        for at in range(0, len(data), step):
-            for frame in frames.feed(data[at : at + step]):
-                self.events += decoder.read(frame)
-        self.events += decoder.finish()
-        assert decoder.finish() == []
-        self.problems = decoder.builder.problems
-        self.accumulator = Accumulator()
-        self.accumulator.add(self.events)
-        check(self.events)
-
-    @property
-    def reply(self) -> Reply:
-        return self.accumulator.reply
-
-    @property
-    def blocks(self) -> tuple[Any, ...]:
-        return self.reply.turn.blocks
+def read_bytes(data: bytes, *, piece: int = 0, limits: Limits | None = None) -> ReadStream:
+    decoder = Decoder(limits=limits) if limits else Decoder()
+    return ReadStream(framer(), decoder, pieces_of(data, piece))
 
 
-def read(*events: Said) -> Read:
-    return Read(aws(*events))
+def read(*events: Said) -> ReadStream:
+    return read_bytes(aws(*events))
 
 
 CITATION = {"title": "Report", "sourceContent": [{"text": "7"}], "location": {"web": {"url": "https://example.com"}}}
@@ -236,12 +215,12 @@ def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> 
 @pytest.mark.parametrize("piece", [*range(1, 40), 100, 1000])
 def test_however_the_bytes_are_cut_the_events_are_the_same(piece: int) -> None:
     data = aws(*EVERYTHING)
-    assert Read(data, piece=piece).events == Read(data).events
+    assert read_bytes(data, piece=piece).events == read_bytes(data).events
 
 
 def test_every_single_cut_gives_the_same_events() -> None:
     data = aws(START, *CALLED, said(1, "ä😀"), stop(1), *ended("tool_use"))
-    whole = Read(data)
+    whole = read_bytes(data)
     for at in range(len(data)):
         decoder, frames = Decoder(), framer()
         events = [event for part in (data[:at], data[at:]) for one in frames.feed(part) for event in decoder.read(one)]
@@ -334,7 +313,7 @@ def test_J1_J2_the_reason_is_derived_from_what_is_there(
 )
 def test_K_an_exception_in_the_middle_is_the_end(name: str, kind: FailureKind) -> None:
     thrown = written(name, {"message": "why"}, is_exception=True)
-    found = Read(aws(START, *CALLED, said(1, "x")) + thrown + aws(said(1, "y")))
+    found = read_bytes(aws(START, *CALLED, said(1, "x")) + thrown + aws(said(1, "y")))
     failure = found.accumulator.failure
     assert failure is not None
     assert (failure.kind, failure.message, failure.in_band) == (kind, "why", True)
@@ -345,10 +324,10 @@ def test_K_an_exception_in_the_middle_is_the_end(name: str, kind: FailureKind) -
 
 def test_K_errors_without_a_payload_or_without_json_are_errors() -> None:
     headers = {":message-type": "error", ":error-code": "InternalError", ":error-message": "broke"}
-    bare = Read(aws(START) + message(text_headers(headers), b"")).accumulator.failure
+    bare = read_bytes(aws(START) + message(text_headers(headers), b"")).accumulator.failure
     assert bare is not None
     assert "broke" in bare.message
-    page = Read(
+    page = read_bytes(
         aws(START) + message(text_headers({**headers, ":message-type": "exception"}), b"<p>")
     ).accumulator.failure
     assert page is not None
@@ -485,7 +464,7 @@ def test_what_makes_no_sense_is_left_out_and_told(odd: Said) -> None:
 def test_a_corrupt_event_ends_the_stream() -> None:
     for payload in (b"{", b'{"delta":' * 2000):
         odd = message(text_headers({":event-type": "contentBlockDelta"}), payload)
-        found = Read(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
+        found = read_bytes(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
         assert found.accumulator.failure is not None
         assert "corrupt" in found.accumulator.failure.message
         assert found.blocks == (Text("a"),)
@@ -494,7 +473,7 @@ def test_a_corrupt_event_ends_the_stream() -> None:
 def test_events_that_are_no_objects_are_left_out_and_told() -> None:
     for payload in (b"ping", b"[]", b"[" * 1000):
         odd = message(text_headers({":event-type": "contentBlockDelta"}), payload)
-        found = Read(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
+        found = read_bytes(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
         assert found.blocks == (Text("ab"),)
         assert found.problems == ["an event whose data is no JSON object was left out"]
 
@@ -533,9 +512,9 @@ def test_nothing_follows_the_end_and_an_initial_response_says_nothing() -> None:
 def test_a_stream_is_bounded() -> None:
     limits = Limits(max_bytes=1000)
     with pytest.raises(LimitError):
-        Read(aws(START, *[said(0, "x" * 100)] * 20), limits=limits)
+        read_bytes(aws(START, *[said(0, "x" * 100)] * 20), limits=limits)
     with pytest.raises(LimitError):
-        Read(aws(START, *[("later", {"x": "y" * 90})] * 20), limits=limits)
+        read_bytes(aws(START, *[("later", {"x": "y" * 90})] * 20), limits=limits)
     with pytest.raises(LimitError, match="open at once"):
         read(START, *[said(index, "x") for index in range(1001)])
 
@@ -569,7 +548,7 @@ def legal(found: list[Said]) -> None:
 
 
 def content_of(data: bytes) -> list[Fields]:
-    return list(reply.encode(Read(data).reply)["output"]["message"]["content"])
+    return list(reply.encode(read_bytes(data).reply)["output"]["message"]["content"])
 
 
 @pytest.mark.parametrize("name", REPLIES)
@@ -577,7 +556,7 @@ def test_a_reply_from_elsewhere_comes_back_as_its_body(name: str) -> None:
     made = REPLIES[name]
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
-    found = Read(data)
+    found = read_bytes(data)
     assert found.problems == []
     assert reply.encode(found.reply) == reply.encode(made)
 
@@ -586,8 +565,8 @@ def test_a_reply_of_the_protocol_comes_back_whole() -> None:
     told = reply.decode(WHOLE)
     data = Encoder().write(of_reply(told, piece=3))
     legal(parsed(data))
-    assert Read(data).reply == told
-    assert Read(Encoder().write(read(*EVERYTHING).events)).reply == told
+    assert read_bytes(data).reply == told
+    assert read_bytes(Encoder().write(read(*EVERYTHING).events)).reply == told
 
 
 def test_a_stream_starts_and_ends_even_if_nothing_does() -> None:
@@ -706,7 +685,7 @@ def test_own_thinking_without_words_comes_back_signed() -> None:
             "stopReason": "end_turn",
         }
     )
-    assert Read(Encoder().write(of_reply(own))).reply == own
+    assert read_bytes(Encoder().write(of_reply(own))).reply == own
 
 
 @pytest.mark.parametrize("opened", [Text(""), Thinking(), ToolCall("c", "f"), None])
@@ -726,7 +705,7 @@ def test_K_a_failure_ends_the_stream_and_closes_no_block_that_is_open(opened: Bl
     "kind", ["rate_limit", "overloaded", "server", "context_overflow", "bad_output", "bad_request"]
 )
 def test_K_the_kind_of_a_failure_comes_through(kind: FailureKind) -> None:
-    found = Read(Encoder().write([Started(), Failed(Failure(kind, "why"))])).accumulator.failure
+    found = read_bytes(Encoder().write([Started(), Failed(Failure(kind, "why"))])).accumulator.failure
     assert found is not None
     assert found.kind == kind
     assert "why" in found.message
@@ -759,7 +738,7 @@ replies = st.builds(
 def test_the_stream_of_a_reply_is_its_body(made: Reply, piece: int) -> None:
     data = Encoder().write(of_reply(made, piece=piece))
     legal(parsed(data))
-    body, back = reply.encode(made), reply.encode(Read(data).reply)
+    body, back = reply.encode(made), reply.encode(read_bytes(data).reply)
     assert back["output"] == body["output"]
     assert (back["usage"], back["metrics"]) == (body["usage"], body["metrics"])
 
@@ -774,7 +753,7 @@ def test_whatever_the_blocks_are_the_stream_is_legal(blocks: list[tuple[Block, b
     encoder = Encoder()
     data = b"".join(encoder.write([event]) for event in events)
     legal(parsed(data))
-    Read(data)
+    read_bytes(data)
 
 
 names = st.sampled_from(

@@ -17,6 +17,7 @@ from support.conversations import event_grammar
 from support.conversations.strategies import json_objects, json_values, texts
 from support.protocols.strategies.cohere import cohere_replies, part, text_parts
 from support.protocols.strategies.wire_objects import wire_object
+from support.protocols.streams.reading import accumulate, read_pieces
 from toolglot.conversation import (
     Block,
     Failure,
@@ -31,7 +32,6 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.events import (
-    Accumulator,
     BlockEnded,
     BlockStarted,
     Event,
@@ -107,34 +107,20 @@ def sse(*events: Any) -> bytes:
 
 
 def read(*pieces: bytes) -> tuple[list[Event], Decoder]:
-    frames, decoder = framer(), Decoder()
-    events: list[Event] = []
-    for piece in pieces:
-        for frame in frames.feed(piece):
-            events += decoder.read(frame)
-    for frame in frames.finish():
-        events += decoder.read(frame)
-    return events + decoder.finish(), decoder
-
-
-def accumulated(events: Iterable[Event]) -> Accumulator:
-    listed = list(events)
-    event_grammar.check(listed)
-    total = Accumulator()
-    total.add(listed)
-    return total
+    decoder = Decoder()
+    return read_pieces(framer(), decoder, pieces), decoder
 
 
 def reply_of(*events: Any) -> Reply:
     found, decoder = read(sse(*events))
     assert decoder.builder.problems == []
-    return accumulated(found).reply
+    return accumulate(found).reply
 
 
 def odd_reply_of(*events: Any) -> Reply:
     found, decoder = read(sse(*events))
     assert decoder.builder.problems != []
-    return accumulated(found).reply
+    return accumulate(found).reply
 
 
 TALK = (
@@ -240,7 +226,7 @@ def test_the_type_of_an_event_may_stand_beside_it_and_done_says_nothing() -> Non
         b"event: %s\ndata: %s\n\n" % (event["type"].encode(), json.dumps(value).encode())
         for event, value in zip(TALK, bare, strict=True)
     )
-    assert accumulated(read(b": hi\n\n" + data + b"data: [DONE]\n\n")[0]).reply == reply_of(*TALK)
+    assert accumulate(read(b": hi\n\n" + data + b"data: [DONE]\n\n")[0]).reply == reply_of(*TALK)
 
 
 def test_citations_and_log_probabilities_are_kept() -> None:
@@ -281,7 +267,7 @@ def test_j1_j2_the_reason_is_derived(reason: str, call: bool, stop: StopReason) 
 
 def test_an_error_at_the_end_is_a_failure() -> None:
     said = content("text", "abc")[:2]
-    total = accumulated(read(sse(BEGIN, *said, end("ERROR", error="internal error")))[0])
+    total = accumulate(read(sse(BEGIN, *said, end("ERROR", error="internal error")))[0])
     assert total.failure is not None
     assert (total.failure.message, total.failure.in_band) == ("internal error", True)
     assert total.reply.turn.text == "ab"
@@ -289,7 +275,7 @@ def test_an_error_at_the_end_is_a_failure() -> None:
 
 
 def test_an_error_without_a_type_is_a_failure() -> None:
-    failure = accumulated(read(sse(BEGIN, {"message": "too many tokens: size limit exceeded", "id": "x"}))[0]).failure
+    failure = accumulate(read(sse(BEGIN, {"message": "too many tokens: size limit exceeded", "id": "x"}))[0]).failure
     assert failure is not None
     assert failure.request_id == "x"
 
@@ -299,7 +285,7 @@ def test_f1_j4_a_cut_call_is_never_whole(reason: str | None) -> None:
     whole = '{"city":"K","list":["a","b"]}'
     for position in range(1, len(whole)):
         said = [BEGIN, started(), more(whole[:position]), *([CALL_END, end(reason)] if reason else [])]
-        total = accumulated(read(sse(*said))[0])
+        total = accumulate(read(sse(*said))[0])
         assert total.calls == ()
         assert (total.failure is not None) if reason is None else total.reply.stop == "length"
 
@@ -365,7 +351,7 @@ def test_calls_in_lists_and_with_arguments_at_once_are_read() -> None:
 @pytest.mark.parametrize("call", [7, {}, {"id": "a", "function": {"name": 7}}, {"function": {"arguments": {}}}])
 def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: Any) -> None:
     data = sse(BEGIN, event("tool-call-start", {"tool_calls": call}, index=0), CALL_END, end("TOOL_CALL"))
-    total = accumulated(read(data)[0])
+    total = accumulate(read(data)[0])
     assert total.failure is not None
     assert total.failure.kind == "bad_output"
     assert total.calls == ()
@@ -389,7 +375,7 @@ def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: 
 )
 def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: Any) -> None:
     events, decoder = read(sse(BEGIN, *content("text", "abc")[:2], odd, *content("text", "abc")[2:], end("ERROR")))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     assert (found.turn.text, found.stop) == ("abc", "error")
     assert len(decoder.builder.problems) == 1
 
@@ -418,12 +404,12 @@ def test_an_end_that_cannot_be_read_in_full_is_an_end() -> None:
 
 
 def test_the_end_of_the_bytes_without_an_end() -> None:
-    assert accumulated(read(sse(BEGIN, *content("text", "abc")))[0]).failure == CUT_OFF
-    assert accumulated(read(sse(BEGIN, *content("text", "abc")[:2]))[0]).failure is not None
+    assert accumulate(read(sse(BEGIN, *content("text", "abc")))[0]).failure == CUT_OFF
+    assert accumulate(read(sse(BEGIN, *content("text", "abc")[:2]))[0]).failure is not None
     done, decoder = read(sse(BEGIN, *content("text", "abc")), b"data: [DONE]\n\n")
-    assert accumulated(done).reply.stop == "stop"
+    assert accumulate(done).reply.stop == "stop"
     assert decoder.builder.problems
-    assert accumulated(read(b"")[0]).failure is not None
+    assert accumulate(read(b"")[0]).failure is not None
 
 
 def test_nothing_follows_the_end() -> None:
@@ -497,7 +483,7 @@ def bodies(**planned: Any) -> st.SearchStrategy[Fields]:
 @given(bodies(tool_plan=texts.filter(bool)))
 def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields) -> None:
     expected = one_shot.decode(body)
-    found = accumulated(read(sse(*streamed(body)))[0]).reply
+    found = accumulate(read(sse(*streamed(body)))[0]).reply
     assert found.turn.blocks == expected.turn.blocks
     assert (found.stop, found.usage, found.id, found.extra) == (
         expected.stop,
@@ -545,7 +531,7 @@ def unplanned(blocks: Iterable[Block]) -> list[Block]:
 @pytest.mark.parametrize("name", REPLIES)
 def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None:
     events, decoder = read(written(REPLIES[name]))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     expected = one_shot.decode(one_shot.encode(REPLIES[name]))
     assert unplanned(found.turn.blocks) == unplanned(expected.turn.blocks)
     assert (found.id, found.stop, found.usage) == (expected.id, expected.stop, expected.usage)
@@ -568,7 +554,7 @@ blocks = st.one_of(
 def test_a_reply_comes_back_from_its_stream(said: list[Block], stop: Any, usage: Usage | None) -> None:
     has_calls = any(isinstance(block, ToolCall) for block in said)
     reply = Reply(Turn("assistant", tuple(said)), "tool_calls" if has_calls and stop == "stop" else stop, usage, "r")
-    found = accumulated(read(written(reply))[0]).reply
+    found = accumulate(read(written(reply))[0]).reply
     assert found.turn == reply.turn
     assert (found.stop, found.id) == (reply.stop, "r")
     assert (found.usage is None) == (usage is None)
@@ -578,7 +564,7 @@ def test_a_reply_comes_back_from_its_stream(said: list[Block], stop: Any, usage:
 @given(bodies())
 def test_what_is_coheres_own_comes_back(body: Fields) -> None:
     reply = one_shot.decode(body)
-    found = accumulated(read(written(reply))[0]).reply
+    found = accumulate(read(written(reply))[0]).reply
     assert (found.stop, found.usage, found.id, found.extra) == (reply.stop, reply.usage, reply.id, reply.extra)
     assert found.turn.calls == reply.turn.calls
     assert unplanned(found.turn.blocks) == unplanned(
@@ -587,7 +573,7 @@ def test_what_is_coheres_own_comes_back(body: Fields) -> None:
 
 
 def test_a_plan_is_written_as_one() -> None:
-    found = accumulated(read(Encoder().write(read(sse(*TALK))[0]))[0]).reply
+    found = accumulate(read(Encoder().write(read(sse(*TALK))[0]))[0]).reply
     assert found == reply_of(*TALK)
 
 

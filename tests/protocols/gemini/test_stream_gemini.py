@@ -17,6 +17,7 @@ from sdk.recording import load
 from support.conversations import event_grammar
 from support.conversations.strategies import json_objects, json_values, texts
 from support.protocols.strategies.gemini import gemini_parts, gemini_replies
+from support.protocols.streams.reading import accumulate, read_pieces
 from toolglot.conversation import (
     Block,
     Failure,
@@ -79,32 +80,18 @@ def array(*chunks: Any) -> bytes:
 
 
 def read(*pieces: bytes) -> tuple[list[Event], Decoder]:
-    frames, decoder = framer(), Decoder()
-    events: list[Event] = []
-    for piece in pieces:
-        for frame in frames.feed(piece):
-            events += decoder.read(frame)
-    for frame in frames.finish():
-        events += decoder.read(frame)
-    return events + decoder.finish(), decoder
-
-
-def accumulated(events: Iterable[Event]) -> Accumulator:
-    listed = list(events)
-    event_grammar.check(listed)
-    total = Accumulator()
-    total.add(listed)
-    return total
+    decoder = Decoder()
+    return read_pieces(framer(), decoder, pieces), decoder
 
 
 def reply_of(*chunks: Any) -> Reply:
     events, decoder = read(sse(*chunks))
     assert decoder.builder.problems == []
-    return accumulated(events).reply
+    return accumulate(events).reply
 
 
 def failure_of(*chunks: Any) -> tuple[Failure, Accumulator]:
-    total = accumulated(read(sse(*chunks))[0])
+    total = accumulate(read(sse(*chunks))[0])
     assert total.failure is not None
     return total.failure, total
 
@@ -167,7 +154,7 @@ def test_events_come_with_the_chunks() -> None:
 def test_every_cut_of_the_bytes_gives_the_same_events(write: Any) -> None:
     data = write(*TALK)
     whole, _ = read(data)
-    assert accumulated(whole).reply == one_shot.decode(WHOLE)
+    assert accumulate(whole).reply == one_shot.decode(WHOLE)
     for position in range(0, len(data), 1 if write is sse else 3):
         assert read(data[:position], data[position:])[0] == whole
     assert read(*(data[position : position + 1] for position in range(len(data))))[0] == whole
@@ -317,7 +304,7 @@ def test_an_error_in_the_stream_is_a_failure() -> None:
     assert (failure.kind, failure.in_band) == ("rate_limit", True)
     assert total.reply.turn.text == "a"
     assert failure_of([error])[0].kind == "rate_limit"
-    assert accumulated(read(json.dumps(error, indent=2).encode())[0]).failure == failure_of(error)[0]
+    assert accumulate(read(json.dumps(error, indent=2).encode())[0]).failure == failure_of(error)[0]
 
 
 def test_several_candidates_are_put_together_and_the_first_is_the_reply() -> None:
@@ -388,11 +375,11 @@ def test_arguments_in_parts_wait_and_are_cut_if_they_do_not_end() -> None:
     for value in PARTIAL:
         decoder.read(Frame(json.dumps(value).encode()))
     assert not decoder.builder.is_settled
-    total = accumulated([*read(sse(*PARTIAL, chunk(reason="STOP")))[0]])
+    total = accumulate([*read(sse(*PARTIAL, chunk(reason="STOP")))[0]])
     assert total.calls == ()
     assert total.reply.stop == "length"
     second = chunk({"functionCall": {"name": "g", "args": {"a": 1}, "partial_args": []}}, reason="STOP")
-    total = accumulated(read(sse(PARTIAL[0], second))[0])
+    total = accumulate(read(sse(PARTIAL[0], second))[0])
     assert [call.name for call in total.calls] == ["g"]
     assert len(total.cut) == 1
 
@@ -425,7 +412,7 @@ def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: 
 )
 def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, raw: str | None) -> None:
     events, decoder = read(sse(chunk({"functionCall": {"name": "f", "args": written}}, reason="STOP")))
-    (call,) = accumulated(events).reply.turn.calls
+    (call,) = accumulate(events).reply.turn.calls
     assert (call.arguments, call.raw_input) == (arguments, raw)
     assert decoder.builder.problems
 
@@ -446,7 +433,7 @@ def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, r
 )
 def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> None:
     events, decoder = read(sse(chunk({"text": "a"})), odd, sse(chunk({"text": "b"}, reason="STOP")))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     assert (found.turn.blocks, found.stop) == ((Text("ab"),), "stop")
     assert len(decoder.builder.problems) == 1
 
@@ -459,25 +446,25 @@ def test_keep_alives_say_nothing() -> None:
 
 def test_the_end_of_the_bytes_without_a_reason() -> None:
     events, _ = read(sse(chunk({"text": "a"})))
-    assert accumulated(events).failure == CUT_OFF
+    assert accumulate(events).failure == CUT_OFF
     data = sse(chunk({"text": "a"}), chunk({"functionCall": {"name": "f", "args": {}}}))
-    failure = accumulated(read(data[:-20])[0]).failure
+    failure = accumulate(read(data[:-20])[0]).failure
     assert failure is not None
     assert failure.kind == "server"
-    assert accumulated(read(b"")[0]).failure is not None
-    assert accumulated(read(b" \n ", b"\n")[0]).failure is not None
+    assert accumulate(read(b"")[0]).failure is not None
+    assert accumulate(read(b" \n ", b"\n")[0]).failure is not None
 
 
 @pytest.mark.parametrize(("number", "stop"), [(1, "stop"), (2, "length"), (3, "filter"), (99, "error")])
 def test_a_reason_may_be_a_number_as_older_libraries_ask_for_it(number: int, stop: StopReason) -> None:
     events, decoder = read(sse(chunk({"text": "a"}, reason=0), chunk({"text": "b"}, reason=number)))
-    assert accumulated(events).reply.stop == stop
+    assert accumulate(events).reply.stop == stop
     assert decoder.builder.problems == []
 
 
 def test_the_number_of_no_reason_is_none() -> None:
     events, _ = read(sse(chunk({"text": "a"}, reason=0)))
-    assert accumulated(events).failure == CUT_OFF
+    assert accumulate(events).failure == CUT_OFF
 
 
 def test_the_number_of_a_malformed_call_is_a_failure() -> None:
@@ -574,7 +561,7 @@ def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields, parts: l
         expected = one_shot.decode(body)
     except InputError:
         assume(False)
-    total = accumulated(read(sse(*chunks))[0])
+    total = accumulate(read(sse(*chunks))[0])
     assert total.reply == expected
     assert total.failure is None
 
@@ -617,7 +604,7 @@ def joined(blocks: Iterable[Block]) -> list[Block]:
 @pytest.mark.parametrize("name", REPLIES)
 def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None:
     events, decoder = read(written(REPLIES[name]))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     expected = one_shot.decode(one_shot.encode(REPLIES[name]))
     assert joined(found.turn.blocks) == joined(expected.turn.blocks)
     assert (found.id, found.model, found.stop, found.usage) == (
@@ -637,7 +624,7 @@ def test_a_reply_comes_back_from_its_stream(body: Fields, parts: list[Fields], r
         reply = one_shot.decode({**body, "candidates": [candidate]})
     except InputError:
         assume(False)
-    found = accumulated(read(written(reply))[0]).reply
+    found = accumulate(read(written(reply))[0]).reply
     assert (found.stop, found.usage, found.id, found.model, found.extra) == (
         reply.stop,
         reply.usage,
@@ -712,7 +699,7 @@ def test_no_line_ends_inside_of_a_chunk_for_any_reader(mark: str) -> None:
 
 def test_calls_and_media_of_others_are_written_whole() -> None:
     blocks = (Media("image", "image/png", data="aGk="), Opaque("anthropic", {"a": 1}), ToolCall("c", "f", {"a": 1}))
-    found = accumulated(read(written(Reply(Turn("assistant", blocks), "tool_calls", Usage(1, 2))))[0]).reply
+    found = accumulate(read(written(Reply(Turn("assistant", blocks), "tool_calls", Usage(1, 2))))[0]).reply
     assert found.turn.blocks == (blocks[0], blocks[2])
 
 
@@ -789,7 +776,7 @@ def test_an_array_stays_an_array_byte_for_byte_where_it_keeps_its_protocol(size:
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_an_array_becomes_events_where_the_client_wants_events(size: int) -> None:
     out, translator = forwarded(ARRAY, size, as_events=True)
-    assert accumulated(read(out)[0]).reply == accumulated(read(ARRAY)[0]).reply
+    assert accumulate(read(out)[0]).reply == accumulate(read(ARRAY)[0]).reply
     assert out.startswith(b"data: {")
     assert translator.content_type == "text/event-stream"
 
@@ -809,7 +796,7 @@ def test_an_array_that_was_cut_ends_as_an_array_with_an_error(kept: int, size: i
 def test_an_array_that_must_be_changed_goes_on_as_an_array() -> None:
     odd = {"candidates": "none"}
     out, translator = forwarded(array(TALK[0], odd, *TALK[1:]))
-    assert accumulated(read(out)[0]).reply == accumulated(read(ARRAY)[0]).reply
+    assert accumulate(read(out)[0]).reply == accumulate(read(ARRAY)[0]).reply
     assert json.loads(out)[0] == TALK[0]
     assert odd not in json.loads(out)
     assert len(translator.report) > 0

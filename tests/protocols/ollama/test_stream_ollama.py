@@ -17,9 +17,9 @@ from sdk.recording import load
 from support.conversations import event_grammar
 from support.conversations.strategies import json_objects, json_values, texts
 from support.protocols.strategies.ollama import ollama_calls, ollama_replies
+from support.protocols.streams.reading import accumulate, read_pieces
 from toolglot.conversation import Block, Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, Turn, Usage
 from toolglot.conversation.events import (
-    Accumulator,
     BlockEnded,
     BlockStarted,
     Event,
@@ -55,28 +55,14 @@ def lines(*values: Any) -> bytes:
 
 
 def read(*pieces: bytes) -> tuple[list[Event], Decoder]:
-    frames, decoder = framer(), Decoder()
-    events: list[Event] = []
-    for piece in pieces:
-        for frame in frames.feed(piece):
-            events += decoder.read(frame)
-    for frame in frames.finish():
-        events += decoder.read(frame)
-    return events + decoder.finish(), decoder
-
-
-def accumulated(events: Iterable[Event]) -> Accumulator:
-    listed = list(events)
-    event_grammar.check(listed)
-    total = Accumulator()
-    total.add(listed)
-    return total
+    decoder = Decoder()
+    return read_pieces(framer(), decoder, pieces), decoder
 
 
 def reply_of(*values: Any) -> Reply:
     events, decoder = read(lines(*values))
     assert decoder.builder.problems == []
-    return accumulated(events).reply
+    return accumulate(events).reply
 
 
 CALL = {"function": {"name": "f", "arguments": {"a": 1.0, "b": [10**30]}, "index": 0}}
@@ -161,7 +147,7 @@ def test_h1_calls_that_all_have_index_0_are_calls_of_their_own() -> None:
 
 
 def test_an_error_in_the_stream_is_a_failure() -> None:
-    total = accumulated(read(lines(line(content="a"), {"error": "model runner has stopped"}, line(content="b")))[0])
+    total = accumulate(read(lines(line(content="a"), {"error": "model runner has stopped"}, line(content="b")))[0])
     assert total.failure is not None
     assert total.failure.message == "model runner has stopped"
     assert total.failure.in_band
@@ -175,7 +161,7 @@ def test_an_error_in_the_stream_is_a_failure() -> None:
 def test_f3_arguments_that_are_no_object_are_told(written: str | None, arguments: Any, raw: str | None) -> None:
     call = {"function": {"name": "f", "arguments": written}}
     events, decoder = read(lines(line(tool_calls=[call]), line(done=True)))
-    (found,) = accumulated(events).reply.turn.calls
+    (found,) = accumulate(events).reply.turn.calls
     assert (found.arguments, found.raw_input) == (arguments, raw)
     assert decoder.builder.problems
 
@@ -184,7 +170,7 @@ def test_f3_arguments_that_are_no_object_are_told(written: str | None, arguments
     "call", [7, {}, {"function": 7}, {"function": {"name": 7, "arguments": ""}}, {"function": {"arguments": []}}]
 )
 def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: Any) -> None:
-    total = accumulated(read(lines(line(tool_calls=[call, OTHER]), line(done=True)))[0])
+    total = accumulate(read(lines(line(tool_calls=[call, OTHER]), line(done=True)))[0])
     assert total.failure is not None
     assert total.failure.kind == "bad_output"
     assert total.calls == ()
@@ -210,18 +196,18 @@ def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: 
 def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> None:
     end = {**line(done=True), "done_reason": "length"}
     events, decoder = read(lines(line(content="a")), odd, lines(line(content="b"), end))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     assert (found.turn.blocks, found.stop) == ((Text("ab"),), "length")
     assert len(decoder.builder.problems) == 1
 
 
 def test_the_end_of_the_bytes_without_the_last_line() -> None:
     events, _ = read(lines(line(content="a")))
-    assert accumulated(events).failure == CUT_OFF
-    failure = accumulated(read(lines(line(content="a")), b'{"model')[0]).failure
+    assert accumulate(events).failure == CUT_OFF
+    failure = accumulate(read(lines(line(content="a")), b'{"model')[0]).failure
     assert failure is not None
     assert failure.kind == "server"
-    assert accumulated(read(b"\n\n")[0]).failure is not None
+    assert accumulate(read(b"\n\n")[0]).failure is not None
 
 
 def test_an_end_without_a_message_is_an_end() -> None:
@@ -266,7 +252,7 @@ def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields) -> None:
     except InputError:
         assume(False)
     assume("error" not in body)
-    total = accumulated(read(lines(*streamed(body)))[0])
+    total = accumulate(read(lines(*streamed(body)))[0])
     assert total.reply.turn.blocks == expected.turn.blocks
     found = total.reply
     assert (found.stop, found.usage, found.model, found.extra) == (
@@ -313,7 +299,7 @@ def joined(blocks: Iterable[Block]) -> list[Block]:
 @pytest.mark.parametrize("name", REPLIES)
 def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None:
     events, decoder = read(written(REPLIES[name]))
-    found = accumulated(events).reply
+    found = accumulate(events).reply
     expected = one_shot.decode(one_shot.encode(REPLIES[name]))
     assert joined(found.turn.blocks) == joined(expected.turn.blocks)
     assert (found.model, found.stop, found.usage) == (expected.model, expected.stop, expected.usage)
@@ -336,7 +322,7 @@ blocks = st.one_of(
 def test_a_reply_comes_back_from_its_stream(said: list[Block], stop: Any, usage: Usage | None) -> None:
     has_calls = any(isinstance(block, ToolCall) for block in said)
     reply = Reply(Turn("assistant", tuple(said)), "tool_calls" if has_calls and stop == "stop" else stop, usage)
-    found = accumulated(read(written(reply))[0]).reply
+    found = accumulate(read(written(reply))[0]).reply
     assert (found.turn.calls, found.turn.text) == (
         tuple(block for block in said if isinstance(block, ToolCall)),
         reply.turn.text,
@@ -356,7 +342,7 @@ def test_what_is_ollamas_own_comes_back_whole(calls: list[Fields], body: Fields)
         reply = one_shot.decode(whole)
     except InputError:
         assume(False)
-    found = accumulated(read(written(reply))[0]).reply
+    found = accumulate(read(written(reply))[0]).reply
     assert found.turn.blocks == reply.turn.blocks
     assert one_shot.decode(one_shot.encode(found)).usage == reply.usage
     assert found.stop == reply.stop

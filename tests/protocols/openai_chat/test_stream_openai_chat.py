@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.conversations.event_grammar import check
 from support.conversations.strategies import json_values
-from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from support.protocols.streams.openai_chat import DONE, Fields, ReadChunks, call, calls, chunk, frames, sse
 from toolglot.conversation import Media, Opaque, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import Accumulator, BlockStarted, Event, Finished, Started, TextDelta, Used
 from toolglot.protocols.framing.event_builder import PARTS_IN_CONTENT, STOP_WITH_CALLS
@@ -24,8 +24,8 @@ STOP = (chunk({}, "stop"), DONE)
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
 
-def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> Heard:
-    return Heard([*chunks, *STOP], tools)
+def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> ReadChunks:
+    return ReadChunks([*chunks, *STOP], tools)
 
 
 # --- a plain stream ---------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def test_id_and_model_are_those_of_the_first_chunk_that_has_them() -> None:
 
 
 def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
-    heard = Heard(
+    heard = ReadChunks(
         [
             chunk({"role": "assistant", "content": None}, system_fingerprint="fp"),
             chunk({"reasoning_content": "hm"}, system_fingerprint="fp"),
@@ -103,7 +103,7 @@ def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_a_recorded_stream_is_the_recorded_reply(path: Path) -> None:
-    heard = Heard(path.read_bytes())
+    heard = ReadChunks(path.read_bytes())
     whole = reply.decode(json.loads(path.with_suffix(".json").read_text()))
     said = [block for block in whole.turn.blocks if not (isinstance(block, Text) and not block.text)]
     if "length_in" not in path.stem:
@@ -310,7 +310,7 @@ def test_an_event_that_is_no_chunk_is_told() -> None:
     ],
 )
 def test_counts_wherever_they_stand(chunks: list[Fields]) -> None:
-    heard = Heard([chunk({"content": "a"}), *chunks, DONE])
+    heard = ReadChunks([chunk({"content": "a"}), *chunks, DONE])
     assert heard.reply.usage is not None
     assert (heard.reply.usage.input_tokens, heard.reply.usage.output_tokens) == (5, 2)
     assert heard.problems == []
@@ -375,7 +375,7 @@ def test_a_whole_completion_in_a_stream() -> None:
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
         "usage": USAGE,
     }
-    heard = Heard([whole, DONE])
+    heard = ReadChunks([whole, DONE])
     assert heard.texts == ["Hi"]
     assert heard.thoughts == ["hm"]
     assert heard.calls == [("f", {}), ("f", {})]
@@ -386,7 +386,7 @@ def test_a_whole_completion_in_a_stream() -> None:
 def test_a_whole_message_after_its_deltas_is_not_said_again() -> None:
     last = chunk({}, "stop")
     last["choices"][0]["message"] = {"role": "assistant", "content": "ab"}
-    heard = Heard([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
+    heard = ReadChunks([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
     assert heard.texts == ["ab"]
     assert heard.problems == ["a chunk holds a whole message"]
 
@@ -408,7 +408,7 @@ RICH = sse(
 
 
 def test_however_the_bytes_are_cut_the_events_are_the_same() -> None:
-    expected = Heard(RICH).events
+    expected = ReadChunks(RICH).events
     for cut in range(len(RICH)):
         framer, decoder = stream_reader.framer(), stream_reader.Decoder()
         events: list[Event] = []
@@ -469,7 +469,7 @@ odd_chunks = st.fixed_dictionaries(
 @pytest.mark.law
 @given(st.lists(odd_chunks | odd.filter(lambda value: not isinstance(value, str)), max_size=8))
 def test_whatever_json_a_server_sends_nothing_is_raised(chunks: list[Any]) -> None:
-    Heard([chunk({"content": "a"}), *chunks, *STOP], ("f", "ff"))
+    ReadChunks([chunk({"content": "a"}), *chunks, *STOP], ("f", "ff"))
 
 
 @pytest.mark.law
@@ -480,15 +480,15 @@ def test_whatever_json_a_server_sends_nothing_is_raised(chunks: list[Any]) -> No
     )
 )
 def test_whatever_bytes_a_server_sends_nothing_is_raised(parts: list[bytes]) -> None:
-    check(Heard(b"".join(parts)).events)
+    check(ReadChunks(b"".join(parts)).events)
 
 
 @pytest.mark.law
 @given(st.lists(odd_deltas, max_size=6))
 def test_typed_and_careful_reading_agree(deltas: list[Fields]) -> None:
     """A field that the typed reading refuses makes it careful, and must not change what is heard."""
-    plain = Heard([chunk({"content": "a"}), *[chunk(delta) for delta in deltas], *STOP])
-    careful = Heard([chunk({"content": "a"}), *[chunk({**delta, "role": 7}) for delta in deltas], *STOP])
+    plain = ReadChunks([chunk({"content": "a"}), *[chunk(delta) for delta in deltas], *STOP])
+    careful = ReadChunks([chunk({"content": "a"}), *[chunk({**delta, "role": 7}) for delta in deltas], *STOP])
     assert careful.events == plain.events
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from support.protocols.streams.openai_chat import DONE, Fields, ReadChunks, call, calls, chunk, frames, sse
 from toolglot.conversation import Opaque, ToolCall
 from toolglot.conversation.events import BlockStarted, InputDelta
 from toolglot.protocols.openai_chat import stream_reader
@@ -16,8 +16,8 @@ from toolglot.protocols.openai_chat.form import ChatCall
 END = (chunk({}, "tool_calls"), DONE)
 
 
-def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> Heard:
-    return Heard([*chunks, *END], tools)
+def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> ReadChunks:
+    return ReadChunks([*chunks, *END], tools)
 
 
 # --- as OpenAI writes it ----------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def test_calls_as_openai_writes_them_are_told_at_once_and_nothing_is_odd() -> No
 
 
 def test_a_call_is_told_before_its_arguments_come() -> None:
-    heard = Heard([calls(call(0, "a", "f", ""))], tools=("f",))
+    heard = ReadChunks([calls(call(0, "a", "f", ""))], tools=("f",))
     assert BlockStarted(ToolCall("a", "f")) in heard.events
 
 
@@ -366,7 +366,7 @@ def test_H6_pieces_in_turns() -> None:
 
 
 def test_H6_a_call_that_waits_is_told_as_soon_as_the_one_before_it_is_whole() -> None:
-    heard = Heard(
+    heard = ReadChunks(
         [
             calls(call(0, "a", "f", '{"x"')),
             calls(call(1, "b", "g", '{"y"')),
@@ -447,7 +447,7 @@ def test_F1_J4_a_call_that_was_cut_is_never_whole(reason: str | None) -> None:
     text = '{"a":["ls","pwd"],"b":{"c":"}"}}'
     for cut in range(1, len(text)):
         end = [chunk({}, reason)] if reason else []
-        heard = Heard([calls(call(0, "x", "f", "")), *[calls(call(0, arguments=c)) for c in text[:cut]], *end])
+        heard = ReadChunks([calls(call(0, "x", "f", "")), *[calls(call(0, arguments=c)) for c in text[:cut]], *end])
         assert heard.calls == []
         assert len(heard.accumulator.cut) == 1
         if reason is None:
@@ -457,7 +457,7 @@ def test_F1_J4_a_call_that_was_cut_is_never_whole(reason: str | None) -> None:
 
 
 def test_F1_a_whole_call_before_one_that_was_cut_stays() -> None:
-    heard = Heard([calls(call(0, "a", "f", "{}")), calls(call(1, "b", "g", '{"x')), chunk({}, "length"), DONE])
+    heard = ReadChunks([calls(call(0, "a", "f", "{}")), calls(call(1, "b", "g", '{"x')), chunk({}, "length"), DONE])
     assert heard.calls == [("f", {})]
     assert heard.reply.stop == "length"
 
@@ -491,11 +491,11 @@ def test_a_call_of_an_unknown_type_is_carried() -> None:
 
 @pytest.mark.parametrize("entry", [{}, {"index": 0}, {"index": 0, "type": "function"}, 7, None, [], {"function": 7}])
 def test_entries_that_say_nothing_are_nothing(entry: Any) -> None:
-    heard = Heard([chunk({"content": "hi"}), chunk({"tool_calls": [entry]}), chunk({}, "tool_calls"), DONE])
+    heard = ReadChunks([chunk({"content": "hi"}), chunk({"tool_calls": [entry]}), chunk({}, "tool_calls"), DONE])
     assert heard.reply.turn.calls == ()
     assert heard.reply.stop == "stop"
 
 
 def test_an_entry_with_an_empty_id_and_name_alone_is_left_out() -> None:
-    heard = Heard([chunk({"content": "hi"}), calls(call(0, "", "", "")), calls(call(0, "", "", " ")), *END])
+    heard = ReadChunks([chunk({"content": "hi"}), calls(call(0, "", "", "")), calls(call(0, "", "", " ")), *END])
     assert heard.reply.turn.calls == ()

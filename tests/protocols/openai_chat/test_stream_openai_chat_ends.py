@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk, frames, sse
+from support.protocols.streams.openai_chat import DONE, Fields, ReadChunks, call, calls, chunk, frames, sse
 from toolglot.conversation.events import Failed
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
@@ -16,8 +16,8 @@ from toolglot.protocols.openai_chat import stream_reader
 STOP = (chunk({}, "stop"), DONE)
 
 
-def hear(*chunks: Any) -> Heard:
-    return Heard([*chunks, *STOP])
+def hear(*chunks: Any) -> ReadChunks:
+    return ReadChunks([*chunks, *STOP])
 
 
 # --- the end ----------------------------------------------------------------------------------------
@@ -40,32 +40,32 @@ def hear(*chunks: Any) -> Heard:
 )
 def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> None:
     first = calls(call(0, "a", "f", "{}")) if with_calls else chunk({"content": "a"})
-    heard = Heard([first, chunk({}, said), DONE])
+    heard = ReadChunks([first, chunk({}, said), DONE])
     assert heard.reply.stop == stop
     assert heard.reply.form is not None
     assert heard.reply.form.stop_text == said
 
 
 def test_J_an_end_without_a_reason_is_derived_and_told() -> None:
-    text = Heard([chunk({"content": "a"}), DONE])
+    text = ReadChunks([chunk({"content": "a"}), DONE])
     assert text.reply.stop == "stop"
     assert text.problems == ["the stream ended without a stop reason"]
-    assert Heard([calls(call(0, "a", "f", "{}")), DONE]).reply.stop == "tool_calls"
+    assert ReadChunks([calls(call(0, "a", "f", "{}")), DONE]).reply.stop == "tool_calls"
 
 
 def test_a_stream_with_neither_a_reason_nor_done_was_cut() -> None:
     for cut in (chunk({"content": "a"}), calls(call(0, "a", "f", "{}"))):
-        heard = Heard([cut])
+        heard = ReadChunks([cut])
         assert heard.accumulator.failure is not None
         assert "cut off" in heard.accumulator.failure.message
         assert heard.reply.stop is None
-    assert Heard([chunk({"content": "a"})]).texts == ["a"]
-    assert Heard([calls(call(0, "a", "f", "{}"))]).calls == [("f", {})]
+    assert ReadChunks([chunk({"content": "a"})]).texts == ["a"]
+    assert ReadChunks([calls(call(0, "a", "f", "{}"))]).calls == [("f", {})]
 
 
 @pytest.mark.parametrize("chunks", [[], [DONE], [chunk({"role": "assistant"})], [": comment"]])
 def test_J_nothing_at_all_is_a_failure(chunks: list[Any]) -> None:
-    heard = Heard(chunks)
+    heard = ReadChunks(chunks)
     assert heard.accumulator.failure is not None
     assert heard.accumulator.failure.retryable
 
@@ -75,28 +75,28 @@ def test_an_empty_answer_that_says_that_it_stopped_is_one() -> None:
 
 
 def test_done_may_be_missing_and_what_follows_it_does_not_count() -> None:
-    unended = Heard([chunk({"content": "a"}), chunk({}, "stop")])
+    unended = ReadChunks([chunk({"content": "a"}), chunk({}, "stop")])
     assert unended.reply.stop == "stop"
     assert unended.problems == [NO_LAST_EVENT]
     heard = hear(chunk({"content": "a"}))
-    assert Heard([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
+    assert ReadChunks([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
 
 
 def test_calls_after_the_reason_count() -> None:
-    heard = Heard([chunk({"content": "a"}, "stop"), calls(call(0, "a", "f", "{}")), DONE])
+    heard = ReadChunks([chunk({"content": "a"}, "stop"), calls(call(0, "a", "f", "{}")), DONE])
     assert heard.calls == [("f", {})]
     assert heard.reply.stop == "tool_calls"
 
 
 def test_a_stream_that_ends_inside_an_event_broke_off() -> None:
-    heard = Heard(sse([chunk({"content": "a"})]) + b'data: {"choices":[{"del')
+    heard = ReadChunks(sse([chunk({"content": "a"})]) + b'data: {"choices":[{"del')
     assert heard.accumulator.failure is not None
     assert heard.texts == ["a"]
 
 
 def test_comments_and_empty_events_say_nothing() -> None:
     data = b": OPENROUTER PROCESSING\n\n" + sse([chunk({"content": "a"})]) + b": x\n\ndata:\n\n" + sse(STOP)
-    heard = Heard(data)
+    heard = ReadChunks(data)
     assert heard.texts == ["a"]
     assert heard.problems == []
 
@@ -121,7 +121,7 @@ def test_comments_and_empty_events_say_nothing() -> None:
     ],
 )
 def test_K_an_error_in_the_middle(body: Fields) -> None:
-    heard = Heard([chunk({"content": "a"}), calls(call(0, "a", "f", '{"x')), body, *STOP])
+    heard = ReadChunks([chunk({"content": "a"}), calls(call(0, "a", "f", '{"x')), body, *STOP])
     failure = heard.accumulator.failure
     assert failure is not None
     assert failure.kind == "rate_limit"
@@ -133,7 +133,7 @@ def test_K_an_error_in_the_middle(body: Fields) -> None:
 
 
 def test_K_an_event_that_is_called_an_error() -> None:
-    heard = Heard(sse([chunk({"content": "a"})]) + b'event: error\ndata: {"message":"overloaded"}\n\n')
+    heard = ReadChunks(sse([chunk({"content": "a"})]) + b'event: error\ndata: {"message":"overloaded"}\n\n')
     assert heard.accumulator.failure is not None
     assert heard.accumulator.failure.in_band
 
@@ -142,7 +142,7 @@ def test_an_event_with_another_name_is_a_chunk() -> None:
     data = b"".join(
         b"event: message\n" + sse([one]) for one in (chunk({"content": "a"}), chunk({"content": "b"}), *STOP)
     )
-    assert Heard(data).texts == ["ab"]
+    assert ReadChunks(data).texts == ["ab"]
 
 
 def test_half_a_character_and_deep_json_do_no_harm() -> None:

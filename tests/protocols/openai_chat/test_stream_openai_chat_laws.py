@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.protocols.streams.openai_chat import DONE, Fields, Heard, call, calls, chunk
+from support.protocols.streams.openai_chat import DONE, Fields, ReadChunks, call, calls, chunk
 from toolglot.protocols.framing import json_end
 from toolglot.protocols.framing.json_end import ObjectEnd
 
 END = (chunk({}, "tool_calls"), DONE)
 
 
-def hear(*chunks: Any) -> Heard:
-    return Heard([*chunks, *END])
+def hear(*chunks: Any) -> ReadChunks:
+    return ReadChunks([*chunks, *END])
 
 
 NAMES = ("read", "read_file", "aa", "edit_existing_file", "f")
@@ -116,7 +116,7 @@ def in_chunks(draw: st.DrawFn, lines: list[list[Fields]], *, in_turns: bool, is_
 @given(streams())
 def test_calls_are_never_merged_or_taken_apart(made: tuple[list[Fields], list[tuple[str, str, Any]]]) -> None:
     chunks, expected = made
-    heard = Heard([*chunks, *END], NAMES)
+    heard = ReadChunks([*chunks, *END], NAMES)
     found = [(block.id, block.name, block.arguments) for block in heard.accumulator.calls]
     assert sorted(found, key=repr) == sorted(expected, key=repr), heard.problems
     assert heard.reply.stop == "tool_calls"
@@ -137,7 +137,7 @@ def test_chunks_say_the_same_whether_they_are_like_the_one_before_them_or_not(
     ]
     written = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (*chunks, END[0])]
     padded = [f"{' ' * number}{text}" for number, text in enumerate(written)]
-    assert Heard([*written, DONE], NAMES).events == Heard([*padded, DONE], NAMES).events
+    assert ReadChunks([*written, DONE], NAMES).events == ReadChunks([*padded, DONE], NAMES).events
 
 
 def test_the_end_of_arguments_is_looked_for_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:

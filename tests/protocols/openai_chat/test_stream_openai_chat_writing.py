@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.conversations.strategies import json_objects, texts
-from support.protocols.streams.openai_chat import Fields, Heard, call, calls, chunk, frames
+from support.protocols.streams.openai_chat import Fields, ReadChunks, call, calls, chunk, frames
 from support.protocols.streams.openai_sdk import ASKED, client_of
 from toolglot.conversation import Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.events import (
@@ -175,13 +175,13 @@ def test_after_a_failure_there_is_its_error_and_nothing_else() -> None:
 
 def test_an_error_in_another_shape_is_written_in_the_one_that_clients_know() -> None:
     flat = {"object": "error", "message": "slow down", "type": "rate_limit", "code": "429"}
-    heard = Heard([chunk({"content": "a"}), flat])
+    heard = ReadChunks([chunk({"content": "a"}), flat])
     *_, last = written(heard.events)
     assert "slow down" in last["error"]["message"]
 
 
 def test_a_ping_is_a_comment() -> None:
-    heard = Heard(stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING)))
+    heard = ReadChunks(stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING)))
     assert heard.problems == []
     assert heard.calls == [("get_weather", {"city": "Köln", "days": [1, 2]}), ("get_time", {})]
 
@@ -198,7 +198,7 @@ def test_what_the_protocol_cannot_carry_is_left_out() -> None:
 
 
 def test_what_is_our_own_is_written_where_it_stood() -> None:
-    heard = Heard(
+    heard = ReadChunks(
         [
             chunk({"reasoning": "a"}),
             chunk({"refusal": "no"}),
@@ -211,7 +211,7 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
             chunk({}, "stop"),
         ]
     )
-    again = Heard(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(heard.events))
+    again = ReadChunks(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(heard.events))
     assert again.reply.turn == heard.reply.turn
     assert again.reply.turn.extra == {"openai_chat": {"annotations": [1]}}
 
@@ -244,7 +244,7 @@ def test_half_a_character_is_written_as_what_stands_for_it() -> None:
 def test_probabilities_and_details_come_with_the_end() -> None:
     made = chunk({"content": "a"})
     made["choices"][0]["logprobs"] = {"content": [{"token": "a"}]}
-    heard = Heard([made, chunk({"reasoning_details": [{"type": "x"}]}), chunk({}, "stop")])
+    heard = ReadChunks([made, chunk({"reasoning_details": [{"type": "x"}]}), chunk({}, "stop")])
     end = written(heard.events)[-2]["choices"][0]
     assert end["logprobs"] == {"content": [{"token": "a"}]}
     assert end["delta"] == {"reasoning_details": [{"type": "x"}]}
@@ -289,7 +289,7 @@ def test_a_client_puts_together_what_a_whole_body_says(made: Reply, piece: int) 
 @pytest.mark.law
 @given(replies, st.integers(1, 30))
 def test_a_written_stream_is_read_again(made: Reply, piece: int) -> None:
-    heard = Heard(stream_writer.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
+    heard = ReadChunks(stream_writer.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
     assert heard.problems == []
     assert (heard.reply.id, heard.reply.model, heard.reply.stop) == (made.id, made.model, made.stop)
     assert [_said(block) for block in _joined(heard.reply)] == [_said(block) for block in _joined(made)]

@@ -20,7 +20,7 @@ from support.protocols.streams.openai_responses import (
     RECORDED,
     SECOND,
     Fields,
-    Read,
+    ReadEvents,
     body_of,
     item_events,
     read_bytes,
@@ -50,14 +50,14 @@ from toolglot.protocols.openai_responses.stream_reader import Decoder, framer
 
 
 def test_a_stream_adds_up_to_the_reply_that_the_last_response_is() -> None:
-    read = Read(*streamed(EVERYTHING))
+    read = ReadEvents(*streamed(EVERYTHING))
     assert read.problems == []
     assert read.reply == reply.decode(EVERYTHING)
     assert reply.encode(read.reply) == EVERYTHING
 
 
 def test_each_block_begins_with_its_own_ids_and_goes_on_in_pieces() -> None:
-    read = Read(*streamed(EVERYTHING))
+    read = ReadEvents(*streamed(EVERYTHING))
     started = [event.block for event in read.events if isinstance(event, BlockStarted)]
     thinking, first, second, search, call, *_ = started
     assert isinstance(thinking, Thinking)
@@ -89,7 +89,7 @@ def test_law_8_the_events_are_the_same_wherever_the_bytes_are_cut() -> None:
 @pytest.mark.law
 @given(responses, st.integers(1, 9))
 def test_law_8_any_response_streamed_adds_up_to_itself(body: Fields, piece: int) -> None:
-    read = Read(*streamed(body, piece))
+    read = ReadEvents(*streamed(body, piece))
     assert read.problems == []
     assert read.reply == reply.decode(body)
 
@@ -98,7 +98,7 @@ def test_law_8_any_response_streamed_adds_up_to_itself(body: Fields, piece: int)
 @given(responses)
 def test_any_response_that_comes_only_at_the_end_is_read_from_there(body: Fields) -> None:
     events = streamed(body)
-    read = Read(events[0], events[-1])
+    read = ReadEvents(events[0], events[-1])
     assert read.reply == reply.decode(body)
     assert bool(read.problems) is bool(body["output"])
 
@@ -108,7 +108,7 @@ def test_any_response_that_comes_only_at_the_end_is_read_from_there(body: Fields
 def test_any_response_whose_items_come_only_when_they_end_is_read_from_them(body: Fields) -> None:
     events = [event for event in streamed(body) if event["type"].endswith((".created", "item.done"))]
     last = streamed(body)[-1]
-    read = Read(*events, {**last, "response": {**last["response"], "output": []}})
+    read = ReadEvents(*events, {**last, "response": {**last["response"], "output": []}})
     assert read.reply == reply.decode(body)
 
 
@@ -120,14 +120,14 @@ SCRAPS = [*streamed(EVERYTHING), *item_events(MESSAGE, 0), *item_events(REASONIN
 @pytest.mark.law
 @given(st.lists(st.sampled_from(SCRAPS), max_size=30))
 def test_events_in_any_order_are_read(events: list[Fields]) -> None:
-    Read(*events)
+    ReadEvents(*events)
 
 
 @pytest.mark.law
 @given(st.lists(damaged(st.sampled_from(SCRAPS)), max_size=12), st.data())
 def test_events_with_any_damage_are_read(events: list[Fields], data: st.DataObject) -> None:
-    Read(*events)
-    Read(*(data.draw(damaged(st.just(event))) for event in SCRAPS[2:20]))
+    ReadEvents(*events)
+    ReadEvents(*(data.draw(damaged(st.just(event))) for event in SCRAPS[2:20]))
 
 
 @pytest.mark.law
@@ -144,7 +144,7 @@ def test_events_with_any_damage_are_read(events: list[Fields], data: st.DataObje
     )
 )
 def test_events_with_anything_in_their_fields_are_read(events: list[Fields]) -> None:
-    Read(*events)
+    ReadEvents(*events)
 
 
 @pytest.mark.law
@@ -162,9 +162,9 @@ def test_what_is_nested_too_deeply_is_refused_as_a_limit() -> None:
 
 def test_items_and_text_are_bounded() -> None:
     with pytest.raises(LimitError, match="max_bytes"):
-        Read(*streamed(body_of(CALL, SECOND, CALL)), limits=Limits(max_bytes=300))
+        ReadEvents(*streamed(body_of(CALL, SECOND, CALL)), limits=Limits(max_bytes=300))
     with pytest.raises(LimitError, match="max_bytes"):
-        Read(
+        ReadEvents(
             *streamed(body_of(*({**CALL, "id": f"fc_{number}"} for number in range(40)))), limits=Limits(max_bytes=3000)
         )
 

@@ -15,7 +15,7 @@ from support.protocols.streams.openai_responses import (
     RESPONSE,
     SECOND,
     Fields,
-    Read,
+    ReadEvents,
     body_of,
     item_events,
     streamed,
@@ -37,7 +37,7 @@ def without(events: list[Fields], *kinds: str) -> list[Fields]:
 
 def test_h1_items_that_all_have_index_0_are_known_by_their_ids() -> None:
     events = [{**event, "output_index": 0} for event in streamed(body_of(CALL, SECOND, {**CALL, "id": "fc_3"}))]
-    assert len(Read(*events).calls) == 3
+    assert len(ReadEvents(*events).calls) == 3
 
 
 def test_h1b_items_that_all_have_index_0_and_no_id_are_told_apart_by_their_beginning() -> None:
@@ -45,7 +45,7 @@ def test_h1b_items_that_all_have_index_0_and_no_id_are_told_apart_by_their_begin
     for item in items:
         del item["id"]
     events = [{**event, "output_index": 0, "item_id": ""} for event in streamed(body_of(*items))]
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert [call[2] for call in read.calls] == [{"city": "Köln"}, {"days": 9007199254740993}, {"city": "Köln"}]
     assert read.reply == reply.decode(body_of(*items))
 
@@ -55,7 +55,7 @@ def test_h2_events_without_index_and_without_sequence_number_are_understood() ->
     for event in events:
         event.pop("output_index", None)
         event.pop("sequence_number", None)
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.problems == [
         "an item does not say its place",
     ]
@@ -67,20 +67,20 @@ def test_ids_that_change_with_each_event_do_not_matter_while_the_index_is_there(
     for number, event in enumerate(events):
         if "item_id" in event:
             event["item_id"] = f"changing_{number}"
-    assert Read(*events).reply == reply.decode(body_of(MESSAGE, CALL))
+    assert ReadEvents(*events).reply == reply.decode(body_of(MESSAGE, CALL))
 
 
 def test_h3_arguments_in_the_item_that_begins_do_not_come_twice() -> None:
     events = streamed(body_of(CALL))
     events[2]["item"] = {**CALL, "status": "in_progress"}
-    assert Read(*events).calls == [("call_A", "get_weather", {"city": "Köln"})]
+    assert ReadEvents(*events).calls == [("call_A", "get_weather", {"city": "Köln"})]
 
 
 @pytest.mark.parametrize("lost", ["", None, 7])
 def test_h5_an_id_or_a_name_that_is_empty_in_the_end_does_not_overwrite_the_first(lost: object) -> None:
     events = streamed(body_of(CALL))
     events[-2]["item"] = {**CALL, "name": lost, "call_id": lost, "id": lost}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert [call[:2] for call in read.calls] == [("call_A", "get_weather")]
     assert read.problems
 
@@ -91,7 +91,7 @@ def test_h6_fragments_of_two_calls_that_alternate_are_kept_apart() -> None:
     rest = one[len(other) :] + other[len(one) :]
     body = body_of(CALL, SECOND)
     first, second, *_, last = streamed(body)
-    read = Read(first, second, *mixed, *rest, last)
+    read = ReadEvents(first, second, *mixed, *rest, last)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"}), ("call_B", "get_weather", {"days": 2**53 + 1})]
     assert read.reply == reply.decode(body)
 
@@ -99,16 +99,16 @@ def test_h6_fragments_of_two_calls_that_alternate_are_kept_apart() -> None:
 def test_h6_arguments_before_the_name_wait_for_it() -> None:
     events = streamed(body_of(CALL))
     events[2]["item"] = {"type": "function_call", "id": "fc_1", "arguments": ""}
-    decoder = Read(*events[:5], ends=False).decoder
+    decoder = ReadEvents(*events[:5], ends=False).decoder
     assert not decoder.builder.is_settled
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
     assert read.decoder.builder.is_settled
 
 
 def test_h6_arguments_of_a_call_that_did_not_begin_wait_for_its_end() -> None:
     events = [event for event in streamed(body_of(CALL)) if event["type"] != "response.output_item.added"]
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
     assert "something came of an item that had not begun" in read.problems
 
@@ -120,16 +120,16 @@ def test_h6_a_call_that_never_has_a_name_makes_the_reply_one_that_was_cut() -> N
         "item": {"type": "function_call", "id": "fc_9"},
     }
     first, *rest, last = streamed(body_of(MESSAGE, CALL))
-    read = Read(first, *rest, nameless, last)
+    read = ReadEvents(first, *rest, nameless, last)
     assert read.finished.stop == "length"
     assert read.problems
-    assert Read(first, *rest, nameless).failure.failure.message == "the stream ended inside a call"
+    assert ReadEvents(first, *rest, nameless).failure.failure.message == "the stream ended inside a call"
 
 
 def test_a_call_that_begins_not_well_formed_waits_for_its_end() -> None:
     events = streamed(body_of(CALL))
     events[2]["item"] = {**CALL, "namespace": 7}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
     assert any("namespace" in reason for reason in read.problems)
 
@@ -137,28 +137,28 @@ def test_a_call_that_begins_not_well_formed_waits_for_its_end() -> None:
 def test_two_calls_that_end_with_the_same_id_are_two() -> None:
     first, *_, last = streamed(body_of(CALL, SECOND))
     ended = [{"type": "response.output_item.done", "item": {**item, "id": "fc_1"}} for item in (CALL, SECOND)]
-    assert [call[0] for call in Read(first, *ended, last).calls] == ["call_A", "call_B"]
+    assert [call[0] for call in ReadEvents(first, *ended, last).calls] == ["call_A", "call_B"]
 
 
 def test_a_message_that_ends_not_well_formed_is_what_was_said_in_it() -> None:
     for content in (7, [3], [{"type": "output_text", "text": None}]):
         events = streamed(body_of(MESSAGE))
         events[-2]["item"] = {**MESSAGE, "content": content}
-        read = Read(*events)
+        read = ReadEvents(*events)
         assert read.reply.turn.text == reply.decode(body_of(MESSAGE)).turn.text
         assert any("not well-formed" in reason for reason in read.problems)
 
 
 def test_j1_a_response_that_is_complete_and_holds_calls_ended_for_them() -> None:
-    assert Read(*streamed(body_of(CALL))).finished.stop == "tool_calls"
+    assert ReadEvents(*streamed(body_of(CALL))).finished.stop == "tool_calls"
 
 
 def test_j2_a_response_without_calls_and_with_a_refusal_alone_was_filtered() -> None:
     refusal = {**MESSAGE, "content": [{"type": "refusal", "refusal": "I cannot."}]}
-    read = Read(*streamed(body_of(refusal)))
+    read = ReadEvents(*streamed(body_of(refusal)))
     assert read.finished.stop == "filter"
     assert read.reply == reply.decode(body_of(refusal))
-    assert Read(*streamed(body_of(refusal, CALL))).finished.stop == "tool_calls"
+    assert ReadEvents(*streamed(body_of(refusal, CALL))).finished.stop == "tool_calls"
 
 
 @pytest.mark.parametrize("end", ["response.incomplete", "response.completed"])
@@ -166,7 +166,7 @@ def test_f1_j4_a_call_that_was_cut_is_not_one_to_run(end: str) -> None:
     cut = {**CALL, "status": "incomplete", "arguments": '{"city": "K'}
     status = end.removeprefix("response.")
     body = body_of(cut, status=status, incomplete_details={"reason": "max_output_tokens"})
-    read = Read(*streamed(body))
+    read = ReadEvents(*streamed(body))
     assert read.calls == []
     assert read.finished.stop == "length"
     assert bool(read.problems) is (status == "completed")
@@ -176,7 +176,7 @@ def test_f1_a_call_without_an_end_in_a_response_that_is_complete_was_cut() -> No
     events = without(streamed(body_of(CALL)), "output_item.done", "function_call_arguments.done")
     del events[-2]
     events[-1]["response"] = {**events[-1]["response"], "output": []}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.calls == []
     assert read.finished.stop == "length"
 
@@ -184,13 +184,13 @@ def test_f1_a_call_without_an_end_in_a_response_that_is_complete_was_cut() -> No
 def test_f1_a_free_text_call_is_whole_only_when_that_was_said() -> None:
     first, second, *item, last = streamed(body_of(PATCH, status="incomplete"))
     empty = {**last, "response": {**last["response"], "output": []}}
-    assert Read(first, second, *item[:-2], empty).calls == []
-    assert len(Read(first, second, *item, empty).calls) == 1
+    assert ReadEvents(first, second, *item[:-2], empty).calls == []
+    assert len(ReadEvents(first, second, *item, empty).calls) == 1
 
 
 def test_f1_a_call_item_that_says_it_is_incomplete_is_never_run_though_its_arguments_look_whole() -> None:
     body = body_of({**CALL, "status": "incomplete"}, status="incomplete")
-    read = Read(*streamed(body))
+    read = ReadEvents(*streamed(body))
     assert read.calls == []
     assert read.reply == reply.decode(body)
 
@@ -198,14 +198,14 @@ def test_f1_a_call_item_that_says_it_is_incomplete_is_never_run_though_its_argum
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_stream_that_ends_without_an_end_was_cut_even_if_its_items_are_whole(missing: int) -> None:
     for body in (EVERYTHING, body_of(MESSAGE), body_of(PATCH)):
-        assert Read(*streamed(body)[:-missing]).failure.failure == CUT_OFF
+        assert ReadEvents(*streamed(body)[:-missing]).failure.failure == CUT_OFF
 
 
 def test_a_stream_that_ends_inside_a_text_failed() -> None:
-    read = Read(*streamed(body_of(MESSAGE))[:6])
+    read = ReadEvents(*streamed(body_of(MESSAGE))[:6])
     assert read.failure.failure.kind == "server"
     assert read.failure.failure.in_band
-    assert Read().failure.failure.message == "the stream ended before any content"
+    assert ReadEvents().failure.failure.message == "the stream ended before any content"
 
 
 def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
@@ -222,38 +222,38 @@ def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
 
 def test_a_keep_alive_says_nothing() -> None:
     assert Decoder().read(Frame(b"")) == []
-    assert Read(*streamed(EVERYTHING), {"type": "keepalive"}).problems == []
-    assert Read({"type": "keepalive", "sequence_number": 3}, *streamed(EVERYTHING)).problems == []
+    assert ReadEvents(*streamed(EVERYTHING), {"type": "keepalive"}).problems == []
+    assert ReadEvents({"type": "keepalive", "sequence_number": 3}, *streamed(EVERYTHING)).problems == []
 
 
 def test_the_last_response_may_be_empty() -> None:
     events = streamed(EVERYTHING)
     events[-1] = {**events[-1], "response": {**EVERYTHING, "output": []}}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply == reply.decode(EVERYTHING)
     assert read.problems == [NO_LAST_ITEMS]
     del events[-1]["response"]
-    assert Read(*events).reply.turn == reply.decode(EVERYTHING).turn
+    assert ReadEvents(*events).reply.turn == reply.decode(EVERYTHING).turn
 
 
 def test_annotations_may_come_under_their_old_name() -> None:
     events = streamed(EVERYTHING)
     old = [{**event, "type": event["type"].replace("text.annotation", "text_annotation")} for event in events]
     assert old != events
-    assert Read(*old).problems == []
-    assert Read(*old).reply == Read(*events).reply
+    assert ReadEvents(*old).problems == []
+    assert ReadEvents(*old).reply == ReadEvents(*events).reply
 
 
 def test_items_that_did_not_end_are_ended_by_the_last_response() -> None:
     events = [event for event in streamed(EVERYTHING) if event["type"] != "response.output_item.done"]
-    read = Read(*events)
-    assert read.calls == Read(*streamed(EVERYTHING)).calls
+    read = ReadEvents(*events)
+    assert read.calls == ReadEvents(*streamed(EVERYTHING)).calls
     assert read.reply.turn.text == reply.decode(EVERYTHING).turn.text
     assert "an item did not end before the response did" in read.problems
 
 
 def test_a_stream_without_a_beginning_has_its_id_from_the_end() -> None:
-    read = Read(*streamed(EVERYTHING)[-1:])
+    read = ReadEvents(*streamed(EVERYTHING)[-1:])
     assert read.reply == reply.decode(EVERYTHING)
     assert "the stream did not begin with response.created" in read.problems
 
@@ -264,7 +264,7 @@ def test_an_end_that_differs_from_its_pieces_is_told_and_the_pieces_count(kind: 
     events = streamed(body_of(item))
     at = next(index for index, event in enumerate(events) if event["type"].endswith(f"{kind}.done"))
     events[at] = {**events[at], kind: changed}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert "what ended differs from what was said in pieces; the pieces count" in read.problems
     assert read.reply.turn == reply.decode(body_of(item)).turn
 
@@ -273,14 +273,14 @@ def test_an_end_that_holds_more_than_its_pieces_gives_the_rest() -> None:
     for item in (MESSAGE, CALL, PATCH, {**REASONING, "summary": REASONING["summary"][:1]}):
         events = streamed(body_of(item))
         last = max(index for index, event in enumerate(events) if event["type"].endswith(".delta"))
-        read = Read(*events[:last], *events[last + 1 :])
+        read = ReadEvents(*events[:last], *events[last + 1 :])
         assert read.reply == reply.decode(body_of(item)), item["type"]
         assert read.problems, item["type"]
 
 
 def test_texts_that_come_only_when_they_end_are_read_from_there() -> None:
     events = [event for event in streamed(EVERYTHING) if not event["type"].endswith((".delta", "part.added"))]
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply == reply.decode(EVERYTHING)
     assert "what ended holds more than what was said in pieces" in read.problems
 
@@ -289,7 +289,7 @@ def test_a_refusal_that_comes_only_when_it_ends_is_one() -> None:
     refusal = {**MESSAGE, "content": [{"type": "refusal", "refusal": "I cannot."}]}
     for left in (".delta", ("part.added", "part.done"), (".delta", "part.added")):
         events = [event for event in streamed(body_of(refusal)) if not event["type"].endswith(left)]
-        read = Read(*events)
+        read = ReadEvents(*events)
         assert read.finished.stop == "filter"
         assert read.reply == reply.decode(body_of(refusal))
 
@@ -301,7 +301,7 @@ def test_annotations_that_the_message_lost_are_kept() -> None:
     single = {**MESSAGE, "content": MESSAGE["content"][:1]}
     events = streamed(body_of(single))
     events[-2]["item"] = {**single, "content": bare["content"][:1]}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply == reply.decode(body_of(single))
     assert "a text ended without the annotations that were streamed" in read.problems
 
@@ -310,7 +310,7 @@ def test_annotations_that_the_message_lost_are_kept() -> None:
 def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(said: str) -> None:
     part = {"type": "weird", "text": "hi"}
     message = {"type": "message", "id": "m1", "role": "assistant", "content": []}
-    read = Read(
+    read = ReadEvents(
         streamed(body_of())[0],
         {"type": "response.output_item.added", "output_index": 0, "item": message},
         {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": said},
@@ -327,19 +327,19 @@ def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
     for item, lost in ((MESSAGE, {"content": []}), (thought, {"summary": []}), (CALL, {"arguments": None})):
         events = streamed(body_of(item))
         events[-2]["item"] = {**item, **lost}
-        read = Read(*events)
+        read = ReadEvents(*events)
         assert read.problems
         assert next(iter(reply.encode(read.reply)["output"]))["type"] == item["type"]
         assert read.reply.turn.text == reply.decode(body_of(item)).turn.text
         assert read.calls == [(call.id, call.name, call.arguments) for call in reply.decode(body_of(item)).turn.calls]
     events = streamed(body_of(thought))
     events[-2]["item"] = {**thought, "summary": []}
-    assert Read(*events).reply == reply.decode(body_of(thought))
+    assert ReadEvents(*events).reply == reply.decode(body_of(thought))
 
 
 def test_a_message_that_says_nothing_is_carried_as_it_came() -> None:
     body = body_of({**MESSAGE, "content": []})
-    read = Read(*streamed(body))
+    read = ReadEvents(*streamed(body))
     assert read.problems == []
     assert isinstance(read.reply.turn.blocks[0], Opaque)
     assert read.reply == reply.decode(body)
@@ -349,7 +349,7 @@ def test_a_message_without_a_role_is_the_models() -> None:
     events = streamed(body_of(MESSAGE))
     del events[2]["item"]["role"]
     events[-2]["item"] = {key: value for key, value in MESSAGE.items() if key != "role"}
-    assert Read(*events).reply.turn.text == reply.decode(body_of(MESSAGE)).turn.text
+    assert ReadEvents(*events).reply.turn.text == reply.decode(body_of(MESSAGE)).turn.text
 
 
 def test_reasoning_that_is_shown_in_full_is_thinking() -> None:
@@ -358,19 +358,19 @@ def test_reasoning_that_is_shown_in_full_is_thinking() -> None:
     first, second, added, *rest = streamed(body_of(shown))
     announced = [first, second, added, {**part, "part": {"type": "reasoning_text", "text": ""}}, *rest]
     for events in (streamed(body_of(shown)), announced):
-        read = Read(*events)
+        read = ReadEvents(*events)
         assert read.problems == []
         assert read.reply == reply.decode(body_of(shown))
 
 
 def test_of_reasoning_and_its_summary_the_one_that_came_first_counts() -> None:
     shown = {**REASONING, "content": [{"type": "reasoning_text", "text": "Hmm."}]}
-    read = Read(*streamed(body_of(shown)))
+    read = ReadEvents(*streamed(body_of(shown)))
     assert read.reply == reply.decode(body_of(shown))
     first, second, added, *inner, ended, last = streamed(body_of(shown))
     turned = [event for event in inner if "summary" not in event["type"]]
     turned += [event for event in inner if "summary" in event["type"]]
-    other = Read(first, second, added, *turned, ended, last)
+    other = ReadEvents(first, second, added, *turned, ended, last)
     block = other.reply.turn.blocks[0]
     assert isinstance(block, Thinking)
     assert block.text == "Hmm."
@@ -382,7 +382,7 @@ def test_a_thought_that_ends_otherwise_than_it_was_said_is_told() -> None:
     events = streamed(body_of(REASONING))
     other = {**REASONING, "summary": [{"type": "summary_text", "text": "Another."}]}
     events[-2] = {**events[-2], "item": other}
-    read = Read(*events)
+    read = ReadEvents(*events)
     block = read.reply.turn.blocks[0]
     assert isinstance(block, Thinking)
     assert block.text == "**Two** cities.\n\nLook."
@@ -399,7 +399,7 @@ def test_what_comes_after_its_end_is_left_out_and_told() -> None:
         first, second, *inner, last = streamed(body_of(item))
         late = {"type": f"response.{kind}", "item_id": item["id"], **delta}
         for extra in (late, {**late, "type": late["type"].replace("delta", "done"), "text": "x", "arguments": "x"}):
-            read = Read(first, second, *inner, extra, last)
+            read = ReadEvents(first, second, *inner, extra, last)
             assert read.problems
             assert read.reply == reply.decode(body_of(item))
 
@@ -408,7 +408,7 @@ def test_a_piece_of_an_earlier_part_of_a_message_is_left_out_and_told() -> None:
     events = streamed(body_of(MESSAGE))
     late = next(event for event in events if event["type"].endswith(".delta"))
     at = next(index for index, event in enumerate(events) if event.get("content_index") == 1)
-    read = Read(*events[: at + 1], late, *events[at + 1 :])
+    read = ReadEvents(*events[: at + 1], late, *events[at + 1 :])
     assert read.problems == ["a piece came after the end of its block; it is left out"]
     assert read.reply == reply.decode(body_of(MESSAGE))
 
@@ -417,7 +417,7 @@ def test_an_item_that_begins_or_ends_twice_is_one() -> None:
     events = streamed(EVERYTHING)
     for name, reason in (("added", "an item began twice"), ("done", "an item ended twice")):
         twice = [one for event in events for one in [event] * (1 + event["type"].endswith(f"item.{name}"))]
-        read = Read(*twice)
+        read = ReadEvents(*twice)
         assert read.problems == [reason]
         assert read.reply == reply.decode(EVERYTHING)
 
@@ -425,7 +425,7 @@ def test_an_item_that_begins_or_ends_twice_is_one() -> None:
 def test_a_name_that_changes_does_not() -> None:
     events = streamed(body_of(CALL))
     events[-2]["item"] = {**CALL, "name": "rm"}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.calls == [("call_A", "get_weather", {"city": "Köln"})]
     assert "the name of a call changed on the way; the first counts" in read.problems
 
@@ -447,15 +447,17 @@ def test_pieces_with_odd_fields_are_read_with_care() -> None:
     for event in events:
         if event["type"].endswith(".delta"):
             event["output_index"] = "0"
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply == reply.decode(body_of(MESSAGE))
     assert read.problems == ["a piece of text is not well-formed"]
-    assert "a piece has no text; it is left out" in Read({"type": "response.output_text.delta", "delta": 7}).problems
+    assert (
+        "a piece has no text; it is left out" in ReadEvents({"type": "response.output_text.delta", "delta": 7}).problems
+    )
 
 
 def test_half_a_surrogate_pair_in_a_piece_is_mended() -> None:
     first, second, added, part, *_ = streamed(body_of(MESSAGE))
-    decoder = Read(first, second, added, part, ends=False).decoder
+    decoder = ReadEvents(first, second, added, part, ends=False).decoder
     event = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0}
     half = json.dumps({**event, "delta": "X"}).replace("X", "\\ud83d")
     assert decoder.read(Frame(half.encode())) == [TextDelta("\ufffd")]
@@ -473,7 +475,7 @@ def test_an_envelope_that_is_not_well_formed_is_read_as_far_as_it_is() -> None:
     events = streamed(EVERYTHING)
     events[-1] = {**events[-1], "response": {**EVERYTHING, "usage": {"input_tokens": "many"}, "id": 7}}
     events[-1]["response"]["output"] = [*EVERYTHING["output"][:-1], 3]
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply.turn == reply.decode(EVERYTHING).turn
     assert len(read.problems) == 4
 
@@ -481,7 +483,7 @@ def test_an_envelope_that_is_not_well_formed_is_read_as_far_as_it_is() -> None:
 def test_the_id_of_a_response_does_not_change() -> None:
     events = streamed(EVERYTHING)
     events[-1] = {**events[-1], "response": {**EVERYTHING, "id": "resp_2"}}
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply.id == "resp_1"
     assert read.problems == ["the id of the response changed on the way; the first counts"]
 
@@ -490,7 +492,7 @@ def test_the_id_of_a_response_does_not_change() -> None:
 def test_an_end_that_does_not_say_its_status_is_understood_by_its_type(kind: str, stop: str) -> None:
     events = streamed(EVERYTHING)
     events[-1] = {"type": f"response.{kind}", "response": {**EVERYTHING, "status": None}}
-    assert Read(*events).finished.stop == stop
+    assert ReadEvents(*events).finished.stop == stop
 
 
 # --- failures ---------------------------------------------------------------------------------------
@@ -521,7 +523,7 @@ def test_an_end_that_does_not_say_its_status_is_understood_by_its_type(kind: str
     ],
 )
 def test_k1_an_error_in_the_middle_ends_the_stream_and_cuts_the_call(event: Fields) -> None:
-    read = Read(*streamed(body_of(CALL))[:5], event, *streamed(body_of(CALL))[5:])
+    read = ReadEvents(*streamed(body_of(CALL))[:5], event, *streamed(body_of(CALL))[5:])
     assert read.failure.failure.kind == "rate_limit"
     assert read.failure.failure.message == "Slow down."
     assert read.calls == []
@@ -529,7 +531,7 @@ def test_k1_an_error_in_the_middle_ends_the_stream_and_cuts_the_call(event: Fiel
 
 
 def test_a_failure_at_once_has_the_id_of_its_response_and_what_it_cost() -> None:
-    read = Read({"type": "response.failed", "response": {**RESPONSE, "status": "failed"}})
+    read = ReadEvents({"type": "response.failed", "response": {**RESPONSE, "status": "failed"}})
     assert (read.reply.id, read.reply.model) == ("resp_1", "gpt-5.5")
     assert read.reply.usage is not None
     assert read.failure.failure.kind == "server"
@@ -537,4 +539,4 @@ def test_a_failure_at_once_has_the_id_of_its_response_and_what_it_cost() -> None
 
 def test_nothing_follows_the_end() -> None:
     events = streamed(EVERYTHING)
-    assert Read(*events, *events).events == Read(*events).events
+    assert ReadEvents(*events, *events).events == ReadEvents(*events).events

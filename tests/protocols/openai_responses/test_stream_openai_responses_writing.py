@@ -24,7 +24,7 @@ from support.protocols.streams.openai_responses import (
     MESSAGE,
     REASONING,
     RECORDED,
-    Read,
+    ReadEvents,
     body_of,
     read_bytes,
     responses,
@@ -395,14 +395,14 @@ def test_a_failure_is_a_response_that_failed(kind: FailureKind) -> None:
         error["code"] = "server_error"
     for event in events:
         EVENT.validate_python(event)
-    read = Read(*written(Failed(failure)))
+    read = ReadEvents(*written(Failed(failure)))
     assert (read.failure.failure.kind, read.failure.failure.in_band) == (kind, True)
 
 
 def test_a_failure_says_in_words_when_to_come_back() -> None:
     error = final(written(Failed(Failure("rate_limit", "Slow down.", retry_after=1.5))))["error"]
     assert error == {"code": "rate_limit_exceeded", "message": "Slow down. Please try again in 1.5s."}
-    read = Read(*written(Failed(Failure("rate_limit", "Slow down.", retry_after=1.5))))
+    read = ReadEvents(*written(Failed(Failure("rate_limit", "Slow down.", retry_after=1.5))))
     assert read.failure.failure.retry_after == 1.5
 
 
@@ -415,7 +415,7 @@ def test_a_failure_says_in_words_when_to_come_back() -> None:
     ],
 )
 def test_a_failure_at_home_keeps_its_code(event: Fields) -> None:
-    events = written(*Read(*streamed(body_of(MESSAGE))[:6], event).events)
+    events = written(*ReadEvents(*streamed(body_of(MESSAGE))[:6], event).events)
     assert final(events)["error"] == {"code": "insufficient_quota", "message": "Pay."}
     assert final(events)["output"][0]["id"] == "msg_1"
     check_whole(events)
@@ -428,8 +428,8 @@ def test_a_response_comes_back_as_it_was() -> None:
     events = written(*of_reply(reply.decode(EVERYTHING)))
     check_whole(events)
     assert final(events) == EVERYTHING
-    assert Read(*events).reply == reply.decode(EVERYTHING)
-    assert Read(*events).problems == []
+    assert ReadEvents(*events).reply == reply.decode(EVERYTHING)
+    assert ReadEvents(*events).problems == []
     for event in events:
         EVENT.validate_python(event)
     begun = {**EVERYTHING, "status": "in_progress", "output": [], "completed_at": None}
@@ -438,7 +438,7 @@ def test_a_response_comes_back_as_it_was() -> None:
 
 
 def test_what_a_stream_said_is_written_as_it_was_said_event_by_event() -> None:
-    read = Read(*streamed(EVERYTHING))
+    read = ReadEvents(*streamed(EVERYTHING))
     encoder = Encoder()
     single = b"".join(encoder.write([event]) for event in read.events)
     assert single == Encoder().write(read.events)
@@ -518,7 +518,7 @@ def test_law_8_any_response_comes_back_through_the_stream(body: Fields) -> None:
     whole = reply.decode(body)
     events = written(*of_reply(whole))
     check_whole(events)
-    read = Read(*events)
+    read = ReadEvents(*events)
     assert read.reply == whole
     assert read.problems == []
     assert final(events) == body
@@ -553,7 +553,7 @@ def test_any_reply_of_another_protocol_is_a_legal_stream_that_reads_as_the_whole
     found = parsed(data)
     check_whole(found)
     expected = reply.decode(reply.encode(whole))
-    read = Read(*found)
+    read = ReadEvents(*found)
     assert read.problems == []
     assert [said(block) for block in read.reply.turn.blocks] == [said(block) for block in expected.turn.blocks]
 
@@ -565,10 +565,10 @@ def said(block: Block) -> object:
 
 
 def test_bytes_of_a_provider_and_bytes_of_ours_are_understood_alike() -> None:
-    ours = Encoder().write(Read(*streamed(EVERYTHING)).events)
+    ours = Encoder().write(ReadEvents(*streamed(EVERYTHING)).events)
     theirs = sse(*streamed(EVERYTHING))
-    assert Read(*parsed(ours)).reply == Read(*parsed(theirs)).reply
-    assert note(Read(*parsed(ours)).reply.extra, "openai_responses", "status") == "completed"
+    assert ReadEvents(*parsed(ours)).reply == ReadEvents(*parsed(theirs)).reply
+    assert note(ReadEvents(*parsed(ours)).reply.extra, "openai_responses", "status") == "completed"
 
 
 def test_usage_comes_with_the_end() -> None:

@@ -7,13 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from support.conversations.event_grammar import check
 from support.conversations.strategies import json_values, texts
-from toolglot.conversation import Reply
-from toolglot.conversation.events import (
-    Accumulator,
-    Event,
-)
+from support.protocols.streams.reading import ReadStream, pieces_of
 from toolglot.limits import Limits
 from toolglot.protocols.anthropic.stream_reader import Decoder, framer
 from toolglot.protocols.framing.text_frames import Frame
@@ -64,32 +59,9 @@ def stop(index: int) -> Fields:
     return {"type": "content_block_stop", "index": index}
 
 
-class Read:
-    """A stream that was read to its end."""
-
-    def __init__(self, data: bytes, *, piece: int = 0, limits: Limits | None = None) -> None:
-        decoder = Decoder(limits=limits) if limits else Decoder()
-        frames, self.events = framer(), list[Event]()
-        for at in range(0, len(data), piece or len(data) or 1):
-            for frame in frames.feed(data[at : at + (piece or len(data))]):
-                self.events += decoder.read(frame)
-        for frame in frames.finish():
-            self.events += decoder.read(frame)
-        self.events += decoder.finish()
-        assert decoder.finish() == []
-        self.problems = decoder.builder.problems
-        self.is_settled = decoder.builder.is_settled
-        self.accumulator = Accumulator()
-        self.accumulator.add(self.events)
-        check(self.events)
-
-    @property
-    def reply(self) -> Reply:
-        return self.accumulator.reply
-
-    @property
-    def blocks(self) -> tuple[Any, ...]:
-        return self.reply.turn.blocks
+def read_bytes(data: bytes, *, piece: int = 0, limits: Limits | None = None) -> ReadStream:
+    decoder = Decoder(limits=limits) if limits else Decoder()
+    return ReadStream(framer(), decoder, pieces_of(data, piece))
 
 
 FOUND = {

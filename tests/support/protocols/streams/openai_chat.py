@@ -1,4 +1,4 @@
-"""Chunks of Chat Completions streams, and what a decoder hears in them."""
+"""Chunks of Chat Completions streams, and what a decoder makes of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from support.conversations.event_grammar import check
-from toolglot.conversation import Reply, Text, Thinking
-from toolglot.conversation.events import Accumulator, Event
+from support.protocols.streams.reading import ReadStream
+from toolglot.conversation import Text, Thinking
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_chat import stream_reader
 
@@ -46,27 +45,17 @@ def sse(chunks: Iterable[Any]) -> bytes:
     )
 
 
-class Heard:
-    """What a decoder made of a stream."""
+class ReadChunks(ReadStream):
+    """A stream of chunks, or of bytes, that was read to its end."""
 
     def __init__(self, chunks: Iterable[Any] | bytes, tools: Collection[str] = ()) -> None:
-        self.decoder = stream_reader.Decoder(tools=tools)
-        self.events: list[Event] = []
-        for frame in frames(chunks if isinstance(chunks, bytes) else sse(chunks)):
-            self.events += self.decoder.read(frame)
-        self.events += self.decoder.finish()
-        check(self.events)
-        self.accumulator = Accumulator()
-        self.accumulator.add(self.events)
-
-    @property
-    def reply(self) -> Reply:
-        return self.accumulator.reply
+        data = chunks if isinstance(chunks, bytes) else sse(chunks)
+        super().__init__(stream_reader.framer(), stream_reader.Decoder(tools=tools), [data])
 
     @property
     def problems(self) -> list[str]:
-        """What was told, but for the role, which most streams of the tests leave out."""
-        return [reason for reason in self.decoder.builder.problems if reason != NO_ROLE]
+        """What was reported, except for the role, which most streams of the tests leave out."""
+        return [reason for reason in super().problems if reason != NO_ROLE]
 
     @property
     def calls(self) -> list[tuple[str, Any]]:
@@ -79,11 +68,11 @@ class Heard:
 
     @property
     def texts(self) -> list[str]:
-        return [block.text for block in self.reply.turn.blocks if isinstance(block, Text)]
+        return [block.text for block in self.blocks if isinstance(block, Text)]
 
     @property
     def thoughts(self) -> list[str]:
-        return [block.text for block in self.reply.turn.blocks if isinstance(block, Thinking)]
+        return [block.text for block in self.blocks if isinstance(block, Thinking)]
 
 
 def frames(data: bytes) -> list[Frame]:

@@ -12,6 +12,7 @@ from sdk.recording import FOLDER
 from support.conversations.event_grammar import check
 from support.conversations.strategies import json_objects, json_values, texts
 from support.protocols.strategies.openai_responses import server_items
+from support.protocols.streams.reading import read_pieces
 from toolglot.conversation import Reply
 from toolglot.conversation.events import (
     Accumulator,
@@ -174,7 +175,7 @@ def sse(*events: Fields) -> bytes:
     return b"".join(b"event: %b\ndata: %b\n\n" % (one["type"].encode(), json.dumps(one).encode()) for one in events)
 
 
-class Read:
+class ReadEvents:
     """A stream, read to its end."""
 
     def __init__(self, *events: Fields, limits: Limits = Limits(), ends: bool = True) -> None:  # noqa: B008
@@ -217,14 +218,7 @@ def body_of(*items: Fields, **more: Any) -> Fields:
 
 
 def read_bytes(*pieces: bytes) -> list[Event]:
-    frames, decoder = framer(), Decoder()
-    events: list[Event] = []
-    for piece in pieces:
-        for frame in frames.feed(piece):
-            events += decoder.read(frame)
-    for frame in frames.finish():
-        events += decoder.read(frame)
-    return events + decoder.finish()
+    return read_pieces(framer(), Decoder(), pieces)
 
 
 def kept(*names: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Fields]:
