@@ -475,15 +475,15 @@ def test_events_that_are_no_objects_are_left_out_and_told() -> None:
         odd = message(text_headers({":event-type": "contentBlockDelta"}), payload)
         found = read_bytes(aws(START, said(0, "a")) + odd + aws(said(0, "b"), stop(0), *ended()))
         assert found.blocks == (Text("ab"),)
-        assert found.problems == ["an event whose data is no JSON object was left out"]
+        assert found.problems == ["an event whose data is not a JSON object was left out"]
 
 
 def test_deltas_for_the_wrong_kind_of_block_are_told() -> None:
     found = read(START, call(0), delta(0, citation=CITATION), argued(0, "{}"), stop(0), *ended("tool_use"))
     assert found.blocks == (ToolCall("tooluse_1", "f", {}),)
-    assert found.problems == ["a citation came for a block that is no text, and was left out"]
+    assert found.problems == ["a citation came for a block that is not text, and was left out"]
     empty = read(START, thought(0, later="x"), stop(0), *ended())
-    assert empty.problems == ["a delta of thinking that says nothing known was left out"]
+    assert empty.problems == ["a delta of thinking without known fields was left out"]
     unnamed = read(START, begin(0, toolUse={"toolUseId": None}), stop(0), *ended("tool_use"))
     assert unnamed.blocks[0].name == ""
     assert unnamed.problems == ["the start of a call lacks toolUseId, name"]

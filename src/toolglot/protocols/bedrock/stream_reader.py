@@ -1,11 +1,9 @@
-"""Streams of the Bedrock Converse protocol, read.
+"""Reads the streams of the Bedrock Converse protocol.
 
     messageStart  ( contentBlockStart?  contentBlockDelta*  contentBlockStop )*  messageStop  metadata
 
-Only calls, results and images have a start; text and thinking begin with their first delta. An exception ends all.
-
-Law: what a stream adds up to is what the same answer says when it comes whole. What a provider does beyond the protocol
-is told, and what it says is kept as far as it makes sense.
+Only calls, results and images have a start; text and thinking begin with their first delta. An exception ends the
+stream. `block_streams/reader.py` has what Anthropic's streams share.
 """
 
 from __future__ import annotations
@@ -19,54 +17,49 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot import jsontext
 from toolglot.conversation import Block, Failure, Opaque, ServerTool, Text, Thinking, ToolCall
 from toolglot.conversation.events import Event
 from toolglot.errors import InputError, LimitError, quote
-from toolglot.jsontext import compact
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.bedrock import errors, reply
 from toolglot.protocols.bedrock.blocks import read_block
 from toolglot.protocols.bedrock.form import PLAIN_REPLY, PROTOCOL, BedrockReply
-from toolglot.protocols.fields.argument_text import read_object
+from toolglot.protocols.block_streams.reader import UNKNOWN_ERROR, BlockStreamDecoder, OpenBlock, ignore_event
 from toolglot.protocols.fields.reading import Fields, leftover
 from toolglot.protocols.framing.aws_frames import EXCEPTION, AwsFramer
 from toolglot.protocols.framing.event_builder import (
     CORRUPT_EVENT,
     TEXT_KEY,
     THINKING_KEY,
-    EventBuilder,
-    call_from_object,
 )
 from toolglot.protocols.framing.text_frames import Frame
 
 framer: Final = AwsFramer
-_MOST_OPEN: Final = 1000
-"""Blocks that are open at once. The protocol allows one."""
 _DELTA: Final = "contentBlockDelta"
-_OF_A_MESSAGE = frozenset({"contentBlockStart", _DELTA, "contentBlockStop", "messageStop", "metadata"})
 _STOP = frozenset({"stopReason"})
 _COUNTED = frozenset({"usage"})
 _PADDING: Final = "p"
-"""A field of every event that only hides how long it is."""
+"""A field of every event that only hides its length."""
+_HIDDEN: Final = "redactedContent"
+_WITH_INPUT: Final = frozenset({ToolCall, ServerTool})
 
 
-class _Spoken(Struct, gc=False, forbid_unknown_fields=True):
+class _TextDelta(Struct, gc=False, forbid_unknown_fields=True):
     text: str
 
 
-class _Argued(Struct, gc=False, forbid_unknown_fields=True):
+class _InputDelta(Struct, gc=False, forbid_unknown_fields=True):
     input: str
 
 
 class _Delta(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
     text: str | None = None
-    tool_use: _Argued | None = None
-    reasoning_content: _Spoken | None = None
+    tool_use: _InputDelta | None = None
+    reasoning_content: _TextDelta | None = None
 
 
 class _DeltaEvent(Struct, gc=False, rename="camel"):
-    """Most of what a stream consists of. Whatever does not look like this is read with more care."""
+    """Most events of a stream. Any other is read with more care."""
 
     content_block_index: int
     delta: _Delta
@@ -75,45 +68,21 @@ class _DeltaEvent(Struct, gc=False, rename="camel"):
 _read_delta: Final = msgspec.json.Decoder(_DeltaEvent).decode
 
 
-class _Block:
-    """A block that was begun and has not ended."""
-
-    __slots__ = ("cited", "fields", "given", "hidden", "index", "is_argued", "key", "kind")
-
-    def __init__(self, key: int, index: int, kind: type, fields: Fields | None = None) -> None:
-        self.key = key
-        """What the builder knows it by: its number, since an index may come twice."""
-        self.index = index
-        self.kind = kind
-        """Its canonical class; Opaque while only its end tells."""
-        self.fields: Fields = fields or {}
-        """The block as it would stand in a whole reply, as far as it came."""
-        self.given: object = None
-        """The arguments that a call began with."""
-        self.is_argued = False
-        """Whether anything of its arguments came but spaces."""
-        self.cited: list[Any] = []
-        self.hidden: list[str] = []
-        """Pieces of thinking that only its provider can read."""
-
-
-class Decoder:
+class Decoder(BlockStreamDecoder):
     """Reads one stream."""
 
-    def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:  # noqa: ARG002
-        self.builder: EventBuilder = EventBuilder(build_call=call_from_object, limits=limits)
-        self._limits = limits
-        self._left = limits.max_bytes
-        self._open: dict[int, _Block] = {}
-        self._last: _Block | None = None
-        self._begun = 0
-        self._next = 0
-        self._stop: str | None = None
+    _PROTOCOL = PROTOCOL
+    _INDEX = "contentBlockIndex"
+    _FIRST_EVENT = "messageStart"
+    _EVENTS_OF_MESSAGE = frozenset({"contentBlockStart", _DELTA, "contentBlockStop", "messageStop", "metadata"})
+
+    def __init__(self, *, tools: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(tools=tools, limits=limits)
+        self._next_index = 0
         self._has_metadata = False
-        self._late: Fields = {}
 
     def read(self, frame: Frame) -> list[Event]:
-        """What a frame says. A delta of a block that is open goes straight to it."""
+        """The events of a frame. A plain delta of an open block is added at once."""
         builder = self.builder
         if frame.name == _DELTA:
             try:
@@ -133,14 +102,14 @@ class Decoder:
             except LimitError:
                 raise
             except (ValueError, KeyError, RecursionError):
-                pass  # which need not be wrong: it is read again
+                pass  # it may be valid all the same: it is read again
         if frame.data and not builder.is_over:
             self._read_carefully(frame)
         return builder.take()
 
     def finish(self) -> list[Event]:
-        """The bytes ended. That is the end of the reply where messageStop came; else it was cut."""
-        if self._stop is None and any(block.kind is Opaque for block in self._open.values()):
+        """The bytes ended. The reply is whole if messageStop came; else it was cut."""
+        if self._stop_reason is None and any(block.kind is Opaque for block in self._open.values()):
             self.builder.fail(Failure("server", "the stream ended inside a block", in_band=True))
         if not self.builder.is_over:
             self._end()
@@ -149,71 +118,47 @@ class Decoder:
     # --- one event ----------------------------------------------------------------------------------
 
     def _read_carefully(self, frame: Frame) -> None:
-        self._left -= len(frame.data)
-        if self._left < 0:
-            raise LimitError(
-                f"the stream is longer than the limit of {self._limits.max_bytes} bytes (max_bytes)",
-                hint="raise max_bytes of the limits",
-            )
-        try:
-            fields = jsontext.parse(frame.data, limits=self._limits).value
-        except InputError:
-            fields = None
+        fields = self._parse(frame.data)
         if frame.name.startswith(EXCEPTION):
             self._exception(frame, fields)
         elif fields is None and self.builder.loses_content(frame.data):
-            self._settle_all()
-            self.builder.fail(CORRUPT_EVENT)
+            self._fail(CORRUPT_EVENT)
         elif type(fields) is not dict:
-            self.builder.report("an event whose data is no JSON object was left out")
-        elif frame.name not in self._READERS:
-            self.builder.report(f"an event of the unknown type {quote(frame.name)} was left out")
+            self.builder.report("an event whose data is not a JSON object was left out")
         else:
-            if frame.name in _OF_A_MESSAGE and not self.builder.is_started:
-                self.builder.report("the stream did not begin with messageStart")
-                self._message_start({})
             fields.pop(_PADDING, None)
-            self._READERS[frame.name](self, fields)
+            self._read_event(frame.name, fields)
 
     def _exception(self, frame: Frame, fields: Any) -> None:
         name = frame.name[len(EXCEPTION) :]
         if type(fields) is not dict:
             fields = {"message": frame.data.decode("utf-8", "replace")}
         body = {name: fields} if name.endswith("Exception") else {**fields, "__type": name}
-        failure = errors.decode(200, body, target=PROTOCOL)
-        self._settle_all()
-        self.builder.fail(failure or Failure("server", "the provider sent an error", in_band=True))
-
-    def _initial_response(self, _fields: Fields) -> None:
-        """Nothing: it only opens the stream."""
+        self._fail(errors.decode(200, body, target=PROTOCOL) or UNKNOWN_ERROR)
 
     # --- the message --------------------------------------------------------------------------------
 
-    def _message_start(self, _fields: Fields) -> None:
+    def _message_start(self, fields: Fields) -> None:
         if not self.builder.is_started:
-            self.builder.start(form=PLAIN_REPLY)
-        elif self.builder.has_blocks:
-            # Another attempt of whoever answers. The blocks of two must not add up to one turn (K1).
-            self._settle_all()
-            self.builder.report("a second message began inside the first")
-            self.builder.fail(Failure("server", "a second message began inside the first", in_band=True))
+            self._start(fields)
         else:
-            self.builder.report("the message began twice")
+            self._start_again(is_same=False)
+
+    def _start(self, _message: Fields) -> None:
+        self.builder.start(form=PLAIN_REPLY)
 
     def _keep(self, fields: Fields, known: frozenset[str]) -> None:
         late = leftover(fields, known, PROTOCOL)
         self._late.update(late[PROTOCOL] if late else {})
 
     def _message_stop(self, fields: Fields) -> None:
-        said = fields.get("stopReason")
-        if type(said) is str:
-            self._stop = said
+        reason = fields.get("stopReason")
+        if type(reason) is str:
+            self._stop_reason = reason
         else:
-            self.builder.report("messageStop does not say why")
-        if self._open:
-            self.builder.report("the message ended before a block did")
+            self.builder.report("messageStop has no stop reason")
+        self._announce_end()
         self._keep(fields, _STOP)
-        self.builder.is_end_announced = self.builder.holds_back = True
         if self._has_metadata:
             self._end()
 
@@ -226,7 +171,7 @@ class Decoder:
                 if counted is not None:
                     self.builder.add_usage(counted)
             except InputError:
-                self.builder.report("what the reply cost could not be read")
+                self.builder.report("the usage could not be read")
         self._keep(fields, _COUNTED)
         if self.builder.is_end_announced:
             self._end()
@@ -235,49 +180,31 @@ class Decoder:
 
     def _end(self) -> None:
         self._settle_all()
-        extra = {PROTOCOL: self._late} if self._late else None
-        if self._stop is None:
+        if self._stop_reason is None:
             is_ended = self.builder.is_end_announced
+            extra = {PROTOCOL: self._late} if self._late else None
             self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=not is_ended, extra=extra)
-            return
-        self.builder.finish(reply.stop_of(self._stop, has_calls=False), extra, BedrockReply(self._stop))
-        if not self.builder.has_cut_calls and (self._stop == "tool_use") != self.builder.has_calls:
-            if self._stop == "tool_use":
-                self.builder.report("the reply says that it ended for tool calls, and has none")
-            elif self._stop in ("end_turn", "stop_sequence"):
-                self.builder.report("the reply has tool calls, and does not say that it ended for them")
+        else:
+            self._finish(reply.stop_of(self._stop_reason, has_calls=False), BedrockReply(self._stop_reason))
 
     # --- blocks -------------------------------------------------------------------------------------
 
-    def _index(self, fields: Fields, otherwise: int) -> int:
-        index = fields.get("contentBlockIndex")
-        if type(index) is int:
-            return index
-        self.builder.report("an event does not say to which block it belongs")
-        return otherwise
-
-    def _begin(self, index: int, kind: type, block: Block | None, fields: Fields | None = None) -> _Block:
-        """A block at this index. Without one, it is told only when it ends."""
+    def _begin(self, index: int, kind: type, block: Block | None, fields: Fields | None = None) -> OpenBlock:
+        """Begin a block at this index. Without a canonical block, it is added to the reply only when it ends."""
         before = self._open.get(index)
         if before is not None:
             self.builder.report("a block began at the index of one that had not ended")
             self._close(before)
-        elif index < self._next:
+        elif index < self._next_index:
             self.builder.report("the index of a block came twice")
-        self._next = max(self._next, index + 1)
-        if len(self._open) >= _MOST_OPEN:
-            raise LimitError(f"more than {_MOST_OPEN} blocks of the reply are open at once")
+        self._next_index = max(self._next_index, index + 1)
         self._begun += 1
-        begun = _Block(self._begun, index, kind, fields)
-        self._open[index] = self._last = begun
-        # What our own writer shows only later is not shown before it either, so that it can take over at any time.
-        self.builder.holds_back = kind is not Text
-        if block is not None:
-            self.builder.open(begun.key, block)
-        return begun
+        opened = OpenBlock(self._begun, index, kind, fields)
+        self._open_block(opened, block)
+        return opened
 
     def _block_start(self, fields: Fields) -> None:
-        index = self._index(fields, self._next)
+        index = self._index(fields, self._next_index)
         start = fields.get("start")
         members = [key for key, value in start.items() if value is not None] if type(start) is dict else []
         if type(start) is not dict or len(members) != 1 or type(start[members[0]]) is not dict:
@@ -303,8 +230,8 @@ class Decoder:
         begun = self._begin(
             index, type(block), replace(block, arguments=None) if isinstance(block, ToolCall) else block, start
         )
-        begun.given = inner.get("input")
-        if begun.given:
+        begun.initial_input = inner.get("input")
+        if begun.initial_input:
             self.builder.report("a call began with its arguments")
 
     def _block_delta(self, fields: Fields) -> None:
@@ -321,7 +248,7 @@ class Decoder:
             else:
                 read(self, index, delta[member])
 
-    def _spoken(self, index: int, piece: Any) -> None:
+    def _add_text(self, index: int, piece: Any) -> None:
         block = self._open.get(index)
         if type(piece) is not str:
             self.builder.report("a delta without its text was left out")
@@ -334,31 +261,11 @@ class Decoder:
             self.builder.report("a delta came for a block of another type")
             self.builder.add_implicit(TEXT_KEY, piece)
 
-    def _argued(self, index: int, delta: Any) -> None:
-        block = self._open.get(index)
-        piece = delta.get("input") if type(delta) is dict else delta
-        if type(piece) is dict:
-            self.builder.report("arguments came as an object, not as text")
-            piece = compact(piece)
-        if type(piece) is not str:
-            self.builder.report("a delta without its arguments was left out")
-        elif block is None or (block.kind is not ToolCall and block.kind is not ServerTool):
-            self.builder.report("arguments came for a call that is not open, and were left out")
-        else:
-            self._add(block, piece)
+    def _add_tool_use(self, index: int, delta: Any) -> None:
+        self._add_input(self._open.get(index), _WITH_INPUT, delta.get("input") if type(delta) is dict else delta)
 
-    def _add(self, block: _Block, piece: str) -> None:
-        if self.builder.is_open(block.key):
-            self.builder.add(block.key, piece)
-            begins = piece.lstrip()[:1] if block.kind is ToolCall and not block.is_argued else ""
-            if begins:
-                block.is_argued = True
-                self.builder.holds_back = begins != "{"  # what is no object is written when it is whole
-        elif piece.strip():
-            self.builder.report("something came for a call that was whole, and was left out")
-
-    def _thought(self, index: int, delta: Any) -> None:
-        """More of what was thought: its text, its signature, or what only its provider can read."""
+    def _add_thinking(self, index: int, delta: Any) -> None:
+        """Add thinking: text, a signature, or what only its provider can read."""
         parts = {key: value for key, value in delta.items() if type(value) is str} if type(delta) is dict else {}
         block = self._open.get(index)
         if block is not None and block.kind is not Thinking:
@@ -366,8 +273,8 @@ class Decoder:
             self.builder.add_implicit(THINKING_KEY, parts.get("text", ""))
             return
         if block is None:
-            hidden = parts.get("redactedContent")
-            shown: Fields = {"reasoningText": {"text": ""}} if hidden is None else {"redactedContent": ""}
+            hidden = parts.get(_HIDDEN)
+            shown: Fields = {"reasoningText": {"text": ""}} if hidden is None else {_HIDDEN: ""}
             block = self._begin(index, Thinking, read_block({"reasoningContent": shown}))
         opened = self.builder.block(block.key)
         if "text" in parts:
@@ -375,30 +282,30 @@ class Decoder:
             self.builder.holds_back = self.builder.holds_back and not parts["text"]
         if "signature" in parts and isinstance(opened, Thinking):
             self.builder.update(block.key, replace(opened, signature=parts["signature"]))
-        if "redactedContent" in parts:
-            block.hidden.append(parts["redactedContent"])
-        if not parts.keys() & {"text", "signature", "redactedContent"}:
-            self.builder.report("a delta of thinking that says nothing known was left out")
+        if _HIDDEN in parts:
+            block.pieces.setdefault(_HIDDEN, []).append(parts[_HIDDEN])
+        if not parts.keys() & {"text", "signature", _HIDDEN}:
+            self.builder.report("a delta of thinking without known fields was left out")
 
-    def _cited(self, index: int, citation: Any) -> None:
+    def _add_citation(self, index: int, citation: Any) -> None:
         block = self._open.get(index) or self._begin(index, Text, Text(""))
         if block.kind is Text:
-            block.cited.append(citation)
+            block.citations.append(citation)
             self.builder.holds_back = True
         else:
-            self.builder.report("a citation came for a block that is no text, and was left out")
+            self.builder.report("a citation came for a block that is not text, and was left out")
 
-    def _resulted(self, index: int, parts: Any) -> None:
+    def _add_result(self, index: int, parts: Any) -> None:
         self._grow(index, "toolResult", parts if type(parts) is list else None)
 
-    def _shown(self, index: int, image: Any) -> None:
+    def _add_image(self, index: int, image: Any) -> None:
         self._grow(index, "image", image if type(image) is dict else None)
 
     def _grow(self, index: int, member: str, more: Any) -> None:
-        """More of a block that is told when it ends."""
+        """Add to a block that is added to the reply when it ends."""
         block = self._open.get(index)
         if block is None or block.kind is not Opaque or member not in block.fields or more is None:
-            self.builder.report(f"a delta of type {member} that its block has no place for was left out")
+            self.builder.report(f"a delta of type {member} that its block cannot hold was left out")
         elif member == "toolResult":
             block.fields[member]["content"].extend(more)
         else:
@@ -409,89 +316,68 @@ class Decoder:
         block = self._open.get(index)
         if block is not None:
             self._close(block)
-        elif index < self._next:
+        elif index < self._next_index:
             self.builder.report("a block ended that was not open")
         else:
-            self._close(self._begin(index, Text, Text("")))  # a text without words
+            self._close(self._begin(index, Text, Text("")))  # an empty text
 
-    def _close(self, block: _Block) -> None:
-        self._settle(block)
-        del self._open[block.index]
-        self.builder.holds_back = False
-        if block.kind is not Opaque:
-            self.builder.close(block.key)
-
-    def _settle_all(self) -> None:
-        for block in self._open.values():
-            self._settle(block)
-        self._open.clear()
-        self.builder.holds_back = False
-
-    def _settle(self, block: _Block) -> None:
-        """What is known of a block only when it ends."""
+    def _settle(self, block: OpenBlock) -> None:
         opened = self.builder.block(block.key)
         if block.kind is Opaque:
             self.builder.add_block(_read(block.fields))
         elif block.kind is ToolCall:
-            if block.given and not self.builder.text_of(block.key).strip():
-                self._add(block, block.given if type(block.given) is str else compact(block.given))
+            self._settle_call(block)
         elif block.kind is ServerTool:
             self.builder.update(block.key, self._server_call(block))
-        elif block.cited:
-            content: Fields = {"content": [{"text": self.builder.text_of(block.key)}], "citations": block.cited}
+        elif block.citations:
+            content: Fields = {"content": [{"text": self.builder.text_of(block.key)}], "citations": block.citations}
             self.builder.update(block.key, read_block({"citationsContent": content}))
-        elif block.hidden and isinstance(opened, Thinking):
+        elif _HIDDEN in block.pieces and isinstance(opened, Thinking):
             self.builder.update(block.key, self._hidden(block, opened))
 
-    def _hidden(self, block: _Block, opened: Thinking) -> Thinking:
+    def _hidden(self, block: OpenBlock, opened: Thinking) -> Thinking:
         if self.builder.text_of(block.key) or opened.signature is not None:
-            self.builder.report("a block of thinking can be read and is hidden too; what is hidden was left out")
+            self.builder.report("a block of thinking is both readable and redacted; the redacted part was left out")
             return opened
-        return replace(opened, redacted=_joined(block.hidden))
+        return replace(opened, redacted=_join_base64(block.pieces[_HIDDEN]))
 
-    def _server_call(self, block: _Block) -> Block:
-        given: object = block.given
-        written = self.builder.text_of(block.key)
-        if written.strip():
-            given, _ = read_object(written)
-            if given is None:
-                self.builder.report("the arguments of a server tool could not be read")
-        return read_block({**block.fields, "toolUse": {**block.fields["toolUse"], "input": given or {}}})
+    def _server_call(self, block: OpenBlock) -> Block:
+        arguments = self._server_input(block, block.initial_input) or {}
+        return read_block({**block.fields, "toolUse": {**block.fields["toolUse"], "input": arguments}})
 
-    _READERS: ClassVar[dict[str, Callable[[Decoder, Fields], None]]] = {
+    _READERS: ClassVar[dict[str, Callable[[Any, Fields], None]]] = {
         "messageStart": _message_start,
         "contentBlockStart": _block_start,
         _DELTA: _block_delta,
         "contentBlockStop": _block_stop,
         "messageStop": _message_stop,
         "metadata": _metadata,
-        "initial-response": _initial_response,
+        "initial-response": ignore_event,
     }
-    """Functions, not bound methods: a decoder that held those would refer to itself."""
     _DELTA_READERS: ClassVar[dict[str, Callable[[Decoder, int, Any], None]]] = {
-        "text": _spoken,
-        "toolUse": _argued,
-        "reasoningContent": _thought,
-        "citation": _cited,
-        "toolResult": _resulted,
-        "image": _shown,
+        "text": _add_text,
+        "toolUse": _add_tool_use,
+        "reasoningContent": _add_thinking,
+        "citation": _add_citation,
+        "toolResult": _add_result,
+        "image": _add_image,
     }
 
 
 _BARE: Final[Fields] = {"output": {"message": {"role": "assistant", "content": []}}}
-"""A reply that says nothing."""
+"""A reply without content."""
 
 
 def _read(fields: Fields) -> Block:
-    """A block that is whole now; what cannot be read is carried."""
+    """Read a block that is whole now. What cannot be read is carried."""
     try:
         return read_block(fields)
     except InputError:
         return Opaque(PROTOCOL, fields, next(iter(fields), ""))
 
 
-def _joined(pieces: list[str]) -> str:
-    """Base64 that came in pieces, each of which may end in padding."""
+def _join_base64(pieces: list[str]) -> str:
+    """Join base64 that came in pieces, each of which may end in padding."""
     if len(pieces) == 1:
         return pieces[0]
     try:

@@ -1,11 +1,6 @@
-"""Streams of the Bedrock Converse protocol, written.
+"""Writes the streams of the Bedrock Converse protocol. `block_streams/writer.py` has what Anthropic's streams share.
 
-Law: a client that puts the stream together gets the body that `reply.encode` writes for the same reply, but for blocks
-that a stream of this protocol cannot express: documents, audio and video are left out. One block is open at a time,
-and nothing follows the end.
-
-What a block is may be known only when it ends: thinking that nobody may read, arguments that are no object. Such a
-block is written then, and at once.
+A stream of this protocol cannot express documents, audio and video: they are left out.
 """
 
 from __future__ import annotations
@@ -15,12 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Failure, FailureKind, Reply, Text, Thinking, ToolCall, Turn, Usage
+from toolglot.conversation import Block, Failure, FailureKind, Reply, Text, Thinking, ToolCall, Turn
 from toolglot.conversation.events import (
-    BlockEnded,
-    BlockStarted,
     Event,
-    Failed,
     Finished,
     InputDelta,
     Started,
@@ -29,10 +21,10 @@ from toolglot.conversation.events import (
     Used,
 )
 from toolglot.jsontext import compact
-from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.bedrock import errors, reply
 from toolglot.protocols.bedrock.blocks import needs_id, write_reply
 from toolglot.protocols.bedrock.form import PROTOCOL
+from toolglot.protocols.block_streams.writer import ANY_CALL, BlockStreamEncoder
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.aws_frames import event_headers, message
 from toolglot.protocols.framing.json_line import json_bytes
@@ -70,28 +62,11 @@ _LATER: Final = {"toolUse": "input", "image": "source", "toolResult": "content"}
 """Blocks with a start, and what of them comes in deltas."""
 
 
-class Encoder:
+class Encoder(BlockStreamEncoder):
     """Writes one stream."""
 
-    def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: ARG002, B008
-        self._out: list[bytes] = []
-        self._started: Started | None = None
-        self._is_over = False
-        self._usage: Usage | None = None
-        self._calls = 0
-        self._has_whole_calls = False
-        self._has_cut_calls = False
-        self._index = 0
-        self._block: Block | None = None
-        """The block that is open in the events."""
-        self._is_open = False
-        """Whether the client knows of it."""
-        self._delta: tuple[bytes, bytes] | None = None
-        """What stands around the text of a delta; None while its deltas are not written."""
-        self._waits = False
-        """Whether its first delta decides what is written."""
-        self._is_cut = False
-        """Whether it was cut: then it is closed only if the message goes on, since clients run what is closed."""
+    _PROTOCOL = PROTOCOL
+    _LEFT_OPEN = object
 
     def write(self, events: Iterable[Event]) -> bytes:
         out = self._out
@@ -99,11 +74,10 @@ class Encoder:
             kind = type(event)
             if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
                 text: str = event.text  # type: ignore[union-attr]
-                if self._delta is None and self._waits:
-                    text = self._first(text)
-                if self._delta is not None and text:
-                    before, after = self._delta
-                    out.append(message(_DELTA_HEADERS, before + json_bytes(text) + after))
+                if self._before is None and self._waits:
+                    text = self._first_delta(text)
+                if self._before is not None and text:
+                    out.append(message(_DELTA_HEADERS, self._before + json_bytes(text) + self._after))
                     self._is_open = True
             elif not self._is_over:
                 self._write(event)
@@ -112,169 +86,112 @@ class Encoder:
         return written
 
     def ping(self) -> bytes:
-        """Nothing: the protocol has no such thing."""
+        """Nothing: the protocol has no pings."""
         return b""
 
     # --- the message --------------------------------------------------------------------------------
 
-    def _say(self, kind: str, fields: Fields) -> None:
+    def _add(self, kind: str, fields: Fields) -> None:
         self._out.append(message(_HEADERS[kind], json_bytes(fields)))
 
     def _write(self, event: Event) -> None:
         if self._started is None:
             self._started = event if isinstance(event, Started) else Started()
-            self._say("messageStart", {"role": "assistant"})
+            self._add("messageStart", {"role": "assistant"})
         if isinstance(event, Used):
             self._usage = event.usage
             return
-        if self._is_cut and not isinstance(event, Failed):
-            self._stop()
-        if isinstance(event, BlockStarted):
-            self._start(event.block)
-        elif isinstance(event, BlockEnded):
-            self._end(event.block, is_cut=event.cut)
-        elif isinstance(event, Finished):
-            self._finish(event)
-        elif isinstance(event, Failed):
-            self._is_over, self._delta, self._waits = True, None, False
-            name, body = _exception(event.failure)
-            self._out.append(message(event_headers(name, is_exception=True), json_bytes(body)))
+        self._write_event(event)
+
+    def _fail(self, failure: Failure) -> None:
+        self._before, self._waits = None, False
+        name, body = _exception(failure)
+        self._out.append(message(event_headers(name, is_exception=True), json_bytes(body)))
 
     def _finish(self, event: Finished) -> None:
-        self._stop()
-        self._is_over = True
-        started = self._started or Started()
-        extra = {PROTOCOL: {**(started.extra or {}).get(PROTOCOL, {}), **(event.extra or {}).get(PROTOCOL, {})}}
-        form = started.form if event.form is None else event.form
-        stop = event.stop
-        if self._has_cut_calls and stop in ("stop", "tool_calls"):
-            stop = "length"
-        turn = Turn("assistant", (_ANY_CALL,) if self._has_whole_calls else ())
+        stop, extra, form = self._final(event)
+        turn = Turn("assistant", (ANY_CALL,) if self._has_whole_calls else ())
         body = reply.encode(Reply(turn, stop, self._usage, extra=extra, form=form))
         ended: Fields = {key: body[key] for key in ("stopReason", _LATE) if key in body}
         metadata = {key: value for key, value in body.items() if key not in _NOT_METADATA}
-        self._say("messageStop", ended)
+        self._add("messageStop", ended)
         if metadata:
-            self._say("metadata", metadata)
+            self._add("metadata", metadata)
 
     # --- blocks -------------------------------------------------------------------------------------
 
-    def _start(self, block: Block) -> None:
-        self._block, self._delta, self._waits, self._is_open = block, None, False, False
-        if isinstance(block, Text):
-            self._delta = self._around(b'"text":', b"")
-        elif isinstance(block, Thinking):
-            self._waits = True
-        elif isinstance(block, ToolCall):
-            self._calls += 1
-            self._block = block = self._named(block)
-            self._waits = block.type != "custom"
+    def _start_text(self, block: Text) -> None:  # noqa: ARG002
+        self._start_deltas(b'"text":', b"")
 
-    def _written(self, block: Block) -> Fields:
-        """A block as it is in a whole reply; empty if it has no place there."""
+    def _block_fields(self, block: Block) -> Fields:
+        """A block as it is in a whole reply; empty if the protocol has no form for it."""
         written = write_reply([block])
         return written[0] if written and type(written[0]) is dict else {}
 
-    def _named(self, call: ToolCall) -> ToolCall:
-        """A call with an id, as in a whole reply."""
+    def _with_id(self, call: ToolCall) -> ToolCall:
         return replace(call, id=f"tooluse_{self._calls - 1}") if needs_id(call) else call
 
-    def _open_call(self) -> None:
-        """The start of a call, not before its first argument: one that was cut there must not look like one that has
-        none."""
+    def _start_call(self) -> None:
         if isinstance(self._block, ToolCall):
-            self._open(self._written(replace(self._block, arguments=None, raw_input=None)), "toolUse")
+            self._open(self._block_fields(replace(self._block, arguments=None, raw_input=None)), "toolUse")
+
+    def _start_input(self) -> None:
+        self._start_deltas(b'"toolUse":{"input":', b"}")
+
+    def _write_input(self, call: ToolCall) -> None:
+        self._add_delta({"toolUse": {"input": compact(self._block_fields(call)["toolUse"]["input"])}})
+
+    def _start_thinking(self, block: Thinking, text: str) -> None:  # noqa: ARG002
+        self._start_deltas(b'"reasoningContent":{"text":', b"}")
 
     def _open(self, written: Fields, member: str) -> None:
-        """The start of a block, which is all of it but what comes in deltas."""
+        """Write the start of a block: all of it that does not come in deltas."""
         self._is_open = True
         start = {key: value for key, value in written[member].items() if key != _LATER[member]}
-        self._say("contentBlockStart", {"contentBlockIndex": self._index, "start": {member: start}})
+        self._add("contentBlockStart", {"contentBlockIndex": self._index, "start": {member: start}})
 
-    def _around(self, before: bytes, after: bytes) -> tuple[bytes, bytes]:
-        """What stands around the text of a delta."""
-        return b'{"contentBlockIndex":%d,"delta":{%b' % (self._index, before), after + b"}}"
+    def _start_deltas(self, before: bytes, after: bytes) -> None:
+        self._before = b'{"contentBlockIndex":%d,"delta":{%b' % (self._index, before)
+        self._after = after + b"}}"
 
-    def _add(self, delta: Fields) -> None:
+    def _add_delta(self, delta: Fields) -> None:
         self._is_open = True
-        self._say("contentBlockDelta", {"contentBlockIndex": self._index, "delta": delta})
-
-    def _first(self, text: str) -> str:
-        """What of the first delta is written, which decides whether those that follow are."""
-        if isinstance(self._block, Thinking):
-            if text:
-                self._delta = self._around(b'"reasoningContent":{"text":', b"}")
-            return text
-        text = text.lstrip()
-        if text.startswith("{"):
-            self._open_call()
-            self._delta = self._around(b'"toolUse":{"input":', b"}")
-        elif text:
-            self._waits = False  # no object, so that only the whole of it can be written
-        return text
-
-    def _end(self, block: Block, *, is_cut: bool) -> None:
-        if isinstance(block, ToolCall):
-            self._end_call(block, is_cut=is_cut)
-        elif isinstance(block, Text):
-            self._end_text(block)
-        elif isinstance(block, Thinking):
-            self._end_thinking(block)
-        else:
-            self._put(self._written(block))
-        self._is_cut = is_cut
-        if not is_cut:
-            self._stop()
-
-    def _end_call(self, call: ToolCall, *, is_cut: bool) -> None:
-        self._has_cut_calls = self._has_cut_calls or is_cut
-        self._has_whole_calls = self._has_whole_calls or not is_cut
-        if self._delta is None and not is_cut:
-            self._open_call()
-            self._add({"toolUse": {"input": compact(self._written(call)["toolUse"]["input"])}})
+        self._add("contentBlockDelta", {"contentBlockIndex": self._index, "delta": delta})
 
     def _end_text(self, block: Text) -> None:
         if not self._is_open:
-            self._add({"text": ""})
-        cited = self._written(block).get("citationsContent")
+            self._add_delta({"text": ""})
+        cited = self._block_fields(block).get("citationsContent")
         citations = cited.get("citations") if cited else None
         for citation in citations if type(citations) is list else ():
-            self._add({"citation": citation})
+            self._add_delta({"citation": citation})
 
     def _end_thinking(self, block: Thinking) -> None:
-        written = self._written(block).get("reasoningContent")
+        written = self._block_fields(block).get("reasoningContent")
         if written is None:
             return
         hidden, shown = written.get("redactedContent"), written.get("reasoningText")
         if hidden is not None:
-            self._add({"reasoningContent": {"redactedContent": hidden}})
+            self._add_delta({"reasoningContent": {"redactedContent": hidden}})
             return
         if not self._is_open:
-            self._add({"reasoningContent": {"text": ""}})
+            self._add_delta({"reasoningContent": {"text": ""}})
         if shown.get("signature") is not None:
-            self._add({"reasoningContent": {"signature": shown["signature"]}})
+            self._add_delta({"reasoningContent": {"signature": shown["signature"]}})
 
-    def _put(self, written: Fields) -> None:
-        """A block that is written at once, if it has a form here."""
+    def _write_block(self, block: Block) -> None:
+        written = self._block_fields(block)
         for member, later in _LATER.items():
             if type(written.get(member)) is dict:
                 self._open(written, member)
                 rest = written[member].get(later)
                 if member == "toolUse":
-                    self._add({member: {later: compact(rest or {})}})
+                    self._add_delta({member: {later: compact(rest or {})}})
                 elif rest:
-                    self._add({member: rest if member == "toolResult" else {later: rest}})
+                    self._add_delta({member: rest if member == "toolResult" else {later: rest}})
 
-    def _stop(self) -> None:
-        """Close the block that the client has open."""
-        self._block, self._delta, self._waits, self._is_cut = None, None, False, False
-        if self._is_open:
-            self._is_open = False
-            self._say("contentBlockStop", {"contentBlockIndex": self._index})
-            self._index += 1
-
-
-_ANY_CALL: Final = ToolCall("", "", {})
+    def _write_block_stop(self) -> None:
+        self._add("contentBlockStop", {"contentBlockIndex": self._index})
 
 
 def _exception(failure: Failure) -> tuple[str, Fields]:
