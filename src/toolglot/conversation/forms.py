@@ -24,6 +24,24 @@ TAG: Final = "form"
 """The field that says which struct a form is: the protocol, a dot, and a name."""
 
 
+class CacheMarker(Struct, frozen=True):
+    """That a prompt is to be cached up to and including what has this.
+
+    ttl: how long, in the provider's words (`5m`, `1h`); None: as long as the provider does by default.
+    """
+
+    ttl: str | None = None
+
+
+class CacheMarking(Struct, frozen=True, kw_only=True):
+    """How a protocol writes cache markers (`conversation/cache_markers.py`)."""
+
+    field: str
+    """The field of what is marked."""
+    block: str = ""
+    """The kind of a block that is nothing but a marker; empty: there is no such block."""
+
+
 class Form:
     """How a protocol wrote a value.
 
@@ -83,9 +101,9 @@ class Form:
     # --- of a tool and of settings ------------------------------------------------------------------
 
     @property
-    def has_cache_markers(self) -> bool:
-        """Whether the form holds cache markers."""
-        return False
+    def cache_markers(self) -> tuple[CacheMarker, ...]:
+        """The cache markers that the form holds."""
+        return ()
 
     def without_cache_markers(self) -> Form | None:
         return self
@@ -136,6 +154,8 @@ class FormLibrary(Struct, frozen=True):
 
     types: Mapping[str, type[FormStruct]]
     """The structs, by their tags."""
+    cache_marking: CacheMarking | None = None
+    """How it writes cache markers; None: it has none."""
     from_notes: Callable[[Any, dict[str, Any]], dict[str, Any]] | None = None
     """The fields of a value that its notes of version 1 are (`version_1.py`), as JSON."""
 

@@ -563,7 +563,7 @@ def _load_forms(protocol: str) -> FormLibrary:
     found = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, FormStruct)]
     types = {str(kind.__struct_config__.tag): kind for kind in found}
     types = {tag: kind for tag, kind in types.items() if tag.startswith(f"{protocol}.")}
-    return FormLibrary(types, getattr(module, "from_notes", None))
+    return FormLibrary(types, getattr(module, "CACHE_MARKING", None), getattr(module, "from_notes", None))
 
 
 _FORM_LOADER: Final = FormLoader(_load_forms, names)

@@ -16,10 +16,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation.cache_markers import is_marker
 from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
 from toolglot.history.ledger import Ledger
-from toolglot.render.content.cache_markers import is_marker
 from toolglot.render.context import RenderContext
 from toolglot.render.turn_facts import Answers, TurnFacts
 

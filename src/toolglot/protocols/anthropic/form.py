@@ -20,10 +20,11 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.conversation.forms import FormStruct
+from toolglot.conversation.forms import CacheMarking, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
 
 PROTOCOL: Final = "anthropic"
+CACHE_MARKING: Final = CacheMarking(field="cache_control")
 
 
 class AnthropicForm(FormStruct, frozen=True):

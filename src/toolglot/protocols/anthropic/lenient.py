@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.conversation import Block, Conversation, Opaque, ServerTool, ToolResult, ToolSpec
-from toolglot.protocols.anthropic.form import PROTOCOL
+from toolglot.protocols.anthropic.form import CACHE_MARKING, PROTOCOL
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.fixes import (
     CallForm,
@@ -29,7 +29,7 @@ from toolglot.protocols.lenient.fixes import (
     set_field,
 )
 
-_CACHE_MARKER: Final = "cache_control"
+_CACHE_MARKER: Final = CACHE_MARKING.field
 _MAX_CACHE_MARKERS: Final = 4
 
 

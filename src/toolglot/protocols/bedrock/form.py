@@ -25,12 +25,13 @@ from toolglot.conversation import (
     ToolSpec,
     Usage,
 )
-from toolglot.conversation.forms import FormStruct
+from toolglot.conversation.cache_markers import read_marker
+from toolglot.conversation.forms import CacheMarker, CacheMarking, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, is_note, opaque_of_notes
 
 PROTOCOL: Final = "bedrock"
-CACHE_MARKER: Final = "cachePoint"
-"""An entry of the list of tools that is not a tool: it says how far a prompt is cached."""
+CACHE_MARKING: Final = CacheMarking(field="cachePoint", block="cachePoint")
+"""A marker is a block, an entry of the list of tools, or, as some write it, a field."""
 
 
 class BedrockForm(FormStruct, frozen=True):
@@ -144,15 +145,16 @@ class BedrockTool(BedrockForm, frozen=True, tag="bedrock.tool"):
     markers_after: list[Any] | None = None
 
     @property
-    def has_cache_markers(self) -> bool:
-        return bool(self.markers_before or self.markers_after)
+    def cache_markers(self) -> tuple[CacheMarker, ...]:
+        markers = (*(self.markers_before or ()), *(self.markers_after or ()))
+        return tuple([read_marker(marker.get(CACHE_MARKING.field)) for marker in markers])
 
     def without_cache_markers(self) -> BedrockTool:
         return BedrockTool(self.block_rest, self.schema_rest, self.has_no_schema)
 
     def unknown_fields(self) -> Iterable[tuple[str, Any]]:
         markers = [*(self.markers_before or ()), *(self.markers_after or ())]
-        return [(CACHE_MARKER, markers)] if markers else ()
+        return [(CACHE_MARKING.field, markers)] if markers else ()
 
 
 PLAIN_TOOL: Final = BedrockTool()
@@ -248,7 +250,9 @@ def _from_notes_of_tool(tool: ToolSpec, notes: dict[str, Any]) -> dict[str, Any]
     if markers.get("told"):  # then the markers are also a field of the tool
         extra = dict(tool.extra or {})
         rest = {
-            name: field for name, field in extra.pop(PROTOCOL, {}).items() if name != CACHE_MARKER and not is_note(name)
+            name: field
+            for name, field in extra.pop(PROTOCOL, {}).items()
+            if name != CACHE_MARKING.field and not is_note(name)
         }
         changes["extra"] = {**extra, PROTOCOL: rest} if rest else extra or None
     return changes

@@ -24,7 +24,7 @@ from toolglot.profiles import Profile
 from toolglot.protocols.bedrock import options as asked
 from toolglot.protocols.bedrock.blocks import beside, read_block, write_blocks
 from toolglot.protocols.bedrock.form import (
-    CACHE_MARKER,
+    CACHE_MARKING,
     PLAIN_REQUEST,
     PLAIN_TOOL,
     PROTOCOL,
@@ -149,7 +149,7 @@ def _read_tool(fields: Fields) -> ToolSpec | Fields:
     if fields.get("toolSpec") is not None:
         return held(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
     kind = next((key for key, value in fields.items() if value is not None), "unknown")
-    if kind == CACHE_MARKER:
+    if kind == CACHE_MARKING.block:
         return fields
     system = fields.get("systemTool")
     name = system.get("name") if type(system) is dict else None
@@ -235,7 +235,7 @@ def _write_marked(tool: ToolSpec) -> list[Fields]:
     fields = _write_tool(tool)
     written = [] if fields is None else [fields]
     form = tool.form
-    if type(form) is BedrockTool and form.has_cache_markers:
+    if type(form) is BedrockTool and (form.markers_before or form.markers_after):
         return [*(form.markers_before or ()), *written, *(form.markers_after or ())]
     return written
 

@@ -27,10 +27,12 @@ from toolglot.conversation import (
     Turn,
     Usage,
 )
-from toolglot.conversation.forms import Form, FormStruct
+from toolglot.conversation.forms import CacheMarking, Form, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
 
 PROTOCOL: Final = "openai_chat"
+CACHE_MARKING: Final = CacheMarking(field="cache_control")
+"""That of OpenRouter and other hosts of Claude."""
 
 Fields = dict[str, Any]
 ContentForm = Literal["text", "parts", "none"]

@@ -15,8 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation.cache_markers import is_marker
 from toolglot.profiles import resolve
-from toolglot.render.content.cache_markers import is_marker, report_lost_marker
+from toolglot.render.content.cache_markers import report_lost_marker
 from toolglot.render.content.reasoning import forget_item_ids
 from toolglot.render.context import RenderContext, unless_same
 

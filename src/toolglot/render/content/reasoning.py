@@ -11,10 +11,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Block, Media, Options, Reasoning, Text, Thinking, ToolCall, Turn
+from toolglot.conversation.cache_markers import without_markers
 from toolglot.render.content.cache_markers import report_lost_marker
 from toolglot.render.context import RenderContext, unless_same
 
-CACHE_MARKER: Final = "cache_control"
 _ITEM_IDS: Final = "rs"
 """How the ids of items of thinking begin, where items have ids."""
 
@@ -109,12 +109,10 @@ def _drop_foreign_id(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinkin
 
 def _drop_cache_marker(block: Thinking, turn: Turn, ctx: RenderContext) -> Thinking:
     """Thinking without a cache marker, which other blocks may carry and thinking may not (D11)."""
-    fields = (block.extra or {}).get(ctx.profile.protocol, {})
-    if CACHE_MARKER not in fields:
-        return block
-    ctx.report("dropped", f"{CACHE_MARKER} is refused on thinking", turn_key=turn.key, gravity="housekeeping")
-    kept = {key: value for key, value in fields.items() if key != CACHE_MARKER}
-    return replace(block, extra={**(block.extra or {}), ctx.profile.protocol: kept} if kept else None)
+    plain = without_markers(block, ctx.profile.protocol)
+    if plain is not block:
+        ctx.report("dropped", "a cache marker is refused on thinking", turn_key=turn.key, gravity="housekeeping")
+    return plain
 
 
 def forget_item_ids(blocks: tuple[Block, ...], ctx: RenderContext) -> tuple[Block, ...]:
