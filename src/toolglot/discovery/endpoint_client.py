@@ -40,7 +40,7 @@ MAX_ATTEMPTS: Final = 3
 FIRST_WAIT: Final = 2.0
 MAX_WAIT: Final = 20.0
 """Seconds before the first retry of a busy endpoint, if it does not say; and at most."""
-CHARACTERS_A_TOKEN: Final = 3.5
+CHARACTERS_PER_TOKEN: Final = 3.5
 MAX_COUNT: Final = 10**12
 """The largest budget of requests or tokens."""
 MAX_SECONDS: Final = 1_000_000
@@ -144,12 +144,12 @@ class EndpointClient:
         profile = profiles.get(route.target, route.model)
         path = path_for(profile, route.model, request.stream)
         data = msgspec.json.encode(request.body)
-        estimate = int(len(data) / CHARACTERS_A_TOKEN) + request.reply_tokens
+        estimate = int(len(data) / CHARACTERS_PER_TOKEN) + request.reply_tokens
         self._check_budget(estimate)
         response = await self._send(
             route, path, data, protocol_headers(profile, request.stream), "POST", stream=request.stream
         )
-        self._count(response, int(len(data) / CHARACTERS_A_TOKEN))
+        self._count(response, int(len(data) / CHARACTERS_PER_TOKEN))
         return self._record(response, route, path, "POST", request.about, request.body)
 
     async def get(self, route: ProtocolRoute, path: str, about: str) -> ParsedReply:

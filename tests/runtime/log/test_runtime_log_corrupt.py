@@ -224,7 +224,7 @@ def test_one_row_that_is_larger_than_a_call_may_be_is_refused() -> None:
         infos = await store.find("sessions", "", [ID])
         narrow = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
         wide = LogRows(store, ID)
-        assert await wide.are_there(0, [value for value in values if value is not None])
+        assert await wide.contains(0, [value for value in values if value is not None])
         await narrow.keep("sessions", "", infos, until=math.inf)
         with pytest.raises(InputError):
             await SessionLog.open(narrow, ID)

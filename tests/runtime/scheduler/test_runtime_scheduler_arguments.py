@@ -106,7 +106,7 @@ def test_nothing_runs_whose_arguments_do_not_fit() -> None:
 def test_nulls_that_strict_mode_brings_are_taken_out_recorded_and_told() -> None:
     result = result_of(CHECKED, arguments={"n": 3, "unit": None, "tags": None})
     assert result.executed_arguments == {"n": 3}
-    assert result.text.startswith('[The tool was given other arguments than this call shows: {"n":3}]')
+    assert result.text.startswith('[The tool ran with other arguments than this call shows: {"n":3}]')
 
 
 def test_law_11_a_double_encoding_is_unwrapped_recorded_and_told() -> None:
@@ -117,7 +117,7 @@ def test_law_11_a_double_encoding_is_unwrapped_recorded_and_told() -> None:
         assert isinstance(requested, ToolCall)
         result = outcome(CHECKED, of=requested)
         assert result.executed_arguments == {"n": 3}
-        assert result.text.startswith("[The tool was given other arguments")
+        assert result.text.startswith("[The tool ran with other arguments")
         assert result.text.endswith('{"n":3}')
 
 

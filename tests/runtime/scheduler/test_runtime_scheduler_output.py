@@ -23,7 +23,7 @@ from support.sessions.scheduled_tools import (
 from toolglot.conversation import Media, Opaque, Text, ToolResult
 from toolglot.conversation.completion import completion_key
 from toolglot.runtime.scheduler import outcomes
-from toolglot.runtime.scheduler.output_budget import MEDIA_CHARACTERS, fit_result, fit_results, share, size
+from toolglot.runtime.scheduler.output_budget import MEDIA_CHARACTERS, divide, fit_result, fit_results, size
 from toolglot.runtime.scheduler.scheduler import RunLimits
 from toolglot.runtime.tools.toolbox import Output, ToolContext
 
@@ -112,7 +112,7 @@ def test_an_output_may_say_that_it_is_an_error() -> None:
 @pytest.mark.law
 @given(st.lists(st.integers(0, 500), max_size=12), st.integers(0, 2_000))
 def test_a_budget_is_shared_fairly(sizes: list[int], budget: int) -> None:
-    allowed = share(sizes, budget)
+    allowed = divide(sizes, budget)
     assert sum(allowed) <= max(budget, 0) or allowed == sizes
     assert all(0 <= got <= wanted for got, wanted in zip(allowed, sizes, strict=True))
     if sum(sizes) > budget:

@@ -163,7 +163,7 @@ def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
             assert (await session.run("And now?")).text == "Done."
             kept = session.history.turns[1]
             assert kept.text.startswith(heard)
-            assert "nobody waits" in kept.metadata.interrupted
+            assert "stopped waiting" in kept.metadata.interrupted
         assert stage.refused == []
 
     play(scene, script())

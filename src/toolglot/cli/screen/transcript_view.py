@@ -42,7 +42,7 @@ from toolglot.runtime.session.events import (
     ThinkingReceived,
     TurnCommitted,
 )
-from toolglot.runtime.session.model_call import LEFT
+from toolglot.runtime.session.model_call import RUN_STOPPED
 
 RESULT_LINES: Final = 4
 AGAIN: Final = "press Ctrl-C again to continue without it"
@@ -260,7 +260,7 @@ class TranscriptView:
         what = "the text above" if is_above else "a call"
         words = safe_line(event.shown.text, 40)
         since = f" from “{words}” on" if words and is_above else ""
-        reason = f" ({safe_line(event.reason, 160)})" if event.reason not in ("", LEFT) else ""
+        reason = f" ({safe_line(event.reason, 160)})" if event.reason not in ("", RUN_STOPPED) else ""
         self._line(f"{self._marks['back']} discarded: {what}{since}{reason}", "yellow")
 
     # --- calls --------------------------------------------------------------------------------------

@@ -270,9 +270,9 @@ _COMMANDS: Final = {
     "list_sessions(store)": "`toolglot sessions list`",
     "take it from turn.key": "`toolglot sessions show ID --keys` shows the keys",
     "import_session() reads what export_session() wrote": "use a file that `toolglot sessions export` wrote",
-    "open it, or give another id": "`toolglot chat --session ID` continues it",
+    "open it, or choose another id": "`toolglot chat --session ID` continues it",
     "fork it": "`toolglot sessions fork ID` makes a copy",
-    "give larger LogLimits": "`toolglot sessions fork ID --at KEY` makes a shorter copy",
+    "pass larger LogLimits": "`toolglot sessions fork ID --at KEY` makes a shorter copy",
 }
 """Hints of the library, and the same in terms of the command line."""
 

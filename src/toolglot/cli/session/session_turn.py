@@ -11,8 +11,9 @@ from contextlib import aclosing, contextmanager
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from toolglot.cli.screen.foreground import Foreground
+from toolglot.runtime.scheduler.outcomes import CANCELLED
 from toolglot.runtime.session.events import RunFinished, RunResult, SessionEvent
-from toolglot.runtime.session.session import CANCELLED, Session
+from toolglot.runtime.session.session import Session
 
 T = TypeVar("T")
 TIMED_OUT: Final = "Cancelled: timeout."

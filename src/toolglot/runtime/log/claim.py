@@ -2,8 +2,8 @@
 
 A claim expires. Its holder renews it after a third of that time. A process that died lets it expire; if it is known to
 be dead (same machine, no process with its id) it loses the claim at once. A process that slept too long finds its claim
-taken, or free: then it checks that nobody else has written to the log before it continues. In any case the log refuses
-the next write of a process that lost its session.
+taken, or free: then it checks that no other process has written to the log before it continues. In any case the log
+refuses the next write of a process that lost its session.
 
 Law: a claim keeps two processes from working on a session at once. The consistency of the session depends on the log,
 not on the claim.
@@ -140,7 +140,7 @@ class SessionClaim:
         self._renewal: asyncio.Task[None] | None = None
 
     def watch(self, is_unchanged: Callable[[], Awaitable[bool]]) -> None:
-        """Use this callback to check whether anybody else has written to the session."""
+        """Use this callback to check that no other process has written to the session."""
         self._is_unchanged = is_unchanged
 
     async def take(self, *, wait: float = 0.0) -> None:
@@ -175,7 +175,7 @@ class SessionClaim:
             self._renewal = None
 
     async def confirm(self) -> bool:
-        """Whether this holder still has the session. Asks the store only if the claim may have expired."""
+        """Whether this holder still has the session. Queries the store only if the claim may have expired."""
         if self.lost_to is not None:
             return False
         return (self._clock() < self._until and not self._may_be_lost) or await self._renew_now()

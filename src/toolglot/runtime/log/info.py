@@ -4,8 +4,9 @@ The row is written shortly after the log, so a process that was killed may leave
 session corrects it. Only the entry where reading begins depends on it: a number that is too small means more to read,
 and one without an entry is ignored.
 
-There are also marks, one for each process that may still believe to hold a session that another has opened or removed:
-`id/number`, with the number of the entry with which that process had opened the session. Marks are kept for a day.
+There are also marks, one for each process that may still assume that it holds a session, although another process has
+opened or removed it: `id/number`, with the number of the entry with which that process had opened the session. Marks
+are kept for a day.
 
 Law: a process writes the row only if its mark does not exist. So if two processes write it, the one that opened the
 session later wins, however long the other slept.

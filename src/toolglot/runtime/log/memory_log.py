@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from toolglot.conversation import Conversation, ToolCall, ToolResult, Turn, Usage
 from toolglot.history.attempts import Attempt
 from toolglot.history.history import History
+from toolglot.runtime.scheduler import outcomes
 
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ def end_turn(history: History, reason: str = "", known: Sequence[ToolResult] = (
     if results:
         history.record(*results)
     if open_turn.pending:
-        open_turn.cancel(reason or "Cancelled by the user.")
+        open_turn.cancel(reason or outcomes.CANCELLED)
     else:
         open_turn.finish()
 
@@ -155,7 +156,7 @@ def reopen_turn(history: History) -> None:
     turns = history.turns
     index = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), None)
     if index is None or not any(call.id in pending for call in turns[index].calls):
-        return  # older open calls stay as they are: nobody waits for them
+        return  # older open calls stay as they are: nothing waits for them
     issuer = turns[index].issuer
     if issuer is None and history.target is None:
         return

@@ -59,7 +59,7 @@ class LogRows:
         rows = {row_key(number + offset): value for offset, value in enumerate(values)}
         await self._store.keep(KIND, self._client, rows, until=FOR_EVER, unless=tuple(rows))
 
-    async def are_there(self, number: int, values: Sequence[bytes]) -> bool:
+    async def contains(self, number: int, values: Sequence[bytes]) -> bool:
         """Whether exactly these entries exist."""
         rows = {row_key(number + offset): value for offset, value in enumerate(values)}
         return await self._store.find(KIND, self._client, list(rows)) == rows
@@ -79,7 +79,7 @@ class LogRows:
             size += len(value)
             if size > self._limits.max_session_bytes:
                 limit = f"max_session_bytes, {self._limits.max_session_bytes}"
-                raise LimitError(f"session {quote(self._session)} is larger than {limit}", hint="give larger LogLimits")
+                raise LimitError(f"session {quote(self._session)} is larger than {limit}", hint="pass larger LogLimits")
             yield number, decode(value, session=self._session, number=number)
             number += 1
         if number <= last:
@@ -89,7 +89,7 @@ class LogRows:
         """Whether there is an entry with this number."""
         return bool(await self._store.find(KIND, self._client, [row_key(number)]))
 
-    async def end_at(self, number: int, *, new: bool) -> bool:
+    async def ends_at(self, number: int, *, new: bool) -> bool:
         """Whether there is no entry from this number on, and, unless the session is new, one right before it."""
         first = number if new else number - 1
         return [key async for key, _ in self._from(first)] == [row_key(n) for n in range(first, number)]
@@ -123,8 +123,8 @@ class LogRows:
         return await self._remove(keys)
 
     async def bury(self, fence: bytes, *, until: float) -> list[int]:
-        """Remove all entries, but leave one after them for a time: the next write of a process that still believes to
-        hold the session conflicts with it. Returns the numbers of all `LogOpened` entries."""
+        """Remove all entries, but leave one after them for a time: the next write of a process that assumes that
+        it holds the session conflicts with it. Returns the numbers of all `LogOpened` entries."""
         openings: list[int] = []
         number = 0
         while True:

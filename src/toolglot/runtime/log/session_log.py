@@ -12,8 +12,8 @@ the store refuses them. Entries that arrive during a commit go into the next one
          ──another process wrote──▶ lost: every write raises `SessionTakenError`
 
 Laws: the history is ahead of the log only while a write is under way, and never after one failed. Entries have
-consecutive numbers, and no process writes a number that exists: if two processes believe to hold a session, one of
-them is refused. A call that was recorded as started never runs again.
+consecutive numbers, and no process writes a number that exists: if two processes assume that they hold a session,
+one of them is refused. A call that was recorded as started never runs again.
 """
 
 from __future__ import annotations
@@ -528,7 +528,7 @@ async def _announce(store: Store, info: SessionInfo, owner: str) -> None:
     try:
         await write_info(store, info, owner=owner, unless=info.id)
     except StoreConflictError:
-        hint = "open it, or give another id"
+        hint = "open it, or choose another id"
         raise InputError(f"there is a session {quote(info.id)} already", path="$.id", hint=hint) from None
 
 

@@ -76,9 +76,9 @@ class LogWriter:
             yield from write.entries
 
     async def is_unchanged(self) -> bool:
-        """Whether nobody else has appended entries."""
+        """Whether no other process has appended entries."""
         async with self._store_lock:  # a commit under way would look like another's
-            return await self._rows.end_at(self._state.next, new=not self._state.openings)
+            return await self._rows.ends_at(self._state.next, new=not self._state.openings)
 
     async def wait_until_idle(self) -> None:
         """Wait until nothing is being written."""
@@ -131,7 +131,7 @@ class LogWriter:
         except StoreError as error:
             # They may have been written anyway: a connection can break after the commit.
             with suppress(StoreError):
-                if await self._rows.are_there(number, values):
+                if await self._rows.contains(number, values):
                     return None
             return error
         return None

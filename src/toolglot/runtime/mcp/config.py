@@ -68,50 +68,52 @@ def _table_of(config: Any) -> Mapping[str, Any]:
 def _server(
     name: str, entry: Mapping[str, Any], path: str, environ: Mapping[str, str], options: ServerOptions
 ) -> McpServer:
-    fill = _filler(environ)
+    expand = _expander(environ)
     kind = entry.get("type") or entry.get("transport")
     if kind is not None and kind not in ("stdio", *_OVER_HTTP):
         raise InputError(f"the transport {quote(kind)} is not supported", path=f"{path}.type", hint="stdio, or http")
     if "url" in entry and kind != "stdio":
-        url = fill(entry["url"], f"{path}.url")
-        return McpServer.http(url, _texts(entry, "headers", path, fill), name=name, **options)
+        url = expand(entry["url"], f"{path}.url")
+        return McpServer.http(url, _strings(entry, "headers", path, expand), name=name, **options)
     if "command" not in entry:
         raise InputError("expected a command or a url", path=path)
     args = entry.get("args") or []
     if not isinstance(args, list):
         raise InputError(f"expected a list, got {quote(args)}", path=f"{path}.args")
     return McpServer.stdio(
-        fill(entry["command"], f"{path}.command"),
-        [fill(arg, f"{path}.args[{index}]") for index, arg in enumerate(args)],
-        _texts(entry, "env", path, fill),
-        fill(entry["cwd"], f"{path}.cwd") if entry.get("cwd") is not None else None,
+        expand(entry["command"], f"{path}.command"),
+        [expand(arg, f"{path}.args[{index}]") for index, arg in enumerate(args)],
+        _strings(entry, "env", path, expand),
+        expand(entry["cwd"], f"{path}.cwd") if entry.get("cwd") is not None else None,
         name=name,
         **options,
     )
 
 
-Fill = Callable[[Any, str], str]
+Expand = Callable[[Any, str], str]
 
 
-def _texts(entry: Mapping[str, Any], key: str, path: str, fill: Fill) -> dict[str, str]:
+def _strings(entry: Mapping[str, Any], key: str, path: str, expand: Expand) -> dict[str, str]:
     found = entry.get(key) or {}
     if not isinstance(found, Mapping):
         raise InputError(f"expected an object, got {quote(found)}", path=f"{path}.{key}")
-    return {name: fill(value, f"{path}.{key}.{name}") for name, value in found.items()}
+    return {name: expand(value, f"{path}.{key}.{name}") for name, value in found.items()}
 
 
-def _filler(environ: Mapping[str, str]) -> Fill:
-    def fill(value: Any, path: str) -> str:
+def _expander(environ: Mapping[str, str]) -> Expand:
+    """Replaces the variables of a string by their values."""
+
+    def expand(value: Any, path: str) -> str:
         if not isinstance(value, str):
             raise InputError(f"expected a string, got {quote(value)}", path=path)
 
-        def found(match: re.Match[str]) -> str:
+        def value_of(match: re.Match[str]) -> str:
             name, otherwise = match.groups()
             if name not in environ and otherwise is None:
                 hint = f"set it, or write ${{{name}:-something}}"
                 raise InputError(f"the environment variable {name} is not set", path=path, hint=hint)
             return environ.get(name) or otherwise or ""
 
-        return _VARIABLE.sub(found, value)
+        return _VARIABLE.sub(value_of, value)
 
-    return fill
+    return expand

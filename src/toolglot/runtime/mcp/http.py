@@ -25,7 +25,7 @@ class McpAddress(Struct, frozen=True):
     headers: dict[str, str] | None = None
 
     def __repr__(self) -> str:
-        return "Address()"  # headers are secrets, and parts of the URL may be
+        return "McpAddress()"  # headers are secrets, and parts of the URL may be
 
 
 @contextlib.asynccontextmanager

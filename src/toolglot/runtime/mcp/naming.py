@@ -27,7 +27,7 @@ STRICTEST: Final = "openai"
 
 
 def legal_name(name: str) -> str:
-    """The name itself, or a unique legal one in its place."""
+    """The name itself, or a unique legal one instead."""
     return NameMap(profiles.get(STRICTEST), [name])[name]
 
 

@@ -27,7 +27,7 @@ from toolglot.runtime.mcp.connection import Handshake, McpConnection, Transport
 from toolglot.runtime.mcp.limits import McpLimits, McpServerError, server_secrets
 from toolglot.runtime.mcp.naming import Names, SyncedTools, clashing_names
 from toolglot.runtime.mcp.results import output_of
-from toolglot.runtime.mcp.stdio import Ending, McpCommand, command_of, stdio_transport
+from toolglot.runtime.mcp.stdio import Ending, McpCommand, stdio_transport
 from toolglot.runtime.tools.toolbox import Output, Run, Tool, ToolBox, ToolContext, ToolError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class McpServer:
         **options: Unpack[ServerOptions],
     ) -> Self:
         """A server that runs as a child process. Of this environment it inherits only what `mcp` considers safe."""
-        started_by = command_of(command, args, env, cwd)
+        started_by = McpCommand(command, tuple(args), dict(env) if env else None, None if cwd is None else str(cwd))
         limits = options.get("limits") or McpLimits()
         server_name = name or Path(command).stem or "server"
         return cls(server_name, _StdioTransport(started_by, limits), secrets=(env or {}).values(), **options)

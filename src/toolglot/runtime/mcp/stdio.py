@@ -13,8 +13,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ class McpCommand(Struct, frozen=True):
     cwd: str | None = None
 
     def __repr__(self) -> str:
-        return f"Command({self.command!r})"  # arguments and variables may be secrets
+        return f"McpCommand({self.command!r})"  # arguments and variables may be secrets
 
 
 class Ending:
@@ -62,10 +61,6 @@ class Ending:
     def errors(self) -> str:
         """The end of the server's standard error."""
         return self._errors.decode("utf-8", "replace")
-
-
-def command_of(command: str, args: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> McpCommand:
-    return McpCommand(command, tuple(args), dict(env) if env else None, None if cwd is None else str(cwd))
 
 
 @contextlib.asynccontextmanager
@@ -107,7 +102,7 @@ async def _start_process(command: McpCommand) -> Process:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise McpServerError(f"{command.command!r} cannot be started: {why}") from None
-    assert process is not None  # noqa: S101 - nobody cancels that scope
+    assert process is not None  # noqa: S101 - nothing cancels that scope
     return process
 
 
@@ -215,9 +210,9 @@ async def _stop(process: Process, limits: McpLimits) -> None:
     if process.stdin is not None:
         with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
-    for sign in (None, "SIGTERM", "SIGKILL"):
-        if sign is not None:
-            _signal(process, sign)
+    for name in (None, "SIGTERM", "SIGKILL"):
+        if name is not None:
+            _signal(process, name)
         if await _has_ended(process, limits.stop):
             break
     _signal(process, "SIGKILL")  # the children that are left

@@ -41,7 +41,7 @@ Decision = Allow | AllowAlways | Deny | Edit
 Approve = Callable[[ToolCall, Tool, dict[str, Any]], Awaitable[Decision]]
 """Decides about a call. Gets the call as the model wrote it, its tool, and the arguments that the tool would get."""
 
-NO_APPROVER: Final = Deny("It needs an approval, and nobody is there to give one.")
+NO_APPROVER: Final = Deny("It needs approval, and there is no approval callback.")
 
 
 def read_decision(value: object) -> Decision:

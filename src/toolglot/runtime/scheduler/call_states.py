@@ -88,7 +88,7 @@ class CallState:
             self._notify(CallChange(self.call, state, attempt=self.attempt))
 
     def end(self, result: ToolResult) -> None:
-        """Enter the final state that a result stands for."""
+        """Enter the final state of a result."""
         state = final_state(result)
         if state not in CHANGES[self.state]:
             raise IllegalChangeError(self.call.id, self.state, state)
@@ -104,7 +104,7 @@ class CallState:
 
 
 def final_state(result: ToolResult) -> State:
-    """The final state that a result stands for."""
+    """The final state that a result leads to."""
     status = status_of(result)
     if status == "cancelled":
         return "cancelled"

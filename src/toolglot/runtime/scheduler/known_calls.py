@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Media, Text, ToolResult
 from toolglot.conversation.completion import completion_key
 
-RUN_BEFORE: Final = "[This call was run before, and is not run again. Its result was given then: see above.]"
+RUN_BEFORE: Final = "[This call was run before, and is not run again. Its result is above.]"
 
 
 class KnownCallLimits(NamedTuple):

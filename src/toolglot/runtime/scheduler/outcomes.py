@@ -13,7 +13,7 @@ never contains a traceback.
     cancellation      stopped while it ran, and it ended
     timeout           stopped after its time limit, and it ended
     not_ready         its time limit passed before it could begin
-    unknown_outcome   started, and nobody knows how far it got
+    unknown_outcome   started, and how far it got is unknown
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def refusal(call: ToolCall, problem: str) -> ToolResult:
 
 def invalid_arguments(call: ToolCall, problems: Sequence[str], *, edited: bool = False) -> ToolResult:
     """The arguments do not match the schema: each problem with its path, what was expected and what was found."""
-    whose = "The arguments that the user put in their place do" if edited else "The arguments do"
+    whose = "The arguments that the user edited do" if edited else "The arguments do"
     lines = [f"{whose} not fit the tool {quote(call.name)}. The tool was not run."]
     lines += [f"- {problem}" for problem in problems[:LISTED_PROBLEMS]]
     if len(problems) > LISTED_PROBLEMS:
@@ -123,7 +123,7 @@ def not_ready(call: ToolCall, seconds: float, reason: str) -> ToolResult:
 
 
 def unknown_outcome(call: ToolCall, reason: str = "") -> ToolResult:
-    """The tool was started, and nobody knows how far it got."""
+    """The tool was started, and how far it got is unknown."""
     started = f"{_bound(reason)} The tool was started and may have run, in part or to its end: its outcome is unknown."
     return error(call, f"{started.lstrip()} Find out what it did before you call it again.")
 
@@ -131,7 +131,7 @@ def unknown_outcome(call: ToolCall, reason: str = "") -> ToolResult:
 def with_executed_arguments(result: ToolResult, arguments: dict[str, Any]) -> ToolResult:
     """The result with the arguments that the tool really got: recorded, and shown at its start (law 11)."""
     written = shorten(fix_surrogates(msgspec.json.encode(arguments).decode()), ARGUMENTS_CHARACTERS)
-    note = f"[The tool was given other arguments than this call shows: {written}]\n"
+    note = f"[The tool ran with other arguments than this call shows: {written}]\n"
     content: Content = (Text(note), *result.content) if isinstance(result.content, tuple) else note + result.text
     return replace(result, content=content, executed_arguments=arguments)
 

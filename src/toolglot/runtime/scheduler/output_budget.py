@@ -21,14 +21,14 @@ from toolglot.conversation.completion import completion_key
 from toolglot.history.compression import shorten
 
 MEDIA_CHARACTERS: Final = 6_000
-"""What an image, a document or a sound counts: roughly the tokens of an image, as characters of text. The number of
-bytes says nothing about that."""
+"""What an image, a document or audio counts: roughly the tokens of an image, as characters of text. The number of bytes
+says nothing about that."""
 
 Part = Text | Media | Opaque
 
 
-def share(sizes: Sequence[int], budget: int) -> list[int]:
-    """Divide a budget: the same for all, but nobody gets more than its size."""
+def divide(sizes: Sequence[int], budget: int) -> list[int]:
+    """Divide a budget: the same share for all, but none larger than its size."""
     if sum(sizes) <= budget:
         return list(sizes)
     allowed = [0] * len(sizes)
@@ -52,7 +52,7 @@ def fit_results(results: Sequence[ToolResult], budget: int) -> list[ToolResult]:
     sizes = [size(result) for result in results]
     if sum(sizes) <= budget:
         return list(results)
-    return [fit_result(result, allowed) for result, allowed in zip(results, share(sizes, budget), strict=True)]
+    return [fit_result(result, allowed) for result, allowed in zip(results, divide(sizes, budget), strict=True)]
 
 
 def fit_result(result: ToolResult, allowed: int) -> ToolResult:
@@ -60,7 +60,7 @@ def fit_result(result: ToolResult, allowed: int) -> ToolResult:
     if size(result) <= allowed:
         return result
     if isinstance(result.content, tuple):
-        shares = share([_part_size(part) for part in result.content], allowed)
+        shares = divide([_part_size(part) for part in result.content], allowed)
         content: str | tuple[Part, ...] = tuple(map(_fit_part, result.content, shares))
     else:
         content = shorten(result.content or "", allowed)

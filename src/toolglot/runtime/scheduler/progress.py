@@ -49,11 +49,11 @@ class ProgressThrottle:
             self._flush()
             return
         self._is_due = True
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is listening
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nothing listens
             self._loop.call_soon_threadsafe(self._flush)
 
     def end(self) -> None:
-        """Send the last message: the tool has ended, or nobody waits for it any more."""
+        """Send the last message: the tool has ended, or was abandoned."""
         self._is_ended = True
         if self._timer is not None:
             self._timer.cancel()

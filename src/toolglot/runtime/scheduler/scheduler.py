@@ -60,10 +60,10 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     """Calls in one batch; more are refused."""
 
     def __post_init__(self) -> None:
-        for name, least in (("parallel", 1), ("retries", 0), ("max_output", 1), ("max_calls", 1)):
+        for name, minimum in (("parallel", 1), ("retries", 0), ("max_output", 1), ("max_calls", 1)):
             number = getattr(self, name)
-            if type(number) is not int or number < least:
-                raise InputError(f"expected a whole number from {least}, got {quote(number)}", path=name)
+            if type(number) is not int or number < minimum:
+                raise InputError(f"expected a whole number from {minimum}, got {quote(number)}", path=name)
         for name in ("timeout", "grace", "retry_wait"):
             seconds = getattr(self, name)
             if type(seconds) not in (int, float) or not 0 <= seconds < math.inf or (name == "timeout" and not seconds):

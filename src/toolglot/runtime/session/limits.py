@@ -27,7 +27,7 @@ class SessionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     retries: int = 2
     """How often to retry a provider that is busy, down or silent."""
     retry_seconds: float = 30.0
-    """The longest wait before a retry. A provider that asks for more has failed."""
+    """The maximum wait before a retry. A provider that asks for more has failed."""
     max_depth: int = 8
     """How deeply subagents can be nested."""
 
@@ -43,9 +43,9 @@ class SessionLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise InputError("expected a part of the context window, at most 1", path="limits.compress_at")
 
 
-def _refuse_below(value: object, least: int, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not value >= least:
-        raise InputError(f"expected a number from {least}, got {quote(value)}", path=f"limits.{name}")
+def _refuse_below(value: object, minimum: int, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not value >= minimum:
+        raise InputError(f"expected a number from {minimum}, got {quote(value)}", path=f"limits.{name}")
 
 
 DEFAULT_SESSION_LIMITS = SessionLimits()

@@ -1,7 +1,7 @@
 """One call of a model for one turn: the request, the response, and its events.
 
     request ──▶ response ──▶ events ──▶ Attempt      complete: it can be committed
-       ▲           │ failed: nothing of it enters the history; what it had shown is taken back
+       ▲           │ failed: nothing of it enters the history; what it had shown is withdrawn
        └── again: later, without what was refused, or with the next model of the fallback (`loop.py`)
 
 Laws: every attempt starts from what was committed. Opaque items are sent only to their issuer: the endpoint, account
@@ -35,8 +35,8 @@ from toolglot.upstream.http.transport import trailing_pieces
 from toolglot.upstream.protocol_choice import profile_for, request_encrypted_reasoning
 
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
-LEFT: Final = "it was left"
-"""Why the attempt of a stopped run is dropped."""
+RUN_STOPPED: Final = "the run was stopped"
+"""Why the attempt of a stopped run is discarded."""
 STOPPED_WITH_ERROR: Final = Failure("bad_output", "the model broke off: what it wrote could not be used")
 _NOTHING: Final = Reply(Turn("assistant"))
 
@@ -168,18 +168,18 @@ def emit_shown(events: list[StreamEvent], emit: Callable[[SessionEvent], None]) 
 
 async def call_for_turn(
     prepared: Prepared,
-    trial: Attempt,
+    attempt: Attempt,
     *,
     policy: Policy,
     overrides: Overrides | None,
     emit: Callable[[SessionEvent], None],
     wait_for_listener: WaitForListener,
 ) -> AttemptResult:
-    """Call a model once for a turn. What failed is discarded, and taken back from the listener. If this is cancelled,
-    the attempt stays open: the caller decides what is kept."""
+    """Call a model once for a turn. A failed attempt is discarded, and what the listener saw of it is withdrawn. If
+    this is cancelled, the attempt stays open: the caller decides what is kept."""
 
     def take(events: list[StreamEvent]) -> None:
-        trial.add(events)
+        attempt.add(events)
         emit_shown(events, emit)
 
     try:
@@ -189,15 +189,15 @@ async def call_for_turn(
     except anyio.get_cancelled_exc_class():
         raise
     except BaseException:
-        discard(trial, LEFT, prepared.choice.name, emit)
+        discard(attempt, RUN_STOPPED, prepared.choice.name, emit)
         raise
     if found.failure is not None:
-        discard(trial, found.failure.message, prepared.choice.name, emit)
+        discard(attempt, found.failure.message, prepared.choice.name, emit)
     return found
 
 
-def discard(trial: Attempt, reason: str, model: str, emit: Callable[[SessionEvent], None]) -> None:
-    """Discard an attempt, and take back what it has shown."""
-    if trial.shown:
-        emit(AttemptDiscarded(trial.shown, reason, model))
-    trial.discard(reason)
+def discard(attempt: Attempt, reason: str, model: str, emit: Callable[[SessionEvent], None]) -> None:
+    """Discard an attempt, and withdraw what it has shown."""
+    if attempt.shown:
+        emit(AttemptDiscarded(attempt.shown, reason, model))
+    attempt.discard(reason)

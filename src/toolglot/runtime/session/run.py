@@ -10,10 +10,10 @@ never cancelled; only the scheduler stops tools. A slow listener makes the model
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +22,8 @@ from anyio import CancelScope
 from toolglot.conversation import Usage
 from toolglot.runtime.log.usage import add_usage
 from toolglot.runtime.session.events import RunResult, SessionEvent
+
+T = TypeVar("T")
 
 MAX_QUEUED_EVENTS: Final = 1_000
 """Events that may wait for a listener before the model has to wait too."""
@@ -130,7 +132,7 @@ class SessionRun:
             await self._event_added.wait()
 
     def drop_listener(self) -> None:
-        """Nobody listens any more: drop the events."""
+        """The listener is gone: drop the events."""
         self._events = None
         if self._event_taken is not None:
             self._event_taken.set()
@@ -139,3 +141,11 @@ class SessionRun:
         self.ended.set()
         if self._event_added is not None:
             self._event_added.set()
+
+
+async def finish_write(write: Awaitable[T]) -> T:
+    """Finish a write, even if this task is cancelled."""
+    written: list[T] = []
+    with CancelScope(shield=True):
+        written.append(await write)
+    return written[0]

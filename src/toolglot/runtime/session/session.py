@@ -46,6 +46,7 @@ from toolglot.policy import Policy
 from toolglot.profiles import Overrides
 from toolglot.runtime.log.memory_log import Log, MemoryLog, SpendingLog
 from toolglot.runtime.log.writer import wait_uninterrupted
+from toolglot.runtime.scheduler import outcomes
 from toolglot.runtime.scheduler.approvals import Approve
 from toolglot.runtime.scheduler.call_states import CallChange
 from toolglot.runtime.scheduler.scheduler import RunLimits, Scheduler
@@ -56,15 +57,14 @@ from toolglot.runtime.session.limits import DEFAULT_SESSION_LIMITS, SessionLimit
 from toolglot.runtime.session.loop import INTERRUPTED, Loop
 from toolglot.runtime.session.models import Models, ProviderModels
 from toolglot.runtime.session.run import SessionRun
-from toolglot.runtime.tools.toolbox import ToolBox, Toolish
+from toolglot.runtime.tools.toolbox import ToolBox, ToolLike
 
-__all__ = ["CANCELLED", "Message", "Session", "SessionLimits"]
+__all__ = ["Message", "Session", "SessionLimits"]
 
-CANCELLED: Final = "Cancelled by the user."
-LEFT: Final = "Cancelled: nobody waits for the result any more."
+ABANDONED: Final = "Cancelled: the caller stopped waiting for the result."
 CLOSED: Final = "Cancelled: the session was closed."
 FORKED: Final = "Cancelled: the conversation was forked before this call had its result."
-SETTLING: Final = 10.0
+SETTLE_SECONDS: Final = 10.0
 """Seconds that the last writes of a stopped run may take, after the grace period of its tools."""
 
 Message = str | Turn | Sequence[Block]
@@ -79,7 +79,7 @@ class SpawnSettings(TypedDict, total=False):
     """Settings of a child session that differ from its parent's. None: the same as there."""
 
     model: str | None
-    tools: Iterable[Toolish] | ToolBox | None
+    tools: Iterable[ToolLike] | ToolBox | None
     system: str | None
     """None: no system prompt."""
     fallback: Sequence[str] | None
@@ -105,7 +105,7 @@ class Session:
         self,
         *,
         model: str,
-        tools: Iterable[Toolish] | ToolBox = (),
+        tools: Iterable[ToolLike] | ToolBox = (),
         system: str | None = None,
         models: Models | None = None,
         fallback: Sequence[str] = (),
@@ -160,7 +160,7 @@ class Session:
         self._closing: asyncio.Task[None] | None = None
         self._guests: WeakSet[Session] = WeakSet()
         """The sessions that use its task group."""
-        self._turn_taking = anyio.Semaphore(1)
+        self._run_lock = anyio.Semaphore(1)
         box = tools if isinstance(tools, ToolBox) else ToolBox(tools)
         self._scheduler = Scheduler(
             box,
@@ -257,7 +257,7 @@ class Session:
                 yield event
         except BaseException:
             run.drop_listener()
-            await self._stop_unheard(run)
+            await self._stop_abandoned(run)
             raise
         yield RunFinished(_result(run))
 
@@ -274,7 +274,7 @@ class Session:
             if not run.is_stopping:
                 with run.cancellable():
                     choice = self._models.find(self.model)
-                    done.append(await self._loop.compress(run, choice, self.limits.keep_turns))
+                    done.append(await self._loop.compress(run, choice))
             return RunResult(stop="cancelled" if run.is_stopping else "stop", model=self.model)
 
         await self._run(work)
@@ -305,7 +305,7 @@ class Session:
         if run is not None and before != after:
             run.emit(ModelSwitched(before, after, "the session was switched"))
 
-    async def cancel(self, reason: str = CANCELLED) -> None:
+    async def cancel(self, reason: str = outcomes.CANCELLED) -> None:
         """Stop the current run, also of spawned sessions. Returns when every call has its result.
 
         Any task may call it at any time. Open calls of the caller are cancelled.
@@ -363,7 +363,7 @@ class Session:
             child._family.attach_to(parent)
         return child
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- one run ------------------------------------------------------------------------------------
 
     def _message_work(self, message: Message | None) -> Work:
         turn = None if message is None else read_message(message)
@@ -386,7 +386,7 @@ class Session:
                     raise InputError(
                         f"no open call has the id {quote(getattr(result, 'call_id', result))}",
                         path=f"results[{index}].call_id",
-                        hint="the open calls are in answer.calls",
+                        hint="the open calls are in `calls` of the last result",
                     )
             if not results:
                 raise InputError("expected at least one result", path="results")
@@ -416,7 +416,7 @@ class Session:
             await self._start(run, work)
             await run.ended.wait()
         except BaseException:
-            await self._stop_unheard(run)
+            await self._stop_abandoned(run)
             raise
         return _result(run)
 
@@ -428,11 +428,11 @@ class Session:
                 "a tool cannot run the session that runs it", path="session", hint="session.spawn(…).run(…)"
             )
         try:
-            self._turn_taking.acquire_nowait()  # without a checkpoint: a cancel that follows finds the run
+            self._run_lock.acquire_nowait()  # without a checkpoint: a cancel that follows finds the run
         except WouldBlock:
-            await self._turn_taking.acquire()
+            await self._run_lock.acquire()
         if self.is_closed:
-            self._turn_taking.release()
+            self._run_lock.release()
             raise InputError("this session is closed", path="session")
         self._family.start_run(run, self._loop.stop)
         group.start_soon(self._run_task, run, work, name=f"session {self.id}")
@@ -455,7 +455,7 @@ class Session:
             await self._loop.write_spending()
         finally:
             self._family.finish_run()
-            self._turn_taking.release()
+            self._run_lock.release()
             run.end()
 
     async def _end_turn_anyway(self, run: SessionRun) -> None:
@@ -471,16 +471,16 @@ class Session:
             except Exception as error:  # noqa: BLE001 - the first error is raised
                 run.error = run.error or error
 
-    async def _stop_unheard(self, run: SessionRun) -> None:
+    async def _stop_abandoned(self, run: SessionRun) -> None:
         """The caller is gone: stop the run, and wait until it has ended."""
         if self._family.run is not run:
             return
-        self._family.stop(LEFT)
+        self._family.stop(ABANDONED)
         await wait_uninterrupted(asyncio.ensure_future(self._wait_ended(run)))
 
     async def _wait_ended(self, *active_runs: SessionRun) -> None:
         """Wait for the end of stopped runs, for a limited time, whatever their tools and their store do."""
-        with move_on_after(self._run_limits.grace + SETTLING):
+        with move_on_after(self._run_limits.grace + SETTLE_SECONDS):
             for run in active_runs:
                 await run.ended.wait()
 
@@ -531,8 +531,10 @@ class Session:
         A caller that is cancelled still waits for the end. If something could not be closed, call it again.
         """
         self._was_closed = True
-        ended = self._closing is not None and self._closing.done()
-        if self._closing is None or (ended and (self._closing.cancelled() or self._closing.exception() is not None)):
+        has_ended = self._closing is not None and self._closing.done()
+        if self._closing is None or (
+            has_ended and (self._closing.cancelled() or self._closing.exception() is not None)
+        ):
             self._closing = asyncio.create_task(self._close(), name=f"closing session {self.id}")
         if not self._is_inside():  # called by one of its own tools: the tool has to end before the run can
             await wait_uninterrupted(self._closing)

@@ -1,22 +1,88 @@
-"""The tokens of a reply: as its provider reports them, if that is plausible, or an estimate.
+"""What replies cost: their tokens, as the provider reports them or as an estimate, and the money.
 
-Law: no count is negative or impossibly large, and a reply that is not empty has a count. Counts that were ignored or
-estimated are reported.
+Laws: no count is negative or impossibly large, and a reply that is not empty has a count. Counts that were ignored or
+estimated are reported. What was reported once is not reported again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Reply, ToolSpec, Turn, Usage
+from toolglot.conversation import Conversation, Reply, ToolSpec, Turn, Usage
 from toolglot.conversation.believed_usage import NOT_BELIEVED, believed
+from toolglot.conversation.report import Entry
+from toolglot.errors import InputError
 from toolglot.jsontext import compact
-from toolglot.runtime.session.compacting import CHARACTERS_A_TOKEN, estimate_tokens
+from toolglot.runtime.session.compacting import CHARACTERS_PER_TOKEN, estimate_tokens
+from toolglot.runtime.session.events import ChangeReported
+from toolglot.runtime.session.family import SessionFamily
+from toolglot.runtime.session.models import ModelChoice
+from toolglot.runtime.session.run import SessionRun
+from toolglot.upstream import prices
 
 ESTIMATED: Final = "the provider does not report the tokens of a reply: they are estimated"
+MAX_REPORT_ENTRIES: Final = 500
+"""Report entries that a session keeps, besides those of its history."""
+
+
+class SessionAccounts:
+    """Counts what the replies of a session cost, and reports changes, each once."""
+
+    def __init__(self, family: SessionFamily) -> None:
+        self._family = family
+        self._reported: dict[tuple[str, str, str], Entry] = {}
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was reported."""
+        return tuple(self._reported.values())
+
+    def report(self, run: SessionRun, entries: Sequence[Entry]) -> None:
+        """Report changes that were not reported yet."""
+        for entry in entries:
+            key = (entry.action, entry.reason, entry.target)
+            if key not in self._reported and len(self._reported) < MAX_REPORT_ENTRIES:
+                self._reported[key] = entry
+                run.emit(ChangeReported(entry))
+
+    def count(
+        self, run: SessionRun, choice: ModelChoice, reply: Reply, sent: Conversation, *, is_answer: bool = True
+    ) -> tuple[Reply, Decimal | None]:
+        """Count what a reply cost. Returns the reply without implausible counts, and the cost."""
+        spent = measure_reply(reply, sent.turns, sent.tools, is_answer=is_answer)
+        target = choice.upstream.target
+        self.report(run, [Entry(action="assumed", reason=note, fault="loss", target=target) for note in spent.notes])
+        reply = replace(reply, usage=spent.reported)
+        if spent.counted is None:
+            return reply, None
+        cost = _cost(choice, spent.counted)
+        self._family.add_usage(spent.counted, cost)
+        return reply, cost
+
+
+def _cost(choice: ModelChoice, usage: Usage) -> Decimal | None:
+    """US dollars; None if unknown. A simulated model costs nothing."""
+    if choice.upstream.is_simulated:
+        return Decimal(0)
+    return prices.LISTED.cost(choice.model, usage, choice.upstream.name)
+
+
+def refuse_unpriced(choice: ModelChoice, max_cost: Decimal | None) -> None:
+    """Refuse a model without a known price if the session has a cost limit."""
+    is_priced = choice.upstream.is_simulated or prices.LISTED.of(choice.model, choice.upstream.name) is not None
+    if max_cost is not None and not is_priced:
+        raise InputError(
+            f"the price of {choice.name} is unknown, and the session has a cost limit",
+            path="limits.max_cost",
+            hint="set max_tokens instead",
+        )
+
+
+# --- tokens -----------------------------------------------------------------------------------------
 
 
 class ReplyCost(NamedTuple):
@@ -46,4 +112,4 @@ def measure_reply(
 
 def _estimate_input(turns: Iterable[Turn], tools: Iterable[ToolSpec]) -> int:
     described = sum(len(tool.name + (tool.description or "") + compact(tool.parameters or {})) for tool in tools)
-    return max(estimate_tokens(turns) + described // CHARACTERS_A_TOKEN, 1)
+    return max(estimate_tokens(turns) + described // CHARACTERS_PER_TOKEN, 1)

@@ -168,7 +168,7 @@ def _unusable(problem: InputError) -> ToolOutcome:
 
 
 def _readable_part(part: Part, notes: list[str]) -> Part:
-    """The part, or a text in place of a medium that no provider could read."""
+    """The part, or a text that replaces a medium that no provider could read."""
     if not isinstance(part, Media):
         return part
     media = _inline(part)

@@ -35,7 +35,7 @@ async def run_in_thread(function: Callable[..., object], *args: Any) -> object:
             outcome = context.run(function, *args)
         except BaseException as error:  # noqa: BLE001 - raised again in the awaiting task
             outcome = Raised(error)
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is waiting
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nothing waits
             loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=work, name="toolglot tool", daemon=True).start()

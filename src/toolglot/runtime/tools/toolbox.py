@@ -36,19 +36,19 @@ __all__ = [
     "ToolBox",
     "ToolContext",
     "ToolError",
-    "Toolish",
+    "ToolLike",
     "define",
     "tool",
 ]
 
-Toolish = Tool | ToolSpec | Mapping[str, Any] | Callable[..., Any]
+ToolLike = Tool | ToolSpec | Mapping[str, Any] | Callable[..., Any]
 """What a box accepts: a tool, a definition in the format of any protocol, or a Python function."""
 
 
 class ToolBox:
     """The tools that a model may call."""
 
-    def __init__(self, tools: Iterable[Toolish] = ()) -> None:
+    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         if isinstance(tools, str | bytes | Mapping | ToolSpec | Tool) or not isinstance(tools, Iterable):
             raise InputError(f"expected a list of tools, got {quote(tools)}", path="tools", hint="ToolBox([tool])")
@@ -62,13 +62,13 @@ class ToolBox:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def add(self, *tools: Toolish) -> tuple[Tool, ...]:
+    def add(self, *tools: ToolLike) -> tuple[Tool, ...]:
         """Add tools: all of them, or none if one is refused. Returns the tools that were added."""
         made = [new for index, item in enumerate(tools) for new in _tools_of(item, f"tools[{index}]")]
         seen: dict[str, Tool] = {}
         for new in made:
             if new.name in self._tools or new.name in seen:
-                hint = "give one of them another name: tool(function, name=…)"
+                hint = "rename one of them: tool(function, name=…)"
                 raise InputError(f"there is a tool named {quote(new.name)} already", path="tools", hint=hint)
             seen[new.name] = new
         self._tools |= seen
@@ -98,7 +98,7 @@ class ToolBox:
         return f"ToolBox({[*self._tools]})"
 
 
-def _tools_of(item: Toolish, path: str) -> tuple[Tool, ...]:
+def _tools_of(item: ToolLike, path: str) -> tuple[Tool, ...]:
     if isinstance(item, Tool):
         return (item,)
     if isinstance(item, ToolSpec | Mapping):

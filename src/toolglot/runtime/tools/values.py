@@ -40,7 +40,7 @@ class ToolError(ToolglotError):
 
 
 def _ignore_progress(text: str) -> None:
-    """Used when nobody listens to progress."""
+    """Used when nothing listens to progress."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ToolContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set when the call is cancelled. Tools that run in a thread should check it: nothing else can stop them."""
     progress: Callable[[str], None] = _ignore_progress
-    """Reports progress to whoever watches the session. It never becomes part of the history."""
+    """Reports progress to the listener of the session. It never becomes part of the history."""
     session: object | None = None
     """The session, for tools that spawn subagents."""
     waits_for: str = ""

@@ -25,7 +25,7 @@ from toolglot.simulator.scripts.tool_selection import MAX_TRIED, Picker
 
 MAX_NAMED: Final = 6
 """Tools that a reply lists."""
-_CHARACTERS_A_TOKEN: Final = 4
+_CHARACTERS_PER_TOKEN: Final = 4
 _FREE_TEXT: Final = "simulated input"
 
 
@@ -273,7 +273,7 @@ def usage(request: AcceptedRequest, planned: ReplyPlan) -> Usage:
 
 
 def tokens(text: str) -> int:
-    return -(-len(text) // _CHARACTERS_A_TOKEN)
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)
 
 
 def tokens_of(body: dict[str, Any]) -> int:
