@@ -147,7 +147,7 @@ def _comparison_data(
         ratio = statistics.median(one / other for one, other in zip(times[server.title], own, strict=True))
         found[name] = {"title": server.title, "us": statistics.median(times[server.title]) / 1e3, "ratio": ratio}
     upper = {NGINX: NGINX_LIMIT} if kind == "whole" else {}
-    return {"title": title, "servers": found, "least": limits, "most": upper}
+    return {"title": title, "servers": found, "min_ratio": limits, "max_ratio": upper}
 
 
 def _nginx_rows(running: dict[str, Server], missing: dict[str, str], own: str, kind: str) -> list[Row]:
@@ -170,7 +170,7 @@ class Figure:
 
     def show(self) -> bool:
         kept = self.limit is None or self.value <= self.limit
-        measures["figures"].append({"name": self.name, "value": self.value, "unit": self.unit, "most": self.limit})
+        measures["figures"].append({"name": self.name, "value": self.value, "unit": self.unit, "limit": self.limit})
         limit = f"<= {self.limit:,g}" if self.limit is not None else ""
         verdict = "" if self.limit is None else "yes" if kept else "NO"
         print(f"{self.name:<{NAME_WIDTH}}{self.value:>10,.2f} {self.unit:<7}  {limit:<10}{verdict}".rstrip())

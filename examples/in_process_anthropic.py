@@ -27,7 +27,7 @@ async def get_weather(city: str) -> str:
 
 
 async def answer(client: anthropic.AsyncAnthropic, model: str, question: str) -> str:
-    """Asks, runs the tools that the model calls, and gives its answer."""
+    """Send the question, run the tools that the model calls, and return its answer."""
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
         reply = await client.messages.create(model=model, max_tokens=1000, messages=messages, tools=[TOOL])
@@ -46,9 +46,9 @@ async def main(model: str) -> None:
     async with anthropic.AsyncAnthropic(api_key="any", http_client=toolglot.async_client()) as client:
         questions = [f"What is the weather in {city}? Use get_weather." for city in ("Bonn", "Ulm")]
         answers = await asyncio.gather(*(answer(client, model, question) for question in questions))
-    for question, said in zip(questions, answers, strict=True):
-        print(f"{question}\n  {said}")
-        assert "7 degrees" in said
+    for question, text in zip(questions, answers, strict=True):
+        print(f"{question}\n  {text}")
+        assert "7 degrees" in text
 
 
 if __name__ == "__main__":

@@ -21,17 +21,17 @@ def get_weather(city: str) -> str:
 
 
 def main(model: str) -> None:
-    # google-genai does not close what it was given, so this is closed here. Its asynchronous half, `client.aio`, would
-    # be given `httpx_async_client=toolglot.async_client()` as well; without, it asks Google.
+    # google-genai does not close this client, so it is closed here. For `client.aio`, also pass
+    # `httpx_async_client=toolglot.async_client()`; without it, `client.aio` calls Google.
     with toolglot.client() as http_client:
         client = genai.Client(api_key="any", http_options=types.HttpOptions(httpx_client=http_client))
-        said = client.models.generate_content(
+        response = client.models.generate_content(
             model=model,
             contents="What is the weather in Bonn? Use get_weather.",
             config=types.GenerateContentConfig(tools=[get_weather]),
         )
-    print(said.text)
-    assert "7 degrees" in (said.text or "")
+    print(response.text)
+    assert "7 degrees" in (response.text or "")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""OpenAI's SDK on another provider's model, without a server: a tool loop whose answers are streamed.
+"""OpenAI's SDK on another provider's model, without a server: a tool loop with streamed replies.
 
     python examples/in_process_openai.py                                  # on Claude
     python examples/in_process_openai.py mistral/mistral-large-latest
@@ -30,7 +30,7 @@ def get_weather(city: str) -> str:
 
 
 def answer(client: openai.OpenAI, model: str, question: str) -> str:
-    """Asks, runs the tools that the model calls, and prints the answer as it comes."""
+    """Send the question, run the tools that the model calls, and print the answer as it comes."""
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
         with client.chat.completions.stream(model=model, messages=messages, tools=[TOOL]) as events:

@@ -1,4 +1,4 @@
-"""Seed 003's usage example: tools out, calls back, through one chain, for a provider that answers in its own shape."""
+"""A middleware chain without a gateway: tools in the form of each provider, and its calls as canonical ones."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from toolglot import MiddlewareChain, Request, Response, ToolingMiddleware
 
 
 class Audit:
-    """A step of one's own: it sees the tools last and the calls last."""
+    """Your own step: it comes last, for requests and for responses."""
 
     def process_request(self, request: Request) -> None:
         print(f"to {request.provider_id}:", [*(request.tools or [{}])[0]])
@@ -16,7 +16,7 @@ class Audit:
 
 
 def send(request: Request) -> Response:
-    """Stands in for the provider: it calls the one tool that it was told of."""
+    """A fake provider: it calls the first tool of the request."""
     tool: dict[str, Any] = (request.tools or [])[0]
     if request.provider_id == "anthropic":
         block = f'{{"type": "tool_use", "id": "toolu_1", "name": "{tool["name"]}", "input": {{"city": "Oslo"}}}}'
@@ -43,5 +43,5 @@ for model, provider in [("claude-sonnet-4-5", "anthropic"), ("gemini-2.5-pro", "
     chain.process_response(response)
     print("  anthropic:", response.get_tool_calls("anthropic"))
     print("  openai:   ", response.get_tool_calls("openai"))
-    for call in response.tool_calls:  # canonical, under the name that the request gave the tool
+    for call in response.tool_calls:  # canonical, with the name of the tool in the request
         print("  canonical:", call.id, call.name, call.arguments)

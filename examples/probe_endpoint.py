@@ -1,4 +1,4 @@
-"""Find out how an endpoint does tools, and use what was found: here of a simulated one that is odd on purpose.
+"""Find out how an endpoint handles tools, and use the result: here with a simulated endpoint that is odd on purpose.
 
 Against a real endpoint: `python examples/probe_endpoint.py http://127.0.0.1:8000/v1`.
 """
@@ -34,7 +34,7 @@ def main() -> None:
         sys.exit(result.stopped)
     print(f"{result.provider.url} speaks {result.sdk.protocol}; {result.spent.requests} requests were sent")
     for quirk in result.tooling.quirks:
-        print(f"  look out: {quirk}")
+        print(f"  quirk: {quirk}")
     print(f"{len(profile_toml(result).splitlines())} lines of TOML for toolglot serve")
     call = {"id": "call_" + "x" * 35, "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     body = {

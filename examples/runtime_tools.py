@@ -1,4 +1,4 @@
-"""Tools from a function, a definition and an MCP server, in one box, in the form of any provider."""
+"""Tools from a function, a definition and an MCP server, in one toolbox, in the form of any provider."""
 
 import asyncio
 import sys
@@ -33,8 +33,8 @@ async def main() -> None:
     async with clock:
         clock.join(box)
         for target, model in (("anthropic", "claude-sonnet-4-5"), ("gemini", "gemini-3-pro")):
-            asked = Conversation((Turn("user", (Text("Hello"),)),), box.specs)
-            print(target, request_for(asked, target=target, model=model).body["tools"])
+            conversation = Conversation((Turn("user", (Text("Hello"),)),), box.specs)
+            print(target, request_for(conversation, target=target, model=model).body["tools"])
         for name, arguments in (
             ("weather", {"city": "Oslo"}),
             ("weather", {"city": 7}),

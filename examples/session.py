@@ -16,7 +16,7 @@ async def population(city: str) -> str:
 
 
 async def ask_expert(question: str, context: ToolContext) -> str:
-    """Ask somebody who knows more.
+    """Ask an expert.
 
     Args:
         question: What to ask.
@@ -27,7 +27,7 @@ async def ask_expert(question: str, context: ToolContext) -> str:
 
 
 async def main() -> None:
-    models = UpstreamModels(upstreams())  # leave it out for real ones, with keys from the environment
+    models = UpstreamModels(upstreams())  # leave this out to call real providers with keys from the environment
     async with Session(model="anthropic/claude-opus-5", tools=[population, ask_expert], models=models) as session:
         answer = await session.run("How many people live in Bonn?")
         print(f"{answer.model}: {answer.text}")

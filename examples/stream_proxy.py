@@ -2,9 +2,9 @@
 
     python examples/stream_proxy.py --upstream https://api.openai.com/v1 --model gpt-5.2
 
-The standard library serves and asks, a thread a request; the key for the provider is in UPSTREAM_KEY. Without options
-it proves itself against the simulator. A production gateway adds limits, logs and retries; what toolglot needs is all
-here.
+It uses the standard library only, with one thread for each request; the provider's key is in UPSTREAM_KEY. Without
+options it runs a check against the simulator. A production gateway adds limits, logs and retries; everything that
+toolglot needs is here.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from urllib.parse import quote, urlsplit
 import toolglot
 from toolglot.simulator import serve
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 SILENCE = 120.0
-"""Seconds of silence after which the provider is given up."""
+"""Seconds without data after which the provider has failed."""
 PATHS = {
     "anthropic": "/v1/messages",
     "openai": "/chat/completions",
@@ -32,11 +32,11 @@ PATHS = {
     "cohere": "/v2/chat",
     "ollama": "/api/chat",
 }
-"""What follows the base address that a provider's SDK is given."""
+"""The path after the base address that a provider's SDK takes."""
 
 
 def path_for(target: str, out: toolglot.ConvertedRequest) -> str:
-    """Some protocols name the model, and whether a stream is wanted, in the address: `out` knows both."""
+    """The path of a request. Some protocols have the model, and whether to stream, in the path."""
     model = quote(out.model, safe="")
     if target == "gemini":
         return f"/v1beta/models/{model}:" + ("streamGenerateContent?alt=sse" if out.stream else "generateContent")
@@ -54,11 +54,11 @@ def headers_for(target: str, key: str) -> dict[str, str]:
 
 
 class GoneError(Exception):
-    """The client went away."""
+    """The client disconnected."""
 
 
 class Proxy(ThreadingHTTPServer):
-    """Listens for clients of `source`, asks `model` of `target` at its base address."""
+    """Listens for clients of `source`, and calls `model` of `target` at its base address."""
 
     daemon_threads = True
 
@@ -85,61 +85,64 @@ class Handler(BaseHTTPRequestHandler):
         return self.server
 
     def do_POST(self) -> None:
-        """One request: what goes wrong is told in the client's own protocol, whoever is at fault."""
+        """One request. Errors reach the client in its own protocol, whether it or the provider is at fault."""
         try:
             try:
-                self.ask(toolglot.convert(self.body(), **self.names(), model=self.proxy.model))
-            except (toolglot.InputError, toolglot.ProviderError) as error:  # of the client's, or told with status 200
+                self.forward(toolglot.convert(self.body(), **self.names(), model=self.proxy.model))
+            except (
+                toolglot.InputError,
+                toolglot.ProviderError,
+            ) as error:  # of the client, or of a provider that sent status 200
                 self.send_failure(error)
-            except (http.client.HTTPException, OSError):  # nothing was sent yet: a stream sees to its own end
+            except (http.client.HTTPException, OSError):  # nothing was sent yet: a stream handles its own end
                 self.send_failure(toolglot.Failure("overloaded", "the provider cannot be reached"))
         except GoneError:
             self.close_connection = True
 
     def names(self) -> dict[str, Any]:
-        """Of the way there; the way back is from `target` to `source`."""
+        """For the request; the reply is converted from `target` to `source`."""
         return {"source": self.proxy.source, "target": self.proxy.target}
 
     def body(self) -> bytes:
         size = self.headers.get("content-length", "")
-        if not size.isdecimal() or int(size) > MOST_BYTES:
-            raise toolglot.LimitError(f"expected a content-length of at most {MOST_BYTES}")
+        if not size.isdecimal() or int(size) > MAX_BYTES:
+            raise toolglot.LimitError(f"expected a content-length of at most {MAX_BYTES}")
         try:
             return self.rfile.read(int(size))
         except OSError:
             raise GoneError from None
 
-    def ask(self, out: toolglot.ConvertedRequest) -> None:
+    def forward(self, out: toolglot.ConvertedRequest) -> None:
         proxy = self.proxy
         back: dict[str, Any] = {"source": proxy.target, "target": proxy.source}
         connection = proxy.connect()
         try:
             path = proxy.upstream.path.rstrip("/") + path_for(proxy.target, out)
             connection.request("POST", path, out.data, headers_for(proxy.target, proxy.key))
-            with connection.getresponse() as answered:
-                if answered.status >= 400:
+            with connection.getresponse() as response:
+                if response.status >= 400:
                     error = toolglot.convert_error(
-                        answered.status, answered.read(), headers=dict(answered.headers), **back
+                        response.status, response.read(), headers=dict(response.headers), **back
                     )
                     self.send_whole(error.status, error.data, error.headers)
                 elif out.stream:
-                    self.stream(answered, toolglot.StreamTranslator(**back, request=out))
+                    self.stream(response, toolglot.StreamTranslator(**back, request=out))
                 else:
-                    self.send_whole(200, toolglot.convert_reply(answered.read(), **back, request=out).data)
+                    self.send_whole(200, toolglot.convert_reply(response.read(), **back, request=out).data)
         finally:
             connection.close()
 
-    def stream(self, answered: http.client.HTTPResponse, translator: toolglot.StreamTranslator) -> None:
-        """The provider's pieces as they come, pings while it is silent, and one end whatever happens."""
+    def stream(self, response: http.client.HTTPResponse, translator: toolglot.StreamTranslator) -> None:
+        """Send the provider's pieces as they come, pings while it is silent, and one end in every case."""
         try:
             self.start(200, {"content-type": translator.content_type, "transfer-encoding": "chunked"})
             with self.pings(translator) as lock:
                 last = translator.finish
                 try:
-                    while piece := answered.read1(65_536):
+                    while piece := response.read1(65_536):
                         with lock:
                             self.send_piece(translator.feed(piece))
-                except (http.client.HTTPException, OSError):  # the line broke, or there was silence for too long
+                except (http.client.HTTPException, OSError):  # the connection broke, or was silent for too long
                     last = translator.fail
                 with lock:
                     self.send_piece(last())
@@ -150,7 +153,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @contextmanager
     def pings(self, translator: toolglot.StreamTranslator) -> Generator[threading.Lock]:
-        """Keeps the client's connection alive; the lock keeps pings out of the middle of an event."""
+        """Keep the client's connection alive. The lock keeps pings out of the middle of an event."""
         lock, over = threading.Lock(), threading.Event()
 
         def run() -> None:
@@ -214,10 +217,10 @@ def running(proxy: Proxy) -> Generator[str]:
         proxy.server_close()
 
 
-# --- the proof --------------------------------------------------------------------------------------
+# --- the check --------------------------------------------------------------------------------------
 
 TOOL = {"name": "files/read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
-ASKED: dict[str, Any] = {
+REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-4-5",
     "max_tokens": 500,
     "tools": [TOOL],
@@ -229,56 +232,58 @@ def post(address: str, body: Mapping[str, Any]) -> tuple[int, str]:
     connection = http.client.HTTPConnection(address, timeout=30)
     try:
         connection.request("POST", "/v1/messages", json.dumps(body))
-        with connection.getresponse() as answered:
-            return answered.status, answered.read().decode()
+        with connection.getresponse() as response:
+            return response.status, response.read().decode()
     finally:
         connection.close()
 
 
-def prove() -> None:
+def check() -> None:
     """A client of Anthropic's Messages, and the simulator as OpenAI's Chat Completions."""
     rules = [{"reply": {"text": "I look.", "calls": 1}}]
     with serve({"rules": rules}) as simulated:
         upstream = simulated.url("openai")
         proxy = Proxy(0, source="anthropic", target="openai", upstream=upstream, model="gpt-4.1", ping=0.02)
         with running(proxy) as address:
-            status, text = post(address, ASKED)
+            status, text = post(address, REQUEST)
             print("whole:", status, json.loads(text)["content"][-1]["name"])
             assert simulated.requests[-1].provider == "openai"
 
-            status, text = post(address, {**ASKED, "stream": True})
+            status, text = post(address, {**REQUEST, "stream": True})
             assert text.endswith('data: {"type":"message_stop"}\n\n')
             print("stream:", status, "tool_use" if '"stop_reason":"tool_use"' in text else text)
 
             simulated.fault("429,retry_after=2")
-            status, text = post(address, ASKED)
+            status, text = post(address, REQUEST)
             print("busy:", status, json.loads(text)["error"]["type"])
 
             simulated.fault("reset,after=2")
-            status, text = post(address, {**ASKED, "stream": True})
+            status, text = post(address, {**REQUEST, "stream": True})
             print("broken stream:", status, json.loads(text.split("data: ")[-1])["error"]["type"])
 
-            status, text = post(address, {**ASKED, "messages": "none"})
+            status, text = post(address, {**REQUEST, "messages": "none"})
             print("wrong request:", status, json.loads(text)["error"]["type"])
 
             simulated.script(rules=rules, pace=0.1)
-            status, text = post(address, {**ASKED, "stream": True})
+            status, text = post(address, {**REQUEST, "stream": True})
             print("slow stream:", status, "pings" if "event: ping" in text else text)
         assert simulated.unused() == []
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A proxy from one protocol to another; without options, a proof.")
-    parser.add_argument("--source", default="anthropic", choices=PATHS, help="what the clients speak")
+    parser = argparse.ArgumentParser(description="A proxy from one protocol to another; without options, a check.")
+    parser.add_argument("--source", default="anthropic", choices=PATHS, help="the protocol of the clients")
     parser.add_argument("--target", default="openai", choices=[*PATHS, "gemini", "bedrock"], help="the provider")
-    parser.add_argument("--upstream", help="the provider's base address, as its SDK is given it")
-    parser.add_argument("--model", default="", help="the model to ask for; without it, the client's own")
+    parser.add_argument("--upstream", help="the provider's base address, as its SDK takes it")
+    parser.add_argument("--model", default="", help="the model to call; default: the one that the client names")
     parser.add_argument("--port", type=int, default=8400)
-    given = parser.parse_args()
-    if given.upstream is None:
-        prove()
+    options = parser.parse_args()
+    if options.upstream is None:
+        check()
         return
-    proxy = Proxy(given.port, source=given.source, target=given.target, upstream=given.upstream, model=given.model)
+    proxy = Proxy(
+        options.port, source=options.source, target=options.target, upstream=options.upstream, model=options.model
+    )
     print(f"http://127.0.0.1:{proxy.server_address[1]}")
     with proxy:
         proxy.serve_forever()

@@ -6,7 +6,7 @@ from toolglot.conversation import ids
 history = History()
 history.append(Turn("user", (Text("What is in a.txt and b.txt?"),)))
 
-# Kimi calls two tools. Its ids are none that Anthropic would accept.
+# Kimi calls two tools. Anthropic would not accept its ids.
 with history.begin_turn("kimi") as turn:
     turn.append(
         Turn(
@@ -18,7 +18,7 @@ with history.begin_turn("kimi") as turn:
         )
     )
     history.append(Turn("tool", (ToolResult("functions.read_file:0", "hello"),)))
-    history.switch("anthropic")  # asked for while the turn is in flight: it takes effect after it
+    history.switch("anthropic")  # requested during the turn: it takes effect after it
     turn.cancel("The user pressed Ctrl-C.")
 
 print("next turn goes to:", history.target)

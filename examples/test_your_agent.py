@@ -1,6 +1,6 @@
 """Tests of a small agent against the simulator: a tool loop, a provider that is busy, a model that is cut off.
 
-Run it with pytest, or as it is.
+Run it with pytest, or with python.
 """
 
 import json
@@ -23,15 +23,15 @@ TOOL = {
 }
 
 
-def ask(url: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """One request to Anthropic's API; it is sent once more when the provider is busy."""
+def send(url: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Send one request to Anthropic's API, and once more if the provider is busy."""
     body = {"model": "claude-opus-5", "max_tokens": 1000, "messages": messages, "tools": [TOOL]}
     headers = {"x-api-key": "any", "anthropic-version": "2023-06-01"}
     for is_last in (False, True):
         request = urllib.request.Request(f"{url}/v1/messages", json.dumps(body).encode(), headers)  # noqa: S310
         try:
-            with urllib.request.urlopen(request) as answered:  # noqa: S310
-                reply: dict[str, Any] = json.load(answered)
+            with urllib.request.urlopen(request) as response:  # noqa: S310
+                reply: dict[str, Any] = json.load(response)
                 return reply
         except urllib.error.HTTPError as error:
             with error:
@@ -41,10 +41,10 @@ def ask(url: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def agent(question: str, url: str, tools: Tools) -> str:
-    """Asks, runs the tools that the model calls, and gives its answer."""
+    """Send the question, run the tools that the model calls, and return its answer."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
     while True:
-        reply = ask(url, messages)
+        reply = send(url, messages)
         if reply["stop_reason"] == "max_tokens":
             return "The answer was cut off."
         messages.append({"role": "assistant", "content": reply["content"]})  # thinking and its signature included
@@ -82,7 +82,7 @@ def test_the_agent_runs_many_calls_at_once(toolglot_simulator: Server) -> None:
 def test_the_agent_survives_a_busy_provider(toolglot_simulator: Server) -> None:
     toolglot_simulator.fault(529)
     assert "7 degrees" in agent("?", toolglot_simulator.url("anthropic"), {"get_weather": weather})
-    assert toolglot_simulator.unused() == []  # the fault had its turn
+    assert toolglot_simulator.unused() == []  # the fault was injected
 
 
 def test_the_agent_does_not_run_a_call_that_was_cut(toolglot_simulator: Server) -> None:
@@ -93,12 +93,12 @@ def test_the_agent_does_not_run_a_call_that_was_cut(toolglot_simulator: Server) 
 def test_thinking_that_is_edited_is_refused_as_the_provider_does(toolglot_simulator: Server) -> None:
     url = toolglot_simulator.url("anthropic")
     messages: list[dict[str, Any]] = [{"role": "user", "content": "The weather?"}]
-    content = ask(url, messages)["content"]
+    content = send(url, messages)["content"]
     content[0]["thinking"] += " Or not."
     result = {"type": "tool_result", "tool_use_id": content[-1]["id"], "content": "7"}
     messages += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
     with pytest.raises(urllib.error.HTTPError) as found:
-        ask(url, messages)
+        send(url, messages)
     found.value.close()
     assert "cannot be modified" in toolglot_simulator.requests[-1].error
 

@@ -1,6 +1,6 @@
-"""What is fuzzed, and what counts as a finding: anything but an `InputError`, or an `InputError` that comes late.
+"""What is fuzzed, and what counts as a finding: any error but an `InputError`, or a decoder that is slow.
 
-A finding is known by its kind and place, made as small as time allows, written down and shown once.
+A finding is identified by its type and line, made as small as time allows, written to a file and shown once.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PACKAGE: Final = Path(toolglot.__file__).resolve().parent
 
 SLOW_SECONDS: Final = 5.0
 SHRINKING_SECONDS: Final = 5.0
-KEPT: Final = 20
-"""Different findings of one decoder that are written down; one is usually many."""
+MAX_FINDINGS: Final = 20
+"""Findings of one decoder that are written to files; one mistake usually has many."""
 
 COUNTED_EVERY: Final = 500
-"""Inputs after which is written down how many there were."""
+"""The counts are written to a file after this many inputs."""
 
 Run = Callable[[bytes], None]
 Mutation = Callable[[bytes, int], bytes | None]
@@ -80,17 +80,17 @@ def _codec(protocol: str, kind: str) -> ModuleType:
 
 
 def _wire(protocol: str, kind: str, protocols: tuple[str, ...]) -> Run:
-    """Reads a body, and writes what was read at home and, by turns, in each other protocol."""
-    home = _codec(protocol, kind)
-    abroad = [_codec(other, kind) for other in protocols]
+    """Reads a body, and writes what was read in its own protocol and, by turns, in each other one."""
+    own = _codec(protocol, kind)
+    others = [_codec(other, kind) for other in protocols]
 
     def run(data: bytes) -> None:
         body = _body(data)
         if body is None:
             return
-        read = home.decode(body)
-        msgspec.json.encode(home.encode(read))
-        msgspec.json.encode(abroad[zlib.crc32(data) % len(abroad)].encode(read))
+        read = own.decode(body)
+        msgspec.json.encode(own.encode(read))
+        msgspec.json.encode(others[zlib.crc32(data) % len(others)].encode(read))
 
     return run
 
@@ -132,7 +132,7 @@ def _overrides(data: bytes) -> None:
 
 
 def finding(run: Run, data: bytes) -> BaseException | None:
-    """What came out of a decoder that should not have."""
+    """The error of a decoder that is a finding; None: there is none."""
     start = time.process_time()
     try:
         run(data)
@@ -151,7 +151,7 @@ def mark(error: BaseException) -> str:
     return f"{type(error).__name__} at {where}"
 
 
-def shrunk(run: Run, data: bytes, wanted: str) -> bytes:
+def shrink(run: Run, data: bytes, wanted: str) -> bytes:
     """The smallest input near `data` that still gives the same finding."""
     deadline = time.monotonic() + SHRINKING_SECONDS
     smaller = True
@@ -185,7 +185,7 @@ def _smaller(data: bytes) -> list[bytes]:
 
 @dataclass
 class Hunt:
-    """One decoder being fuzzed: counts, and writes down each new finding once."""
+    """One decoder being fuzzed: counts inputs, and writes each new finding to a file once."""
 
     name: str
     decoder: Decoder
@@ -206,11 +206,11 @@ class Hunt:
         if self.tried % COUNTED_EVERY == 0:
             self.write_counts()
         error = finding(self.decoder.run, data)
-        if error is None or mark(error) in self.marks or len(self.marks) >= KEPT:
+        if error is None or mark(error) in self.marks or len(self.marks) >= MAX_FINDINGS:
             return
         self.marks.add(mark(error))
-        small = shrunk(self.decoder.run, data, mark(error))
+        small = shrink(self.decoder.run, data, mark(error))
         path = self.folder / f"{self.name}-{zlib.crc32(mark(error).encode()):08x}"
         path.write_bytes(small)
-        said = "".join(traceback.format_exception_only(error)).strip()[:300]
-        print(f"FOUND {self.name}: {mark(error)}\n  {said}\n  input {small[:400]!r}\n  in {path}", flush=True)
+        text = "".join(traceback.format_exception_only(error)).strip()[:300]
+        print(f"FOUND {self.name}: {mark(error)}\n  {text}\n  input {small[:400]!r}\n  in {path}", flush=True)

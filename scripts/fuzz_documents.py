@@ -41,7 +41,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 RECORDINGS: Final = ROOT / "tests" / "recordings"
 LARGEST_SEED: Final = 64 * 1024
 OPERATIONS: Final = 4
-"""At most so many changes at once."""
+"""The largest number of changes at once."""
 
 SCALARS: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, -1, 2**63, -(2**63) - 1, 2**200, 0.5, -0.0, 1e308, 5e-324),
@@ -55,7 +55,7 @@ PICTURE: Final = Media("image", "image/png", "iVBORw0KGgo=")
 
 
 def _conversation() -> Conversation:
-    """A little of everything that the canonical form knows."""
+    """A conversation with every kind of canonical value."""
     return Conversation(
         (
             Turn("system", (Text("Be brief."),)),
@@ -109,14 +109,16 @@ def _replies() -> list[Reply]:
 
 def request_seeds(protocol: str, encode: Callable[[Conversation], dict[str, Any]]) -> list[bytes]:
     made = [encode(_conversation()), encode(Conversation((Turn("user", (Text("Hello"),)),)))]
-    return [msgspec.json.encode(body) for body in (*made, *_native(protocol, "request"))] + recorded(
+    return [msgspec.json.encode(body) for body in (*made, *_native(protocol, "request"))] + recorded_bodies(
         protocol, "request"
     )
 
 
 def reply_seeds(protocol: str, encode: Callable[[Reply], dict[str, Any]]) -> list[bytes]:
     made = [encode(reply) for reply in _replies()]
-    return [msgspec.json.encode(body) for body in (*made, *_native(protocol, "reply"))] + recorded(protocol, "reply")
+    return [msgspec.json.encode(body) for body in (*made, *_native(protocol, "reply"))] + recorded_bodies(
+        protocol, "reply"
+    )
 
 
 def canonical_seeds() -> list[bytes]:
@@ -213,7 +215,7 @@ def _native(protocol: str, kind: str) -> list[dict[str, Any]]:
     return _NATIVE.get((protocol, kind), [])
 
 
-def recorded(protocol: str, kind: str) -> list[bytes]:
+def recorded_bodies(protocol: str, kind: str) -> list[bytes]:
     """The recorded bodies of a protocol that are not too large to be changed at random."""
     paths = sorted((RECORDINGS / protocol).glob(f"*.{kind}.json"))
     return [path.read_bytes() for path in paths if path.stat().st_size <= LARGEST_SEED]
@@ -237,7 +239,7 @@ Slot = tuple[Any, Any]
 
 
 def slots(document: Any) -> Iterator[Slot]:
-    """Every place in a document; it is not recursive, since documents may be deep."""
+    """Every value of a document, by its container. Not recursive, because documents may be deep."""
     waiting = [document]
     while waiting:
         holder = waiting.pop()
@@ -256,13 +258,13 @@ class Mutator:
 
     def mutate(self, data: bytes, seed: int) -> bytes | None:
         """A changed document; None if `data` is not one."""
-        draw = random.Random(seed)  # noqa: S311 - no secret hangs on it
+        draw = random.Random(seed)  # noqa: S311 - not for a secret
         document = _json_or_none(data)
         if type(document) not in (dict, list):
             return None
         holder = [document]
         for _ in range(draw.randint(1, OPERATIONS)):
-            self._change(draw, *_chosen(draw, holder))
+            self._change(draw, *_choose_slot(draw, holder))
             if not holder:
                 return b"{}"
         return json.dumps(holder[0], ensure_ascii=draw.random() < 0.5).encode(errors="replace")
@@ -272,16 +274,16 @@ class Mutator:
         draw = random.Random(seed)  # noqa: S311 - as above
         lines = data.decode(errors="replace").split("\n")
         for _ in range(draw.randint(1, OPERATIONS)):
-            place = draw.randrange(len(lines))
-            key, equals, _ = lines[place].partition("=")
-            lines[place : place + 1] = draw.choice(
+            index = draw.randrange(len(lines))
+            key, equals, _ = lines[index].partition("=")
+            lines[index : index + 1] = draw.choice(
                 [
                     [],
-                    [lines[place]] * 2,
-                    [lines[place], draw.choice(lines)],
+                    [lines[index]] * 2,
+                    [lines[index], draw.choice(lines)],
                     [f"{key}= {json.dumps(self._value(draw))}"] if equals else [f"[{draw.choice(self._words)}]"],
-                    [lines[place], f'"{draw.choice(self._words)}" = {json.dumps(self._value(draw))}'],
-                    [lines[place].replace(".", "]"), ""],
+                    [lines[index], f'"{draw.choice(self._words)}" = {json.dumps(self._value(draw))}'],
+                    [lines[index].replace(".", "]"), ""],
                 ]
             ) or [""]
         return "\n".join(lines).encode(errors="replace")
@@ -325,8 +327,8 @@ class Mutator:
         holder[key] = draw.choice([[value], {draw.choice(self._words): value}, json.dumps(value), *unwrapped[:1]])
 
 
-def _chosen(draw: random.Random, document: list[Any]) -> Slot:
-    """A place: by a walk from the root, which finds the few fields at the top, or any, which finds the many below."""
+def _choose_slot(draw: random.Random, document: list[Any]) -> Slot:
+    """A slot: by a walk from the root, which finds the few fields at the top, or any, which finds the many below."""
     if draw.random() < 0.3:
         return draw.choice(list(slots(document)))
     holder: Any = document

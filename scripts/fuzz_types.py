@@ -5,9 +5,9 @@
     python scripts/fuzz_types.py --only 'gemini stream'    a part of the library alone
 
 Each field of each protocol's requests, replies, streams and errors is replaced by a value of every other type, taken
-out, repeated and wrapped; over HTTP for every address of the gateway and every target, and as an upstream's answers.
-It ends when the time is over, and says how many of the changes of single values it had tried by then; those beyond are
-taken at random. What is found is shown with the seed; the exit code is then 1. The documents are made by
+out, repeated and wrapped; over HTTP for every address of the gateway and every target, and as an upstream's replies.
+It ends when the time is over, and prints how many of the changes of single values it has tried; further ones are taken
+at random. What is found is shown with the seed; the exit code is then 1. The documents are made by
 `tests/support/hostile/type_fuzz.py`.
 """
 
@@ -32,7 +32,7 @@ CLIENTS: Final = 2
 
 
 def show(name: str, run: Run) -> None:
-    """What was done and found, and how many of the changes of single values were reached in the time."""
+    """Print what was tried and found, and how many of the changes of single values were tried in the time."""
     covered, total = run.covered
     print(
         f"{name:<26}{run.tried:>10,} inputs  {run.bytes:>14,} bytes  {covered:,} of {total:,} single changes "
@@ -44,19 +44,19 @@ def show(name: str, run: Run) -> None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--minutes", type=float, default=10.0)
-    options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--only", default="", help="areas of the library whose names hold this, and no gateway")
-    given = options.parse_args()
-    seconds, start = given.minutes * 60, time.monotonic()
-    runs = {"library": fuzz_library(given.seed, seconds=seconds if given.only else seconds / 2, only=given.only)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="only areas of the library whose names contain this, and no gateway")
+    options = parser.parse_args()
+    seconds, start = options.minutes * 60, time.monotonic()
+    runs = {"library": fuzz_library(options.seed, seconds=seconds if options.only else seconds / 2, only=options.only)}
     show("types, library", runs["library"])
-    if not given.only:
+    if not options.only:
         with tempfile.TemporaryDirectory() as folder:
-            runs["gateway"] = fuzz_gateway(Path(folder), given.seed, seconds=seconds / 2, clients=CLIENTS)
+            runs["gateway"] = fuzz_gateway(Path(folder), options.seed, seconds=seconds / 2, clients=CLIENTS)
         show("types, gateway", runs["gateway"])
-    again = f"python scripts/fuzz_types.py --minutes {given.minutes:g} --seed {given.seed}"
+    again = f"python scripts/fuzz_types.py --minutes {options.minutes:g} --seed {options.seed}"
     write_part(
         Part(
             "types fuzzed",
@@ -65,7 +65,7 @@ def main() -> int:
             sum(len(run.findings) for run in runs.values()),
             inputs=sum(run.tried for run in runs.values()),
             bytes=sum(run.bytes for run in runs.values()),
-            seed=str(given.seed),
+            seed=str(options.seed),
         )
     )
     return 1 if any(run.findings for run in runs.values()) else 0

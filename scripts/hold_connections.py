@@ -1,11 +1,11 @@
-"""Holds idle connections to a gateway, and measures what they cost it and those who use it meanwhile.
+"""Holds idle connections to a gateway, and measures what they cost it and its other clients.
 
     python scripts/hold_connections.py                       10,000, to a gateway of its own, from three processes
     python scripts/hold_connections.py --connections 3000
 
-Every third connection has said nothing yet; the others have been answered once and are kept for the next request.
-While they are held, somebody else asks for answers of a model, each over a connection of its own. Exit code 1: an
-answer took longer than `SLOW`, a connection cost more than `MOST_BYTES`, or one was lost.
+Every third connection has sent nothing yet; the others have had one response and wait for the next request. While they
+are held, another client sends requests to a model, each over a connection of its own. Exit code 1: a response took
+longer than `SLOW`, a connection cost more than `MAX_BYTES`, or one was lost.
 
 With `HOLD PORT COUNT` it is one of the processes that hold them, until its input ends.
 """
@@ -30,10 +30,10 @@ from typing import IO, Any, Final
 from soak_report import Part, write_part
 
 SLOW: Final = 1.0
-"""Seconds that the slowest of a hundred answers may take while they are held."""
-MOST_BYTES: Final = 20_000
+"""Seconds that the slowest of a hundred responses may take while they are held."""
+MAX_BYTES: Final = 20_000
 HOLDERS: Final = 3
-ASKED: Final = 150
+REQUESTS: Final = 150
 START_SECONDS: Final = 120.0
 SPARE: Final = 1_500
 """Descriptors that a gateway keeps for requests and files (see docs/operations.md)."""
@@ -50,18 +50,18 @@ sys.exit(main())
 _HELLO: Final = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-# --- who holds them ---------------------------------------------------------------------------------
+# --- the holders ------------------------------------------------------------------------------------
 
 
 def hold(port: int, count: int) -> None:
-    """Open so many connections and keep them until the input ends; then say how many are still there."""
+    """Open so many connections and keep them until the input ends; then print how many are still open."""
     held: list[socket.socket] = []
     for number in range(count):
         connection = socket.create_connection(("127.0.0.1", port), timeout=START_SECONDS)
         if number % 3:
             connection.sendall(_HELLO)
             if not connection.recv(4096).startswith(b"HTTP/1.1 200"):
-                raise RuntimeError(f"connection {number} was not answered")
+                raise RuntimeError(f"connection {number} got no response")
         held.append(connection)
     print("held", flush=True)
     sys.stdin.read()
@@ -78,7 +78,7 @@ def _is_open(connection: socket.socket) -> bool:
         return False
 
 
-# --- who looks --------------------------------------------------------------------------------------
+# --- the measurement --------------------------------------------------------------------------------
 
 
 class Gateway:
@@ -95,28 +95,28 @@ class Gateway:
         end = time.monotonic() + START_SECONDS
         while True:
             with contextlib.suppress(OSError):
-                self.asked("/health")
+                self.send("/health")
                 break
             if time.monotonic() > end:
-                raise RuntimeError("the gateway does not answer")
+                raise RuntimeError("the gateway does not respond")
             time.sleep(0.02)
 
-    def asked(self, path: str, body: Any = None) -> tuple[int, bytes, float]:
-        """One request over a connection of its own: status, answer, seconds."""
+    def send(self, path: str, body: Any = None) -> tuple[int, bytes, float]:
+        """Send one request over a connection of its own: status, body, seconds."""
         begun = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
         try:
             data = None if body is None else json.dumps(body)
             connection.request("GET" if data is None else "POST", path, data, {"authorization": "Bearer k"})
-            answer = connection.getresponse()
-            return answer.status, answer.read(), time.perf_counter() - begun
+            response = connection.getresponse()
+            return response.status, response.read(), time.perf_counter() - begun
         finally:
             connection.close()
 
-    def answered(self) -> float:
-        """Seconds that an answer of a simulated model took."""
+    def time_request(self) -> float:
+        """Seconds that a reply of a simulated model took."""
         body = {"model": "simulated/openai/gpt-4.1", "messages": [{"role": "user", "content": "Hello"}]}
-        status, data, seconds = self.asked("/v1/chat/completions", body)
+        status, data, seconds = self.send("/v1/chat/completions", body)
         if status != 200:
             raise RuntimeError(f"status {status}: {data[:200]!r}")
         return seconds
@@ -172,7 +172,7 @@ class Holders:
                 raise RuntimeError("the connections could not be opened")
 
     def end(self) -> int:
-        """Let go; how many were still there."""
+        """Close all; returns how many were still open."""
         return sum(int(each.communicate(timeout=START_SECONDS)[0] or 0) for each in self._all)
 
     def kill(self) -> None:
@@ -181,10 +181,10 @@ class Holders:
             each.communicate()
 
 
-def measured(count: int) -> dict[str, Any]:
-    """What so many idle connections cost."""
+def measure(count: int) -> dict[str, Any]:
+    """The cost of so many idle connections."""
     with serving() as gateway:
-        alone = sorted(gateway.answered() for _ in range(ASKED))
+        alone = sorted(gateway.time_request() for _ in range(REQUESTS))
         before = gateway.rss
         begun = time.perf_counter()
         holders = Holders(gateway.port, count)
@@ -192,11 +192,11 @@ def measured(count: int) -> dict[str, Any]:
             holders.wait()
             opened = time.perf_counter() - begun
             held = gateway.rss
-            beside = sorted(gateway.answered() for _ in range(ASKED))
+            beside = sorted(gateway.time_request() for _ in range(REQUESTS))
             left = holders.end()
         finally:
             holders.kill()
-        after = gateway.answered()
+        after = gateway.time_request()
     return {
         "connections": count,
         "still_open": left,
@@ -212,11 +212,11 @@ def measured(count: int) -> dict[str, Any]:
     }
 
 
-def possible(wanted: int) -> int:
+def possible_count(wanted: int) -> int:
     """As many connections as the descriptors of a process here allow."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = max(soft, hard) if hard != resource.RLIM_INFINITY else wanted + SPARE
-    return min(wanted, most - SPARE)
+    available = max(soft, hard) if hard != resource.RLIM_INFINITY else wanted + SPARE
+    return min(wanted, available - SPARE)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -229,14 +229,14 @@ def main(arguments: Sequence[str]) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--connections", type=int, default=10_000)
     wanted, begun = options.parse_args(arguments).connections, time.perf_counter()
-    found = measured(possible(wanted))
+    found = measure(possible_count(wanted))
     print("\n".join(f"{name:16} {value}" for name, value in found.items()))
     if found["connections"] < wanted:
         print(f"no more than {found['connections']}: the descriptors of a process are bounded here (ulimit -Hn)")
-    wrong = found["ms_beside_p99"] > SLOW * 1000 or found["bytes_each"] > MOST_BYTES
+    wrong = found["ms_beside_p99"] > SLOW * 1000 or found["bytes_each"] > MAX_BYTES
     wrong = wrong or found["still_open"] != found["connections"]
     command = f"python scripts/hold_connections.py --connections {wanted}"
-    requests = 2 * ASKED + found["connections"] * 2 // 3
+    requests = 2 * REQUESTS + found["connections"] * 2 // 3
     write_part(Part("idle connections", command, time.perf_counter() - begun, int(wrong), requests=requests))
     return int(wrong)
 

@@ -1,9 +1,9 @@
-"""Draws and tabulates what `bench/gateway.py --json FILE` measured, for docs/performance.md.
+"""Draws a plot and writes tables of what `bench/gateway.py --json FILE` measured, for docs/performance.md.
 
     python bench/gateway.py --json build/gateway.json
     python scripts/plot_performance.py build/gateway.json      # docs/performance.json, .svg and the tables of the page
 
-What is drawn comes from docs/performance.json alone, so that `make docs` and its check draw the same again.
+Both come from docs/performance.json alone, so that `make docs` and its check repeat them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES: Final = {
     "llm-rosetta": "llm-rosetta",
     "litellm": "LiteLLM",
 }
-"""How the bench calls them, and how they are shown, in this order."""
+"""By name in the bench: the name that is shown, in this order."""
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
@@ -48,7 +48,7 @@ STYLE: Final = """
   .title { font-size: 15px; font-weight: 600 }
   .quiet { fill: #59636e; font-size: 12px }
   .ours { font-weight: 600 }
-  .told { paint-order: stroke; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
+  .label { paint-order: stroke; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
   .surface { fill: #ffffff }
   .grid { stroke: #d9dee3; stroke-width: 1 }
   .stem { stroke: #8c959f; stroke-width: 2 }
@@ -58,7 +58,7 @@ STYLE: Final = """
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }
     .quiet { fill: #9198a1 }
-    .told { stroke: #0d1117 }
+    .label { stroke: #0d1117 }
     .surface { fill: #0d1117 }
     .grid { stroke: #2a313c }
     .stem { stroke: #6e7681 }
@@ -112,14 +112,14 @@ def _panel(part: Measures, top: int, low: int, high: int) -> Iterator[str]:
         yield _text(LEFT - 12, y + 4, NAMES.get(name, name), "ours" if own else "", anchor="end")
         yield f'<line class="stem{own}" x1="{LEFT}" x2="{x:.1f}" y1="{y}" y2="{y}"/>'
         yield f'<circle class="dot{own}" cx="{x:.1f}" cy="{y}" r="{6 if own else 5}"/>'
-        yield _text(x + 12, y + 4, _label(name, found), "told ours" if own else "told")
+        yield _text(x + 12, y + 4, _label(name, found), "label ours" if own else "label")
 
 
 def _label(name: str, found: Measures) -> str:
-    told = _time(found["us"])
+    shown = _time(found["us"])
     if name == OURS:
-        return told
-    return f"{told}  ({_ratio(found['ratio'])})"
+        return shown
+    return f"{shown}  ({_ratio(found['ratio'])})"
 
 
 def _ratio(ratio: float) -> str:
@@ -131,10 +131,10 @@ def _scale(low: int, high: int, top: int) -> Iterator[str]:
         yield _text(_x(10.0**power, low, high), top + 2, _time(10.0**power), "quiet", anchor="middle")
 
 
-def _text(x: float, y: float, said: str, kind: str = "", anchor: str = "start") -> str:
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
     shown = f' class="{kind}"' if kind else ""
-    place = f' text-anchor="{anchor}"' if anchor != "start" else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{shown}{place}>{escape(said)}</text>'
+    anchored = f' text-anchor="{anchor}"' if anchor != "start" else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{shown}{anchored}>{escape(text)}</text>'
 
 
 def _x(us: float, low: int, high: int) -> float:
@@ -142,7 +142,7 @@ def _x(us: float, low: int, high: int) -> float:
 
 
 def _decades(parts: Sequence[Measures]) -> tuple[int, int]:
-    """The powers of ten, in µs, between which everything lies."""
+    """The powers of ten, in µs, below and above all figures."""
     found = [server["us"] for part in parts for server in part["servers"].values()]
     low = math.floor(math.log10(min(found)))
     return low, max(low + 1, math.ceil(math.log10(max(found))))
@@ -171,10 +171,10 @@ def tables(measures: Measures) -> str:
         lines += [*_comparison(part), ""]
     lines += ["| one process | measured | limit | kept |", "|---|---|---|---|"]
     for figure in measures["figures"]:
-        most = figure["most"]
-        kept = "" if most is None else "yes" if figure["value"] <= most else "no"
-        limit = "" if most is None else f"≤ {most:,g} {figure['unit']}"
-        lines.append(f"| {figure['name']} | {_figure(figure)} | {limit} | {kept} |")
+        limit = figure["limit"]
+        kept = "" if limit is None else "yes" if figure["value"] <= limit else "no"
+        shown = "" if limit is None else f"≤ {limit:,g} {figure['unit']}"
+        lines.append(f"| {figure['name']} | {_figure(figure)} | {shown} | {kept} |")
     return "\n".join(lines)
 
 
@@ -184,17 +184,17 @@ def _comparison(part: Measures) -> Iterator[str]:
     for name in _ordered(part):
         found = part["servers"][name]
         ratio = found["ratio"]
-        least, most = part["least"].get(name), part["most"].get(name)
+        lower, upper = part["min_ratio"].get(name), part["max_ratio"].get(name)
         limit = kept = ""
-        if least is not None:
-            limit, kept = f"≥ {least:g} {TIMES}", "yes" if ratio >= least else "no"
-        elif most is not None:
-            limit = f"ours ≤ {most:g} {TIMES} it"
-            kept = f"{'yes' if 1 / ratio <= most else 'no'}: {_ratio(1 / ratio)}"
+        if lower is not None:
+            limit, kept = f"≥ {lower:g} {TIMES}", "yes" if ratio >= lower else "no"
+        elif upper is not None:
+            limit = f"ours ≤ {upper:g} {TIMES} it"
+            kept = f"{'yes' if 1 / ratio <= upper else 'no'}: {_ratio(1 / ratio)}"
         times = "" if name == OURS else _ratio(ratio)
         yield f"| {found['title']} | {found['us']:,.0f} µs | {times} | {limit} | {kept} |"
-    for name in sorted(set(part["least"]) - set(part["servers"])):
-        yield f"| {name} | not measured | | ≥ {part['least'][name]:g} {TIMES} | no |"
+    for name in sorted(set(part["min_ratio"]) - set(part["servers"])):
+        yield f"| {name} | not measured | | ≥ {part['min_ratio'][name]:g} {TIMES} | no |"
 
 
 def _figure(figure: Measures) -> str:
@@ -207,13 +207,13 @@ def _figure(figure: Measures) -> str:
 BEGIN, END = "<!-- The last run: generated by `make docs`. -->\n", "<!-- End of the last run. -->\n"
 
 
-def measures_kept(file: Path = MEASURES) -> Measures:
+def read_measures(file: Path = MEASURES) -> Measures:
     found: Measures = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
 def performance_svg() -> str:
-    return plot(measures_kept())
+    return plot(read_measures())
 
 
 def performance_page() -> str:
@@ -222,13 +222,13 @@ def performance_page() -> str:
     text = page.read_text(encoding="utf-8") if page.exists() else BEGIN + END
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables(measures_kept())}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n{tables(read_measures())}\n\n{END}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("measures", type=Path, help="what the bench wrote")
-    found = measures_kept(options.parse_args(arguments).measures)
+    options.add_argument("measures", type=Path, help="the file that the bench wrote")
+    found = read_measures(options.parse_args(arguments).measures)
     MEASURES.write_text(json.dumps(found, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     for name, text in (("performance.svg", performance_svg()), ("performance.md", performance_page())):
         (DOCS / name).write_text(text, encoding="utf-8")

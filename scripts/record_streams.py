@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from llama.server import NEEDED, SEED, Answer, LlamaServer, serving
 
 FOLDER: Final = Path(__file__).parents[1] / "tests" / "recordings" / "streams" / "llama_cpp"
-MOST_BYTES: Final = 40_000
+MAX_BYTES: Final = 40_000
 EVENT_STREAM: Final = "text/event-stream"
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked, in no protocol's words. The model thinks if the text says so, and calls if there are tools."""
+    """A request, independent of the protocol. The model thinks if the text says so, and calls if there are tools."""
 
     name: str
     text: str = "What is the weather in Köln?"
@@ -45,7 +45,7 @@ class Case:
     Messages has no seed: there it is the engine's own, which is the same."""
     parallel: bool | None = None
     answered: bool = False
-    """The call has been made, and its result is the last thing said."""
+    """The call has been made, and its result is the last message."""
     structured: bool = False
 
 
@@ -174,19 +174,19 @@ PROTOCOLS: Final[dict[str, tuple[str, Callable[[Case], Json]]]] = {
 
 def bodies() -> dict[str, tuple[str, Json]]:
     """Every request by the name of its recording, with the path that it is sent to."""
-    asked = {
+    requests = {
         f"{protocol}_{case.name}": (path, of(case)) for protocol, (path, of) in PROTOCOLS.items() for case in CASES
     }
     path, _ = PROTOCOLS["chat"]
-    asked["chat_usage"] = (path, chat(Case("usage")) | {"stream_options": {"include_usage": True}})
-    asked["chat_two_choices"] = (path, chat(Case("two_choices", limit=6)) | {"n": 2})
-    asked["chat_log_probabilities"] = (path, chat(Case("log", limit=6)) | {"logprobs": True, "top_logprobs": 1})
-    asked |= {f"{protocol}_error": (path, body) for protocol, (path, body) in _errors().items()}
-    return asked
+    requests["chat_usage"] = (path, chat(Case("usage")) | {"stream_options": {"include_usage": True}})
+    requests["chat_two_choices"] = (path, chat(Case("two_choices", limit=6)) | {"n": 2})
+    requests["chat_log_probabilities"] = (path, chat(Case("log", limit=6)) | {"logprobs": True, "top_logprobs": 1})
+    requests |= {f"{protocol}_error": (path, body) for protocol, (path, body) in _errors().items()}
+    return requests
 
 
 def _errors() -> dict[str, tuple[str, Json]]:
-    """Requests with nothing to answer: Messages takes a text for messages, so there the field is left out."""
+    """Requests that are errors. In Messages, `messages` may be a string, so there the field is left out."""
     nothing: dict[str, Json] = {"chat": {"messages": "none"}, "responses": {}, "messages": {"max_tokens": 5}}
     return {protocol: (PROTOCOLS[protocol][0], {"model": "tiny"} | body) for protocol, body in nothing.items()}
 
@@ -195,17 +195,17 @@ def _errors() -> dict[str, tuple[str, Json]]:
 
 
 def record(server: LlamaServer, path: str, body: Json) -> tuple[Answer, Answer]:
-    """The whole answer and the stream."""
+    """The whole reply and the stream."""
     return server.post(path, body), server.post(path, body | {"stream": True})
 
 
-def kept(answer: Answer) -> bytes:
-    """The bytes of an answer, if they are fit to be kept: small, and with nothing of this machine in them."""
-    telling = ("127.0.0.1", "localhost", ".gguf", str(Path.home()), tempfile.gettempdir())
+def checked_body(answer: Answer) -> bytes:
+    """The bytes of a reply, which must be few and contain nothing of this machine."""
+    private = ("127.0.0.1", "localhost", ".gguf", str(Path.home()), tempfile.gettempdir())
     host = re.compile(rb'"%b(?![A-Za-z0-9])' % re.escape(socket.gethostname()).encode())  # an id may begin like it
-    tells = host.search(answer.body) is not None or any(word.encode() in answer.body for word in telling)
-    if len(answer.body) > MOST_BYTES or tells:
-        raise SystemExit(f"An answer is too long or tells of the machine: {answer.body[:500]!r}")
+    is_private = host.search(answer.body) is not None or any(word.encode() in answer.body for word in private)
+    if len(answer.body) > MAX_BYTES or is_private:
+        raise SystemExit(f"a reply is too long, or contains names of this machine: {answer.body[:500]!r}")
     return answer.body
 
 
@@ -216,9 +216,9 @@ def files(server: LlamaServer) -> dict[str, bytes]:
     for name, (path, body) in bodies().items():
         whole, stream = record(server, path, body)
         made[f"{name}.request.json"] = _pretty(body)
-        made[f"{name}.json"] = kept(whole)
+        made[f"{name}.json"] = checked_body(whole)
         if stream.content_type == EVENT_STREAM:
-            made[f"{name}.sse"] = kept(stream)
+            made[f"{name}.sse"] = checked_body(stream)
         index["recordings"][name] = {"path": path, "status": whole.status, "stream_status": stream.status}
     return made | {"index.json": _pretty(index)}
 

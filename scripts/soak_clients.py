@@ -1,11 +1,11 @@
-"""The clients of a soak: five protocols, each with its history in its own form, and its own strict reading of answers.
+"""The clients of a soak: five protocols, each with its history in its own form and a strict reader of replies.
 
     talk = TALKS["anthropic"](model, tools, thinks=True)
-    talk.user("Hello"); path, body = talk.request(stream=True)
-    said = talk.streamed(data); talk.heard(said); talk.results([(said.calls[0], "done")])
+    talk.add_user("Hello"); path, body = talk.request(stream=True)
+    reply = talk.read_stream(data); talk.add_reply(reply); talk.add_results([(reply.calls[0], "done")])
 
-Nothing here is toolglot's own: bodies are written and read as the documents of the protocols have them. `Illegal` is an
-answer that its protocol does not allow, `FailedError` one that ends with the protocol's own error.
+Nothing here is toolglot's own: bodies are written and read as the documentation of each protocol says. `IllegalError`
+is a reply that its protocol does not allow, `FailedError` one that ends with the protocol's own error.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Fields = dict[str, Any]
 
 
 class IllegalError(Exception):
-    """What came is not what the protocol allows."""
+    """A reply that the protocol does not allow."""
 
 
 class UnendedError(IllegalError):
-    """It stops without its end."""
+    """A stream without its end."""
 
 
 class FailedError(Exception):
-    """The answer is an error, or ends with one, in the protocol's own form."""
+    """The reply is an error, or ends with one, in the protocol's own form."""
 
 
 class Call(NamedTuple):
@@ -38,14 +38,14 @@ class Call(NamedTuple):
     """None: not JSON."""
 
 
-class Said(NamedTuple):
-    """An answer."""
+class ClientReply(NamedTuple):
+    """A reply as a client has read it."""
 
     text: str
     calls: list[Call]
     stop: str
-    """calls, stop or length; any other word is as it came."""
-    kept: Any
+    """calls, stop or length; anything else is the provider's own word."""
+    message: Any
     """As the client keeps it in its history."""
 
 
@@ -54,7 +54,7 @@ def need(condition: object, reason: str) -> None:
         raise IllegalError(reason)
 
 
-def parsed(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -90,13 +90,13 @@ class Talk:
         self.system = system
         self.history: list[Fields] = []
 
-    def user(self, words: str) -> None:
+    def add_user(self, words: str) -> None:
         self.history.append({"role": "user", "content": words})
 
-    def heard(self, said: Said) -> None:
-        self.history.append(said.kept)
+    def add_reply(self, reply: ClientReply) -> None:
+        self.history.append(reply.message)
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         raise NotImplementedError
 
     def request(self, *, stream: bool) -> tuple[str, Fields]:
@@ -105,15 +105,15 @@ class Talk:
     def headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"}
 
-    def whole(self, data: bytes) -> Said:
+    def read_reply(self, data: bytes) -> ClientReply:
         raise NotImplementedError
 
-    def streamed(self, data: bytes) -> Said:
+    def read_stream(self, data: bytes) -> ClientReply:
         raise NotImplementedError
 
-    def failed(self, data: bytes) -> str:
-        """What an error says; it must have the protocol's form."""
-        error = parsed(data).get("error")
+    def read_error(self, data: bytes) -> str:
+        """The message of an error, which must have the protocol's form."""
+        error = parse_json(data).get("error")
         need(isinstance(error, dict) and isinstance(error.get("message"), str), f"no error: {data[:200]!r}")
         return str(error["message"])
 
@@ -138,35 +138,35 @@ class AnthropicTalk(Talk):
             body["thinking"] = {"type": "adaptive"} if is_adaptive else {"type": "enabled", "budget_tokens": 2000}
         return "/v1/messages", {**body, "stream": True} if stream else body
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in results]
         self.history.append({"role": "user", "content": blocks})
 
-    def failed(self, data: bytes) -> str:
-        need(parsed(data).get("type") == "error", f"no error: {data[:200]!r}")
-        return super().failed(data)
+    def read_error(self, data: bytes) -> str:
+        need(parse_json(data).get("type") == "error", f"no error: {data[:200]!r}")
+        return super().read_error(data)
 
-    def whole(self, data: bytes) -> Said:
-        body = parsed(data)
+    def read_reply(self, data: bytes) -> ClientReply:
+        body = parse_json(data)
         need(body.get("type") == "message" and body.get("role") == "assistant", f"no message: {data[:200]!r}")
         need(isinstance(body.get("usage"), dict) and body.get("id"), "no usage, or no id")
-        return self._said(body["content"], body.get("stop_reason"))
+        return self._reply(body["content"], body.get("stop_reason"))
 
-    def _said(self, content: list[Fields], stop: str | None) -> Said:
+    def _reply(self, content: list[Fields], stop: str | None) -> ClientReply:
         known = {"end_turn": "stop", "tool_use": "calls", "max_tokens": "length"}
         calls = [Call(b["id"], b["name"], b["input"]) for b in content if b["type"] == "tool_use"]
         text = "".join(b["text"] for b in content if b["type"] == "text")
         # A client does not send back what it could not read.
-        kept = [b for b in content if b["type"] != "tool_use" or isinstance(b["input"], dict)]
-        return Said(text, calls, known.get(stop or "", str(stop)), {"role": "assistant", "content": kept})
+        readable = [b for b in content if b["type"] != "tool_use" or isinstance(b["input"], dict)]
+        return ClientReply(text, calls, known.get(stop or "", str(stop)), {"role": "assistant", "content": readable})
 
-    def streamed(self, data: bytes) -> Said:
+    def read_stream(self, data: bytes) -> ClientReply:
         blocks: list[Fields] = []
         seen: list[str] = []
         stop: str | None = None
         is_open = False
         for name, text in events(data):
-            event = parsed(text)
+            event = parse_json(text)
             kind = event["type"]
             need(kind == name, f"event {name} has the type {kind}")
             if kind == "ping":
@@ -195,7 +195,7 @@ class AnthropicTalk(Talk):
             text = block.pop("json")
             if block["type"] == "tool_use":
                 block["input"] = arguments_of(text)
-        return self._said(blocks, stop)
+        return self._reply(blocks, stop)
 
 
 def _add(block: Fields, delta: Fields) -> None:
@@ -207,7 +207,7 @@ def _add(block: Fields, delta: Fields) -> None:
         "signature_delta": "signature",
         "input_json_delta": "partial_json",
     }
-    need(kind in fields, f"no such delta: {kind}")
+    need(kind in fields, f"unknown delta: {kind}")
     field = fields[kind]
     into = "json" if field == "partial_json" else field
     block[into] = block.get(into, "") + delta[field]
@@ -225,25 +225,25 @@ class ChatTalk(Talk):
             body["reasoning_effort"] = "high"
         return "/v1/chat/completions", {**body, "stream": True} if stream else body
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         self.history += [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results]
 
-    def whole(self, data: bytes) -> Said:
-        body = parsed(data)
+    def read_reply(self, data: bytes) -> ClientReply:
+        body = parse_json(data)
         need(body.get("object") == "chat.completion" and len(body.get("choices", ())) == 1, f"{data[:200]!r}")
         choice = body["choices"][0]
-        return self._said(choice["message"].get("content"), choice["message"].get("tool_calls") or [], choice)
+        return self._reply(choice["message"].get("content"), choice["message"].get("tool_calls") or [], choice)
 
-    def _said(self, text: str | None, calls: list[Fields], choice: Fields) -> Said:
+    def _reply(self, text: str | None, calls: list[Fields], choice: Fields) -> ClientReply:
         known = {"stop": "stop", "tool_calls": "calls", "length": "length"}
         made = [Call(c["id"], c["function"]["name"], arguments_of(c["function"]["arguments"])) for c in calls]
-        kept: Fields = {"role": "assistant", "content": text or None}
+        message: Fields = {"role": "assistant", "content": text or None}
         if calls:
-            kept["tool_calls"] = calls
+            message["tool_calls"] = calls
         stop = str(choice.get("finish_reason"))
-        return Said(text or "", made, known.get(stop, stop), kept)
+        return ClientReply(text or "", made, known.get(stop, stop), message)
 
-    def streamed(self, data: bytes) -> Said:
+    def read_stream(self, data: bytes) -> ClientReply:
         text, finish, is_done = "", None, False
         calls: dict[int, Fields] = {}
         for _, line in events(data):
@@ -251,34 +251,34 @@ class ChatTalk(Talk):
             if line == "[DONE]":
                 is_done = True
                 continue
-            chunk = parsed(line)
+            chunk = parse_json(line)
             if "error" in chunk:
                 raise FailedError(str(chunk["error"].get("message")))
             need(chunk.get("object") == "chat.completion.chunk", f"no chunk: {line[:200]}")
             for choice in chunk["choices"]:
-                need(finish is None or not choice["delta"].get("content"), "words after the finish_reason")
+                need(finish is None or not choice["delta"].get("content"), "text after the finish_reason")
                 text += choice["delta"].get("content") or ""
                 for call in choice["delta"].get("tool_calls") or ():
                     _add_call(calls, call)
                 finish = choice.get("finish_reason") or finish
         if not (is_done and finish):
             raise UnendedError(f"no end: finish_reason {finish}, [DONE] {is_done}")
-        return self._said(text, [*calls.values()], {"finish_reason": finish})
+        return self._reply(text, [*calls.values()], {"finish_reason": finish})
 
 
 def _add_call(calls: dict[int, Fields], delta: Fields) -> None:
-    place, function = delta["index"], delta.get("function", {})
-    if place not in calls:
-        need(place == len(calls) and delta.get("id") and function.get("name"), f"a call begins without: {delta}")
-        calls[place] = {"id": delta["id"], "type": "function", "function": {"name": function["name"], "arguments": ""}}
-    calls[place]["function"]["arguments"] += function.get("arguments") or ""
+    index, function = delta["index"], delta.get("function", {})
+    if index not in calls:
+        need(index == len(calls) and delta.get("id") and function.get("name"), f"a call begins without: {delta}")
+        calls[index] = {"id": delta["id"], "type": "function", "function": {"name": function["name"], "arguments": ""}}
+    calls[index]["function"]["arguments"] += function.get("arguments") or ""
 
 
 # --- OpenAI Responses -------------------------------------------------------------------------------
 
 
 class ResponsesTalk(Talk):
-    """By `previous_response_id`, or with all items each time: by turns of the class."""
+    """Continues by `previous_response_id`, or sends all items each time if `is_stored` is false."""
 
     is_stored = True
 
@@ -300,21 +300,21 @@ class ResponsesTalk(Talk):
             body["previous_response_id"] = self.previous
         return "/v1/responses", {**body, "stream": True} if stream else body
 
-    def heard(self, said: Said) -> None:
+    def add_reply(self, reply: ClientReply) -> None:
         if self.is_stored:
-            self.previous, self.history = said.kept["id"], []
+            self.previous, self.history = reply.message["id"], []
         else:
-            self.history += said.kept["output"]
+            self.history += reply.message["output"]
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         self.history += [{"type": "function_call_output", "call_id": call.id, "output": text} for call, text in results]
 
-    def whole(self, data: bytes) -> Said:
-        body = parsed(data)
+    def read_reply(self, data: bytes) -> ClientReply:
+        body = parse_json(data)
         need(body.get("object") == "response" and body.get("id"), f"no response: {data[:200]!r}")
-        return self._said(body)
+        return self._reply(body)
 
-    def _said(self, body: Fields) -> Said:
+    def _reply(self, body: Fields) -> ClientReply:
         if body["status"] == "failed":
             raise FailedError(str((body.get("error") or {}).get("message")))
         output = body["output"]
@@ -330,14 +330,14 @@ class ResponsesTalk(Talk):
         reason = (body.get("incomplete_details") or {}).get("reason")
         stop = "length" if reason == "max_output_tokens" else "calls" if calls else "stop"
         need(body["status"] in ("completed", "incomplete"), f"status {body['status']}")
-        return Said(text, calls, stop if body["status"] == "completed" or reason else str(reason), body)
+        return ClientReply(text, calls, stop if body["status"] == "completed" or reason else str(reason), body)
 
-    def streamed(self, data: bytes) -> Said:
+    def read_stream(self, data: bytes) -> ClientReply:
         number, text = -1, ""
         arguments: dict[str, str] = {}
         final: Fields | None = None
         for name, line in events(data):
-            event = parsed(line)
+            event = parse_json(line)
             kind = event["type"]
             need(kind == name, f"event {name} has the type {kind}")
             need(final is None, f"{kind} after the end")
@@ -353,12 +353,12 @@ class ResponsesTalk(Talk):
                 final = event["response"]
         if final is None:
             raise UnendedError("no last event")
-        said = self._said(final)
-        need(said.text == text, f"deltas say {text[:100]!r}, the end {said.text[:100]!r}")
+        reply = self._reply(final)
+        need(reply.text == text, f"the deltas have {text[:100]!r}, the end {reply.text[:100]!r}")
         for item in final["output"]:
             if item["type"] == "function_call":
                 need(arguments.get(item["id"]) == item["arguments"], f"deltas and end differ: {item}, {arguments}")
-        return said
+        return reply
 
 
 class BareResponsesTalk(ResponsesTalk):
@@ -374,7 +374,7 @@ class GeminiTalk(Talk):
     def headers(self, key: str) -> dict[str, str]:
         return {"x-goog-api-key": key}
 
-    def user(self, words: str) -> None:
+    def add_user(self, words: str) -> None:
         self.history.append({"role": "user", "parts": [{"text": words}]})
 
     def request(self, *, stream: bool) -> tuple[str, Fields]:
@@ -386,25 +386,25 @@ class GeminiTalk(Talk):
         whole = "generateContent" if not stream else "streamGenerateContent" + ("" if self.is_array else "?alt=sse")
         return f"/v1beta/models/{self.model}:{whole}", body
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         parts = []
         for call, text in results:
             named = {"id": call.id} if call.id else {}
             parts.append({"functionResponse": {**named, "name": call.name, "response": {"result": text}}})
         self.history.append({"role": "user", "parts": parts})
 
-    def failed(self, data: bytes) -> str:
-        body = parsed(data)
-        return super().failed(json.dumps(body[0]).encode() if isinstance(body, list) else data)
+    def read_error(self, data: bytes) -> str:
+        body = parse_json(data)
+        return super().read_error(json.dumps(body[0]).encode() if isinstance(body, list) else data)
 
-    def whole(self, data: bytes) -> Said:
-        return self._said([parsed(data)])
+    def read_reply(self, data: bytes) -> ClientReply:
+        return self._reply([parse_json(data)])
 
-    def streamed(self, data: bytes) -> Said:
-        chunks = parsed(data) if self.is_array else [parsed(line) for _, line in events(data)]
-        return self._said(chunks)
+    def read_stream(self, data: bytes) -> ClientReply:
+        chunks = parse_json(data) if self.is_array else [parse_json(line) for _, line in events(data)]
+        return self._reply(chunks)
 
-    def _said(self, chunks: list[Fields]) -> Said:
+    def _reply(self, chunks: list[Fields]) -> ClientReply:
         parts: list[Fields] = []
         finish = ""
         for chunk in chunks:
@@ -423,11 +423,11 @@ class GeminiTalk(Talk):
         ]
         text = "".join(p["text"] for p in parts if "text" in p and not p.get("thought"))
         stop = {"STOP": "calls" if calls else "stop", "MAX_TOKENS": "length"}.get(finish, finish)
-        return Said(text, calls, stop, {"role": "model", "parts": _joined(parts)})
+        return ClientReply(text, calls, stop, {"role": "model", "parts": _join_text(parts)})
 
 
-def _joined(parts: list[Fields]) -> list[Fields]:
-    """Pieces of the same text as one part, as clients keep them."""
+def _join_text(parts: list[Fields]) -> list[Fields]:
+    """Join pieces of the same text into one part, as clients do."""
     joined: list[Fields] = []
     for part in parts:
         last = joined[-1] if joined else {}
@@ -453,24 +453,24 @@ class OllamaTalk(ChatTalk):
             body["think"] = True
         return "/api/chat", {**body, "stream": stream}
 
-    def results(self, results: Sequence[tuple[Call, str]]) -> None:
+    def add_results(self, results: Sequence[tuple[Call, str]]) -> None:
         for call, text in results:
             named = {"tool_call_id": call.id} if call.id else {}
             self.history.append({"role": "tool", "tool_name": call.name, "content": text, **named})
 
-    def failed(self, data: bytes) -> str:
-        error = parsed(data).get("error")
+    def read_error(self, data: bytes) -> str:
+        error = parse_json(data).get("error")
         need(isinstance(error, str), f"no error: {data[:200]!r}")
         return str(error)
 
-    def whole(self, data: bytes) -> Said:
-        return self._chunks([parsed(data)])
+    def read_reply(self, data: bytes) -> ClientReply:
+        return self._from_chunks([parse_json(data)])
 
-    def streamed(self, data: bytes) -> Said:
+    def read_stream(self, data: bytes) -> ClientReply:
         need(data.endswith(b"\n"), "the last line has no end")
-        return self._chunks([parsed(line) for line in data.splitlines()])
+        return self._from_chunks([parse_json(line) for line in data.splitlines()])
 
-    def _chunks(self, chunks: list[Fields]) -> Said:
+    def _from_chunks(self, chunks: list[Fields]) -> ClientReply:
         content, thinking = "", ""
         calls: list[Fields] = []
         for chunk in chunks:
@@ -479,16 +479,16 @@ class OllamaTalk(ChatTalk):
             content += chunk["message"].get("content") or ""
             thinking += chunk["message"].get("thinking") or ""
             calls += chunk["message"].get("tool_calls") or ()
-        need(not any(chunk["done"] for chunk in chunks[:-1]), "something follows what is done")
+        need(not any(chunk["done"] for chunk in chunks[:-1]), "a line follows the one that is done")
         if not chunks[-1:] or not chunks[-1]["done"]:
             raise UnendedError("it is not done")
         made = [Call(c.get("id", ""), c["function"]["name"], c["function"]["arguments"]) for c in calls]
-        kept: Fields = {"role": "assistant", "content": content}
-        kept |= {"thinking": thinking} if thinking else {}
-        kept |= {"tool_calls": calls} if calls else {}
+        message: Fields = {"role": "assistant", "content": content}
+        message |= {"thinking": thinking} if thinking else {}
+        message |= {"tool_calls": calls} if calls else {}
         reason = str(chunks[-1].get("done_reason"))
         stop = "calls" if reason == "stop" and made else reason
-        return Said(content, made, stop, kept)
+        return ClientReply(content, made, stop, message)
 
 
 TALKS: Final[dict[str, type[Talk]]] = {

@@ -1,7 +1,7 @@
 """The processes of a soak: the gateway and its upstreams, which are killed and started again, and what they hold.
 
-Law: every process that is started here is ended here, by its id. What was done to whom, and from when to when, is
-written down: only in these times may a client notice anything.
+Law: every process that is started here is ended here, by its id. The times at which each was
+down are written down: only then may a client notice anything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 HERE: Final = Path(__file__).resolve().parent
 START_SECONDS: Final = 60.0
 END_SECONDS: Final = 40.0
-"""Longer than the gateway gives to open answers."""
+"""Longer than the gateway's graceful shutdown."""
 MARGIN: Final = 1.0
 """Seconds after the end of a disturbance in which it may still be noticed."""
 
@@ -51,7 +51,7 @@ MODELS: Final = {
 
 
 class Span(NamedTuple):
-    """A time in which something was done to a process."""
+    """A time in which a process was down."""
 
     who: str
     how: str
@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 class Disturbances:
-    """What was done to whom, and when."""
+    """Which processes were ended, and when."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -116,10 +116,10 @@ class Process:
             self._process = subprocess.Popen(  # noqa: S603 - commands of our own
                 command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=self._environ
             )
-        told = await asyncio.wait_for(asyncio.to_thread(self._first_line), START_SECONDS * self._patience)
-        if not told.startswith(b"http"):
+        address = await asyncio.wait_for(asyncio.to_thread(self._first_line), START_SECONDS * self._patience)
+        if not address.startswith(b"http"):
             raise RuntimeError(f"{self.name} did not start: {self._log.read_bytes()[-2000:].decode()}")
-        self.port = int(told.rsplit(b":", 1)[1])
+        self.port = int(address.rsplit(b":", 1)[1])
         self.starts += 1
         while not self._listens():
             await asyncio.sleep(0.01)
@@ -191,8 +191,8 @@ def _fds(pid: int) -> int:
     return 0
 
 
-class Place:
-    """All processes, in a folder of their own."""
+class Testbed:
+    """All processes of a soak, in a folder of their own."""
 
     def __init__(self, folder: Path, workers: int = 1, patience: float = 1.0) -> None:
         self.folder = folder
@@ -266,13 +266,13 @@ def _base(root: str, provider: str) -> str:
     return url_of(root, provider)
 
 
-def ended_by_itself(place: Place) -> list[str]:
-    """Processes that are not there although nobody ended them."""
-    return [why for process in place.processes if process.pid and (why := process.why_ended())]
+def ended_by_itself(testbed: Testbed) -> list[str]:
+    """Why processes ended by themselves."""
+    return [why for process in testbed.processes if process.pid and (why := process.why_ended())]
 
 
-def summary(place: Place) -> dict[str, Any]:
+def summary(testbed: Testbed) -> dict[str, Any]:
     kinds: dict[str, int] = {}
-    for span in place.disturbances.spans:
+    for span in testbed.disturbances.spans:
         kinds[f"{span.who} {span.how}"] = kinds.get(f"{span.who} {span.how}", 0) + 1
     return dict(sorted(kinds.items()))

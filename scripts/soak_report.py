@@ -1,7 +1,7 @@
-"""What `make soak` did, as one table: each of its parts leaves a file, this reads them all.
+"""The results of `make soak` as one table: each part writes a file, and this reads them all.
 
     python scripts/soak_report.py                 the table; exit code 1 if anything was wrong
-    python scripts/soak_report.py --docs          writes it into docs/reliability.md besides
+    python scripts/soak_report.py --docs          also writes it into docs/reliability.md
     python scripts/soak_report.py --clear         removes the files of an earlier soak
 
 A part calls `write_part` at its end. Law: a figure is counted by the part that did the work, none is estimated here; a
@@ -26,10 +26,10 @@ PARTS: Final = ROOT / "build" / "soak" / "parts"
 PAGE: Final = ROOT / "docs" / "reliability.md"
 BEGIN: Final = "<!-- soak: written by scripts/soak_report.py -->"
 END: Final = "<!-- end of soak -->"
-MOST_GROWTH: Final = 0.05
-"""By which the memory of a gateway may differ between the end of its warm-up and its end."""
-LEAST_WARM: Final = 300.0
-"""Seconds of warm-up from which on memory is judged: caches are bounded, and take minutes to be full."""
+MAX_GROWTH: Final = 0.05
+"""How much the memory of a gateway may grow between the end of its warm-up and its end."""
+MIN_WARM_SECONDS: Final = 300.0
+"""Memory is judged after this warm-up: caches are bounded, and take minutes to be full."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Part:
 
     name: str
     command: str
-    """With which it is done again, seeds included."""
+    """The command that repeats it, seeds included."""
     seconds: float
     wrong: int
     examples: int = 0
@@ -71,12 +71,12 @@ class Part:
 
     @property
     def grew(self) -> bool:
-        """Whether its memory grew by more than it may, as far as that can be said."""
-        return self.warm_seconds >= LEAST_WARM and self.growth > MOST_GROWTH
+        """Whether its memory grew by more than `MAX_GROWTH`, if it was warm for long enough."""
+        return self.warm_seconds >= MIN_WARM_SECONDS and self.growth > MAX_GROWTH
 
 
 def write_part(part: Part, folder: Path | None = None) -> None:
-    """Leave what was done for the table; `SOAK_PARTS` names another folder."""
+    """Write the results of a part for the table; `SOAK_PARTS` names another folder."""
     folder = folder or Path(os.environ.get("SOAK_PARTS", str(PARTS)))
     folder.mkdir(parents=True, exist_ok=True)
     fields = asdict(part) | {"machine": part.machine or machine(), "at": part.at or time.time()}
@@ -128,7 +128,7 @@ def rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
 def _row(part: Part) -> tuple[str, ...]:
     counts = (part.examples, part.inputs, part.bytes, part.requests, part.kills, part.ended)
     memory = f"{part.warm_mb:.1f} → {part.end_mb:.1f} MB ({part.growth:+.1%})" if part.warm_mb else ""
-    if part.warm_mb and part.warm_seconds < LEAST_WARM:
+    if part.warm_mb and part.warm_seconds < MIN_WARM_SECONDS:
         memory = f"{memory}, not judged: warm for {part.warm_seconds:.0f} s"
     return (
         part.name,
@@ -154,16 +154,16 @@ def plain_table(parts: Sequence[Part]) -> str:
 
 
 def page_text(parts: Sequence[Part]) -> str:
-    """For docs/reliability.md: the table, when and where it was made, and how each part is done again."""
+    """For docs/reliability.md: the table, when and where it was made, and how to repeat each part."""
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     lines += ["| " + " | ".join(row) + " |" for row in rows(parts)]
     ended = time.strftime("%Y-%m-%d", time.gmtime(max(part.at for part in parts)))
     where = ", ".join(dict.fromkeys(part.machine for part in parts))
     minutes = sum(part.seconds for part in parts) / 60
-    said = f"{minutes:.0f} minutes, ended on {ended}; {where}."
+    summary = f"{minutes:.0f} minutes, ended on {ended}; {where}."
     again = [f"{part.command}" for part in parts if part.command]
     return "\n".join(
-        [said, "", *lines, "", f"<!-- not run: it takes {minutes:.0f} minutes -->", "```sh", *again, "```"]
+        [summary, "", *lines, "", f"<!-- not run: it takes {minutes:.0f} minutes -->", "```sh", *again, "```"]
     )
 
 
@@ -175,27 +175,27 @@ def write_page(parts: Sequence[Part], page: Path = PAGE) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--folder", type=Path, default=Path(os.environ.get("SOAK_PARTS", str(PARTS))))
-    options.add_argument("--docs", action="store_true", help="write the table into docs/reliability.md")
-    options.add_argument("--clear", action="store_true", help="remove what an earlier soak has left")
-    options.add_argument("--parts", type=int, default=1, help="how many there must be")
-    given = options.parse_args(arguments)
-    if given.clear:
-        for path in given.folder.glob("*.json"):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("SOAK_PARTS", str(PARTS))))
+    parser.add_argument("--docs", action="store_true", help="write the table into docs/reliability.md")
+    parser.add_argument("--clear", action="store_true", help="remove the files of an earlier soak")
+    parser.add_argument("--parts", type=int, default=1, help="how many parts there must be")
+    options = parser.parse_args(arguments)
+    if options.clear:
+        for path in options.folder.glob("*.json"):
             path.unlink()
         return 0
-    parts = read_parts(given.folder)
-    if len(parts) < given.parts:
-        print(f"{given.folder} has {len(parts)} parts of a soak, not {given.parts}: one of them failed, or was not run")
+    parts = read_parts(options.folder)
+    if len(parts) < options.parts:
+        print(f"{options.folder} has {len(parts)} parts of a soak, not {options.parts}: one failed or was not run")
         return 1
     print(plain_table(parts))
     for part in parts:
         if part.grew:
-            print(f"WRONG: {part.name}: memory grew by {part.growth:.1%} after warm-up, more than {MOST_GROWTH:.0%}")
+            print(f"WRONG: {part.name}: memory grew by {part.growth:.1%} after warm-up, more than {MAX_GROWTH:.0%}")
         if part.wrong:
             print(f"WRONG: {part.name}: {part.wrong} times; again: {part.command}")
-    if given.docs:
+    if options.docs:
         write_page(parts)
     return int(any(part.is_wrong for part in parts))
 

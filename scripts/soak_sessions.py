@@ -35,11 +35,11 @@ URLS: Final[dict[str, Callable[[Path], str]]] = {
     "redis": redis_url,
 }
 MEASURED: Final = 3
-"""Sessions that are left alone first: how long they take bounds the moments that are drawn."""
+"""Sessions that run without a kill first: how long they take bounds the moments that are drawn."""
 
 
-def installed(names: Sequence[str]) -> list[str]:
-    """Those stores that can be used here."""
+def installed_stores(names: Sequence[str]) -> list[str]:
+    """The stores that can be used here."""
     found = []
     servers = {"postgres": postgres, "redis": redis}
     for name in names:
@@ -57,18 +57,18 @@ def kill_sessions(forks: Forks, folder: Path, store: str, kills: int, draw: rand
     counts = Counter[str]()
     begun, number, length = forks.kills, 0, 60.0
     while forks.kills - begun < kills:
-        place = folder / f"{store}-{number}"
-        place.mkdir()
-        address = URLS[store](place)
+        session_folder = folder / f"{store}-{number}"
+        session_folder.mkdir()
+        address = URLS[store](session_folder)
         if number < MEASURED:
-            length = min(length, forks.run(place, store=address).seconds)
+            length = min(length, forks.run(session_folder, store=address).seconds)
         else:
             for _ in range(MOST_RUNS):
                 counts["processes"] += 1
-                if not forks.run(place, store=address, kill_after=draw.uniform(0, length)).was_killed:
+                if not forks.run(session_folder, store=address, kill_after=draw.uniform(0, length)).was_killed:
                     break
-            if forks.run(place, store=address).was_killed:
-                raise AssertionError(f"{place}: a process that nobody killed was killed")
+            if forks.run(session_folder, store=address).was_killed:
+                raise AssertionError(f"{session_folder}: a process was killed, and not by this script")
         counts["sessions"] += 1
         number += 1
     counts["kills"] = forks.kills - begun
@@ -76,22 +76,22 @@ def kill_sessions(forks: Forks, folder: Path, store: str, kills: int, draw: rand
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--kills", type=int, default=1000, help="in all, shared between the stores")
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--store", action="append", choices=[*URLS], help="only this one; may be given again")
-    given = options.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=1000, help="in all, shared between the stores")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", action="append", choices=[*URLS], help="only this one; can be repeated")
+    options = parser.parse_args(arguments)
     begun, wrong, kills = time.monotonic(), 0, 0
-    stores = installed(given.store or [*URLS])
-    print(f"==> killing sessions {given.kills} times on {', '.join(stores)}, seed {given.seed}", flush=True)
+    stores = installed_stores(options.store or [*URLS])
+    print(f"==> killing sessions {options.kills} times on {', '.join(stores)}, seed {options.seed}", flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="toolglot-kills-") as name:
             forks = Forks()
             try:
                 for store in stores:
-                    draw = random.Random(f"{given.seed}/{store}")  # noqa: S311 - no secret hangs on it
+                    draw = random.Random(f"{options.seed}/{store}")  # noqa: S311 - not for a secret
                     try:
-                        counts = kill_sessions(forks, Path(name), store, -(-given.kills // len(stores)), draw)
+                        counts = kill_sessions(forks, Path(name), store, -(-options.kills // len(stores)), draw)
                     except AssertionError as error:
                         wrong += 1
                         print(f"{store}: WRONG: {error}", flush=True)
@@ -105,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if server.cache_info().currsize:
                 server().remove()
     spent = time.monotonic() - begun
-    again = f"python scripts/soak_sessions.py --kills {given.kills} --seed {given.seed}"
-    write_part(Part("sessions killed", again, spent, wrong, kills=kills, seed=str(given.seed)))
+    again = f"python scripts/soak_sessions.py --kills {options.kills} --seed {options.seed}"
+    write_part(Part("sessions killed", again, spent, wrong, kills=kills, seed=str(options.seed)))
     print(f"{kills} kills in {spent:.0f} s, {kills / spent:.1f} a second, {wrong} wrong")
     return int(wrong > 0)
 

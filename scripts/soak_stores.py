@@ -3,9 +3,10 @@
     python scripts/soak_stores.py --minutes 10              on Postgres, then on Redis, the time split evenly
     python scripts/soak_stores.py --minutes 2 --seed 7      the same faults again (not the same moments)
 
-Clients hold conversations that need what a gateway has kept at the other one; `tests/support/hostile/store_checker.py`
-judges what they, the upstream and the store saw: nothing lost, nothing of another's, no use counted twice, nothing
-left open. What is wrong is printed, and the exit code is 1; the seed repeats the faults.
+Clients hold conversations that continue at another gateway than the one that stored their state.
+`tests/support/hostile/store_checker.py` checks what they, the upstream and the store saw: nothing is lost, nothing
+belongs to another client, no usage is counted twice, nothing is left open. What is wrong is printed, and the exit code is then 1;
+the seed repeats the faults.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ def soak(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--minutes", type=float, default=10.0)
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--store", action="append", choices=[*SERVERS], help="only this one; may be given again")
-    given = options.parse_args(arguments)
-    kinds = given.store or [*SERVERS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--store", action="append", choices=[*SERVERS], help="only this one; can be repeated")
+    options = parser.parse_args(arguments)
+    kinds = options.store or [*SERVERS]
     wrong = 0
     for kind in kinds:
         begun, counts, found = time.monotonic(), Counter[str](), list[str]()
@@ -83,9 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except pytest.skip.Exception as skipped:
             print(f"{kind}: left out, {skipped.msg}")
             continue
-        seconds = given.minutes * 60 / len(kinds)
-        print(f"==> soaking gateways on {kind} for {seconds / 60:.1f} minutes, seed {given.seed}", flush=True)
-        draw = random.Random(f"{given.seed}/{kind}")  # noqa: S311 - no secret hangs on it
+        seconds = options.minutes * 60 / len(kinds)
+        print(f"==> soaking gateways on {kind} for {seconds / 60:.1f} minutes, seed {options.seed}", flush=True)
+        draw = random.Random(f"{options.seed}/{kind}")  # noqa: S311 - not for a secret
         with contextlib.ExitStack() as ending:
             ending.callback(server.remove)
             while not counts or time.monotonic() - begun < seconds:
@@ -102,13 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_part(
             Part(
                 f"gateways on {kind}",
-                f"python scripts/soak_stores.py --minutes {given.minutes:g} --seed {given.seed}",
+                f"python scripts/soak_stores.py --minutes {options.minutes:g} --seed {options.seed}",
                 time.monotonic() - begun,
                 len(found),
                 requests=counts["requests"],
                 kills=kills,
                 ended=ended,
-                seed=str(given.seed),
+                seed=str(options.seed),
             )
         )
     return int(wrong > 0)

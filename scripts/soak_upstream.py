@@ -1,9 +1,9 @@
-"""The upstream of a soak: the strict simulator, which answers as the plan in the user's words says.
+"""The upstream of a soak: the strict simulator, which replies by the plan in the user's message.
 
     python scripts/soak_upstream.py PORT LOG STATE       prints its address; ended by a signal, at any time
 
-It checks what reaches it, besides what a provider would refuse: every result stands by its own call, nothing of another
-conversation is there, nothing of this one is missing, and thinking came back as it was signed. LOG gets a line of JSON
+It checks more than a provider would: every result belongs to its own call, nothing of another conversation is there,
+nothing of this one is missing, and thinking came back as it was signed. LOG gets a line of JSON
 for each request. STATE holds the responses that OpenAI would have stored: it outlives this process, as at OpenAI.
 """
 
@@ -30,7 +30,7 @@ from toolglot.simulator.scripts.script import CallSpec, ReplySpec, ScriptRule
 from toolglot.simulator.serving import listening, server_of
 from toolglot.simulator.stored_responses import MAX_RESPONSES, StoredItems
 
-MOST_SEEN: Final = 20_000
+MAX_SEEN: Final = 20_000
 Body = dict[str, Any]
 
 
@@ -56,12 +56,12 @@ class DurableItems(StoredItems):
 
 
 class SoakResponder(Responder):
-    """Answers by the plan of each request."""
+    """Replies by the plan of each request."""
 
-    def __init__(self, state: Path, tell: Callable[[Body], None]) -> None:
+    def __init__(self, state: Path, write_line: Callable[[Body], None]) -> None:
         super().__init__(Script(rules=(ScriptRule(reply=ReplySpec(text="")),)), time.time)
         self._stored = DurableItems(state)
-        self._tell = tell
+        self._write_line = write_line
         self._tries: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._reply = ReplySpec(text="no plan")
 
@@ -70,59 +70,59 @@ class SoakResponder(Responder):
         step = plan.round_of(len(request.results)) if plan is not None else None
         wrong = list(_wrong(request, plan, step))
         if wrong:
-            self._tell(
+            self._write_line(
                 {"wrong": wrong, "marker": plan.m if plan else "", "provider": request.provider, "body": request.body}
             )
         if plan is not None and step is not None:
             self._reply = _reply(request, plan, step)
-            self._order(request, plan, step)
+            self._inject_fault(request, plan, step)
         return 0
 
     def next_reply(self, rule_index: int) -> tuple[ReplySpec | None, str]:
         del rule_index
         return self._reply, "plan"
 
-    def _order(self, ask: AcceptedRequest, plan: Plan, step: int) -> None:
-        """What goes wrong with this try."""
+    def _inject_fault(self, request: AcceptedRequest, plan: Plan, step: int) -> None:
+        """Inject the fault that the plan has for this attempt."""
         key = (plan.m, step)
         tried = self._tries.pop(key, 0)
         self._tries[key] = tried + 1
-        if len(self._tries) > MOST_SEEN:
+        if len(self._tries) > MAX_SEEN:
             self._tries.popitem(last=False)
         if tried < len(plan.f[step]):
             fault = read_fault(plan.f[step][tried])
-            if not fault_mismatch(fault, ask.protocol, stream=ask.wants_stream):
+            if not fault_mismatch(fault, request.protocol, stream=request.wants_stream):
                 self.faults.append(fault)
 
 
-def _reply(ask: AcceptedRequest, plan: Plan, step: int) -> ReplySpec:
-    tools = ask.conversation.tools
+def _reply(request: AcceptedRequest, plan: Plan, step: int) -> ReplySpec:
+    tools = request.conversation.tools
     calls = tuple(
-        CallSpec(name=tools[place % len(tools)].name, arguments=plan.arguments(step, place))
-        for place in range(plan.r[step])
+        CallSpec(name=tools[index % len(tools)].name, arguments=plan.arguments(step, index))
+        for index in range(plan.r[step])
     )
-    thinking = plan.thinking(step) if ask.thinks else None
-    return ReplySpec(text=plan.answer(step), thinking=thinking, calls=calls)
+    thinking = plan.thinking(step) if request.thinks else None
+    return ReplySpec(text=plan.text(step), thinking=thinking, calls=calls)
 
 
 # --- what a provider does not check -----------------------------------------------------------------
 
 
-def _wrong(ask: AcceptedRequest, plan: Plan | None, step: int | None) -> Iterator[str]:
+def _wrong(request: AcceptedRequest, plan: Plan | None, step: int | None) -> Iterator[str]:
     """What is wrong with a request that its provider accepts."""
     if plan is None:
-        yield "the user's last words have no plan"
+        yield "the user's last message has no plan"
         return
     if step is None:
-        yield f"{len(ask.results)} results since the user spoke, of {plan.r}"
+        yield f"{len(request.results)} results since the user's message, of {plan.r}"
         return
-    data = msgspec.json.encode(ask.body).decode()
+    data = msgspec.json.encode(request.body).decode()
     yield from _wrong_markers(data, plan, sum(plan.r[:step]))
-    yield from _wrong_pairs(ask)
-    if plan.v and ask.thinks:
-        missing = sum(without_thinking(ask.protocol, ask.body))
+    yield from _wrong_pairs(request)
+    if plan.v and request.thinks:
+        missing = sum(without_thinking(request.protocol, request.body))
         if missing:
-            yield f"{missing} answers came back without their thinking"
+            yield f"{missing} replies came back without their thinking"
 
 
 def _wrong_markers(data: str, plan: Plan, results: int) -> Iterator[str]:
@@ -138,31 +138,31 @@ def _wrong_markers(data: str, plan: Plan, results: int) -> Iterator[str]:
         yield f"{len(counts)} results are there instead of {plan.n + results}, {counts.most_common(1)} the most often"
 
 
-def _wrong_pairs(ask: AcceptedRequest) -> Iterator[str]:
-    calls = {call.id: call for turn in ask.conversation.turns for call in turn.calls}
-    made = sum(len(turn.calls) for turn in ask.conversation.turns)
-    if ask.protocol not in ("gemini", "ollama") and len(calls) != made:
+def _wrong_pairs(request: AcceptedRequest) -> Iterator[str]:
+    calls = {call.id: call for turn in request.conversation.turns for call in turn.calls}
+    made = sum(len(turn.calls) for turn in request.conversation.turns)
+    if request.protocol not in ("gemini", "ollama") and len(calls) != made:
         yield f"{made} calls have {len(calls)} ids"
     if len(calls) != made:
         return
-    for turn in ask.conversation.turns:
+    for turn in request.conversation.turns:
         for result in turn.results:
             call = calls.get(result.call_id)
             found = RESULT.search(result.text or json.dumps(result.result))
             if call is None or found is None:
                 yield f"a result without {'its call' if call is None else 'its text'}: {result.call_id}"
                 continue
-            given = call.arguments or {}
-            if (given.get("marker"), given.get("round"), given.get("place")) != (
+            arguments = call.arguments or {}
+            if (arguments.get("marker"), arguments.get("round"), arguments.get("index")) != (
                 found[1],
                 int(found[2]),
                 int(found[3]),
             ):
-                yield f"call {result.call_id} with {given} has the result {found[0]}"
+                yield f"call {result.call_id} with {arguments} has the result {found[0]}"
 
 
 def without_thinking(protocol: str, body: Body) -> Iterator[bool]:
-    """Of each answer of the model: whether what it thought is missing."""
+    """For each reply of the model: whether its thinking is missing."""
     if protocol == "anthropic":
         for message in _of(body["messages"], "assistant"):
             content = message["content"] if isinstance(message["content"], list) else []
@@ -176,8 +176,8 @@ def without_thinking(protocol: str, body: Body) -> Iterator[bool]:
             is_first = item.get("type") == "message" and item.get("role") == "assistant"
             yield is_first and before.get("type") != "reasoning"
     elif protocol == "gemini":
-        for said in _of(body["contents"], "model"):
-            calls = [part for part in said["parts"] if "functionCall" in part]
+        for turn in _of(body["contents"], "model"):
+            calls = [part for part in turn["parts"] if "functionCall" in part]
             yield bool(calls) and not calls[0].get("thoughtSignature")
     elif protocol == "openai_chat":
         for message in _of(body["messages"], "assistant"):
@@ -197,17 +197,17 @@ def simulator_of(log: int, state: Path) -> Simulator:
     def write(fields: Body) -> None:
         os.write(log, msgspec.json.encode(fields) + b"\n")
 
-    def tell(recorded: Recorded, seconds: float) -> None:
-        told: Body = {"provider": recorded.provider, "status": recorded.status, "fault": recorded.fault}
-        told["seconds"] = round(seconds, 4)
-        # A body that is no JSON is one that was cut off: by a client that left, or a gateway that was killed.
+    def log_request(recorded: Recorded, seconds: float) -> None:
+        fields: Body = {"provider": recorded.provider, "status": recorded.status, "fault": recorded.fault}
+        fields["seconds"] = round(seconds, 4)
+        # A body that is not JSON was cut off: by a client that disconnected, or a gateway that was killed.
         if recorded.answered_by == "refused" and not recorded.fault and recorded.body is not None:
-            told |= {"rule": recorded.rule, "error": recorded.error, "path": recorded.path, "body": recorded.body}
+            fields |= {"rule": recorded.rule, "error": recorded.error, "path": recorded.path, "body": recorded.body}
         elif recorded.answered_by == "refused" and recorded.body is None:
-            told["cut"] = True
-        write(told)
+            fields["cut"] = True
+        write(fields)
 
-    simulator = Simulator(log=tell)
+    simulator = Simulator(log=log_request)
     simulator._responder = SoakResponder(state, write)  # noqa: SLF001 - there is no other use for another responder
     return simulator
 

@@ -16,10 +16,10 @@ sys.path.append(str(ROOT / "scripts"))
 from plot_performance import (  # noqa: E402 - scripts are no package
     NAMES,
     WIDTH,
-    measures_kept,
     performance_page,
     performance_svg,
     plot,
+    read_measures,
     tables,
 )
 
@@ -28,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def measures(**changes: float) -> dict[str, Any]:
     """A run in which some servers took another time."""
-    found = copy.deepcopy(measures_kept())
+    found = copy.deepcopy(read_measures())
     for name, us in changes.items():
         for part in found["compared"]:
             part["servers"][name]["us"] = us
@@ -36,7 +36,7 @@ def measures(**changes: float) -> dict[str, Any]:
 
 
 def test_what_is_drawn_is_what_was_measured() -> None:
-    found = measures_kept()
+    found = read_measures()
     drawn = ET.fromstring(plot(found))  # noqa: S314 - our own
     words = [text.text or "" for text in drawn.iter(f"{SVG}text")]
     assert all(sum(word == shown for word in words) == len(found["compared"]) for shown in NAMES.values())
@@ -58,7 +58,7 @@ def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_limit_is_kept_or_not_and_who_is_missing_is_told() -> None:
-    found = measures_kept()
+    found = read_measures()
     whole = found["compared"][0]
     for server, ratio in (("litellm", 51.0), ("llm-rosetta", 4.9), ("nginx", 1 / 14)):
         whole["servers"][server]["ratio"] = ratio
@@ -74,7 +74,7 @@ def test_a_limit_is_kept_or_not_and_who_is_missing_is_told() -> None:
 
 
 def test_a_run_without_the_others_is_drawn_too() -> None:
-    found = measures_kept()
+    found = read_measures()
     for part in found["compared"]:
         part["servers"] = {"toolglot": {"title": "toolglot", "us": 1000.0, "ratio": 1.0}}
     assert tables(found).startswith(f"{found['machine']}.")

@@ -35,7 +35,7 @@ from support.waiting import wait_until
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
-from soak_clients import TALKS, FailedError, IllegalError, Said
+from soak_clients import TALKS, ClientReply, FailedError, IllegalError
 
 SECRET = "0c4e1f7a9b3d5e2f8a6c0d1b2e3f4a59"  # noqa: S105 - nobody's
 FORBIDDEN = (
@@ -232,7 +232,7 @@ OWN_ERRORS = (400, 500)
 TALK_OF = {"openai_responses": "responses"}
 
 
-def _read(protocol: str, got: Got, *, stream: bool) -> Said | None:
+def _read(protocol: str, got: Got, *, stream: bool) -> ClientReply | None:
     """What a client understands; None: an error of its protocol. Everything else is illegal."""
     talk = TALKS[TALK_OF.get(protocol, protocol)]("any", ("read_file",), thinks=False)
     if got.status != 200:
@@ -240,10 +240,10 @@ def _read(protocol: str, got: Got, *, stream: bool) -> Said | None:
         if protocol == "openai" and got.status in OWN_ERRORS:  # it comes from its own protocol, and stays what it was
             assert isinstance(got.body, dict)
         else:
-            assert talk.failed(got.data)
+            assert talk.read_error(got.data)
         return None
     try:
-        return talk.streamed(got.data) if stream else talk.whole(got.data)
+        return talk.read_stream(got.data) if stream else talk.read_reply(got.data)
     except FailedError:
         return None
 

@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.append(str(SCRIPTS))
 
 from soak_clients import TALKS, FailedError, IllegalError  # noqa: E402 - scripts are no package
-from soak_loops import Got, Judge  # noqa: E402
+from soak_loops import Judge, Outcome  # noqa: E402
 from soak_plans import Plan, plan_in  # noqa: E402
 from soak_upstream import without_thinking  # noqa: E402
 
@@ -41,7 +41,7 @@ PLAN = Plan("mk-1-0-0-1", (1, 0), ((), ()))
 
 def test_a_plan_survives_the_words_that_carry_it() -> None:
     plan = Plan("mk-1-2-3-4", (2, 1, 0), (("429",), (), ("reset,after=1", "empty")), 7, True)
-    assert plan_in(f"before {plan.words()} after") == plan
+    assert plan_in(f"before {plan.prompt()} after") == plan
     assert [plan.round_of(count) for count in (0, 1, 2, 3)] == [0, None, 1, 2]
 
 
@@ -49,7 +49,7 @@ def message(*, marker: str = PLAN.m, stop: str = "tool_use", **arguments: Any) -
     """A whole answer for a Messages client, right unless told otherwise."""
     plan = Plan(marker, PLAN.r, PLAN.f)
     call = {"type": "tool_use", "id": "toolu_1", "name": "probe", "input": {**plan.arguments(0, 0), **arguments}}
-    content = [{"type": "text", "text": plan.answer(0)}, call]
+    content = [{"type": "text", "text": plan.text(0)}, call]
     body = {"type": "message", "role": "assistant", "id": "msg_1", "usage": {}, "content": content, "stop_reason": stop}
     return json.dumps(body).encode()
 
@@ -59,8 +59,8 @@ def judged(data: bytes, status: int = 200, *, plan: Plan = PLAN, fate: str = "",
     talk = TALKS["anthropic"]("any", ("probe", "look_up"), thinks=False)
     judge = Judge(talk, plan, 0, ("probe", "look_up"), set(), stream=False)
     headers = {"x-toolglot-request": "tg_1"}
-    counted, wrong, said = judge.judge(Got(status, data, headers, 0.1, 0.1, fate), list(caused))
-    assert said is None or not wrong
+    counted, wrong, reply = judge.judge(Outcome(status, data, headers, 0.1, 0.1, fate), list(caused))
+    assert reply is None or not wrong
     return counted, bool(wrong)
 
 
@@ -77,8 +77,8 @@ ENDED = [("gateway", "SIGTERM")]
     ("answer", "expected"),
     [
         (lambda: judged(message()), ("right", False)),
-        (lambda: judged(message(marker="mk-1-5-0-1")), ("another's answer", True)),
-        (lambda: judged(message(place=1)), ("wrong", True)),
+        (lambda: judged(message(marker="mk-1-5-0-1")), ("another's reply", True)),
+        (lambda: judged(message(index=1)), ("wrong", True)),
         (lambda: judged(message(stop="end_turn")), ("wrong", True)),
         (lambda: judged(b"{}"), ("illegal", True)),
         (lambda: judged(error("invalid_request_error"), 400), ("refused", True)),
@@ -119,13 +119,13 @@ FAILED_STREAMS = {
 @pytest.mark.parametrize("client", BROKEN_STREAMS)
 def test_a_stream_without_its_end_is_illegal(client: str) -> None:
     with pytest.raises(IllegalError):
-        TALKS[client]("any", ("probe",), thinks=False).streamed(BROKEN_STREAMS[client])
+        TALKS[client]("any", ("probe",), thinks=False).read_stream(BROKEN_STREAMS[client])
 
 
 @pytest.mark.parametrize("client", FAILED_STREAMS)
 def test_a_stream_that_ends_with_its_protocols_error_has_failed(client: str) -> None:
     with pytest.raises(FailedError, match="No"):
-        TALKS[client]("any", ("probe",), thinks=False).streamed(FAILED_STREAMS[client])
+        TALKS[client]("any", ("probe",), thinks=False).read_stream(FAILED_STREAMS[client])
 
 
 @pytest.mark.parametrize(

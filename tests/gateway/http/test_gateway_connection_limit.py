@@ -27,20 +27,20 @@ from toolglot.gateway.http.connection_limit import (
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 sys.path.append(str(SCRIPTS))
 
-from hold_connections import ASKED, MOST_BYTES, Holders, measured, possible, serving  # noqa: E402 - scripts are no package
+from hold_connections import MAX_BYTES, REQUESTS, Holders, measure, possible_count, serving  # noqa: E402 - scripts are no package
 
 WANTED = 10_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_ten_thousand_idle_connections_cost_little_and_hold_up_nobody() -> None:
-    count = possible(WANTED)
+    count = possible_count(WANTED)
     if count < 1_000:
         pytest.skip("a process here may not have so many descriptors")
-    found = measured(count)
+    found = measure(count)
     assert found["still_open"] == count
-    assert found["bytes_each"] < MOST_BYTES
-    assert found["answers_beside"] == ASKED  # how fast they came is a matter of `make soak`
+    assert found["bytes_each"] < MAX_BYTES
+    assert found["answers_beside"] == REQUESTS  # how fast they came is a matter of `make soak`
 
 
 def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
@@ -51,7 +51,7 @@ def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
         holders = Holders(gateway.port, 5, processes=1)
         try:
             holders.wait()
-            status, data, _ = gateway.asked("/v1/messages", {"model": "claude-opus-5", "messages": []})
+            status, data, _ = gateway.send("/v1/messages", {"model": "claude-opus-5", "messages": []})
             assert status == 503
             assert json.loads(data)["error"]["code"] == "too_many_connections"
             with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as silent:
@@ -64,7 +64,7 @@ def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
         finally:
             holders.kill()
             held.close()
-        assert gateway.answered() > 0
+        assert gateway.time_request() > 0
 
 
 class Clock:
