@@ -481,7 +481,7 @@ def test_closing_a_client_ends_what_is_open_with_an_error_for_who_waits(store: s
         client.close()
         error = waiting.exception(BOUND)
     assert isinstance(error, openai.APIConnectionError)
-    assert "closed the connection without an answer" in str(error.__cause__)
+    assert "closed the connection without a response" in str(error.__cause__)
     assert stage.gone.is_set()
 
 

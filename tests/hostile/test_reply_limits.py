@@ -49,7 +49,7 @@ WHOLE: dict[str, tuple[Way, str]] = {
         "max_answer_bytes",
     ),
     "deep": (once(whole(said("D").replace(b'"D"', DEEP))), "max_depth"),
-    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "headers that are longer than is read"),
+    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
     "refusal": (once(whole(b"x" * 2 * MOST_BYTES, status=500)), f"more than {MOST_BYTES} bytes"),
 }
 STREAMED: dict[str, tuple[Way, str]] = {
@@ -60,7 +60,7 @@ STREAMED: dict[str, tuple[Way, str]] = {
         "max_answer_bytes",
     ),
     "deep": (once(streamed(event(DEEP))), "max_depth"),
-    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "headers that are longer than is read"),
+    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
 }
 """What is sent, and what the error says of it, by name."""
 LARGER: dict[str, tuple[Way, str]] = {

@@ -216,7 +216,7 @@ def test_a_101_is_a_failure_of_the_provider_and_leaves_no_traceback(
         return ""
 
     with caplog.at_level(logging.DEBUG):
-        assert "status 101, a change to another protocol" in asyncio.run(steps())
+        assert "status 101, a change of protocol" in asyncio.run(steps())
     assert "Traceback" not in caplog.text
 
 

@@ -14,8 +14,9 @@ import pytest
 from support.upstream.raw_server import STREAM, RawServer, answer, chunk, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits
-from toolglot.upstream.http import direct_http
-from toolglot.upstream.http.direct_http import DirectResponse, head_of, plain_target, with_length
+from toolglot.upstream.http import connection_pool, direct_http
+from toolglot.upstream.http.direct_http import DirectResponse
+from toolglot.upstream.http.request_head import head_of, plain_target, with_length
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0)
 Handler = Callable[[RawServer, Reader, Writer], Awaitable[None]]
@@ -140,8 +141,8 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
 
 
 def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_http, "SWEEP_SECONDS", 0.02)
-    monkeypatch.setattr(direct_http, "kept_seconds", lambda *_: 0.02)
+    monkeypatch.setattr(connection_pool, "SWEEP_SECONDS", 0.02)
+    monkeypatch.setattr(direct_http, "reuse_seconds", lambda *_: 0.02)
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         assert await body_of(transport, server) == b"{}"

@@ -145,7 +145,7 @@ def test_a_connection_that_ends_without_an_answer_is_told_as_such() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         error = await failure_of(transport.send(HttpRequest(url=server.url), LIMITS))
         assert error.failure.kind == "server"
-        assert "closed the connection without an answer" in error.failure.message
+        assert "closed the connection without a response" in error.failure.message
         assert server.connections == 1
 
     play(handler, script)
@@ -172,7 +172,7 @@ def test_a_reset_in_the_middle_is_told_as_such() -> None:
         going[0].set()
         error = await failure_of(anext(pieces))
         assert error.failure.kind == "server"
-        assert "broke off in the middle of its answer" in error.failure.message
+        assert "closed the connection in the middle of its response" in error.failure.message
 
     play(aborting, script)
 
@@ -209,8 +209,8 @@ def test_what_is_not_http_or_too_large_is_told_without_its_words(data: bytes) ->
         error = await failure_of(transport.send(HttpRequest(url=server.url), LIMITS))
         assert error.failure.kind == "server"
         is_large = len(data) > 100_000
-        assert ("sent headers that are longer than is read" in error.failure.message) == is_large
-        assert error.failure.message.endswith("sent what is not HTTP") != is_large
+        assert ("sent headers of more than" in error.failure.message) == is_large
+        assert error.failure.message.endswith("sent a response that is not HTTP") != is_large
         assert "x" * 9 not in error.failure.message
 
     play(says(data), script)
@@ -523,7 +523,7 @@ def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> 
 
     async def steps() -> None:
         async with listening(Proxy("never")) as relay:
-            assert f"the proxy 127.0.0.1:{relay.port} answered 407; check its" in await refused(relay.port)
+            assert f"the proxy 127.0.0.1:{relay.port} responded with status 407; check its" in await refused(relay.port)
         assert f"no connection to the proxy 127.0.0.1:{relay.port}; check the" in await refused(relay.port)
 
     asyncio.run(steps())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolglot import InputError
-from toolglot.upstream.http.proxies import Proxies, shown
+from toolglot.upstream.http.proxies import Proxies, host_and_port
 
 PROXY = "http://proxy.example:3128"
 
@@ -75,8 +75,8 @@ def test_what_is_no_http_proxy_is_refused_without_its_password(proxy: str) -> No
 
 
 def test_a_proxy_is_shown_without_name_and_password() -> None:
-    assert shown("http://user:pass@proxy.example:3128") == "proxy.example:3128"
-    assert shown("http://user:pass@proxy.example") == "proxy.example"
+    assert host_and_port("http://user:pass@proxy.example:3128") == "proxy.example:3128"
+    assert host_and_port("http://user:pass@proxy.example") == "proxy.example"
 
 
 def test_a_host_is_looked_up_once() -> None:

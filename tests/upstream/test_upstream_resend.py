@@ -26,7 +26,7 @@ from support.upstream.raw_server import RawServer, answer, listening
 from toolglot import ProviderError
 from toolglot.upstream import HttpRequest, HttpTransport, TimeLimits, Transport
 from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
-from toolglot.upstream.http.direct_http import kept_seconds
+from toolglot.upstream.http.direct_http import reuse_seconds
 
 LIMITS = TimeLimits(connect=60.0, first_byte=60.0, idle=60.0, keep_alive=60.0)
 TRANSPORTS = [HttpTransport, AiohttpTransport]
@@ -105,7 +105,7 @@ def test_a_post_on_a_kept_connection_is_not_sent_twice(make: Made, close: Close,
         assert (posts(server), server.connections) == (2, 1), "the first request, and the second one once"
     assert (error.failure.kind, error.failure.retryable) == ("server", True)
     if close == "after_body":
-        assert "closed a kept connection while the request was on its way" in error.failure.message
+        assert "closed an idle connection just as the request was sent" in error.failure.message
         assert "keep_alive_seconds" in error.failure.message
 
 
@@ -194,7 +194,7 @@ def test_a_connection_that_was_idle_for_longer_than_its_limit_is_not_used_again(
 )
 def test_a_server_that_says_how_long_it_waits_is_believed(said: str, seconds: float) -> None:
     limits = TimeLimits(keep_alive=30.0)
-    assert kept_seconds(limits, {"keep-alive": said} if said else {}) == seconds
+    assert reuse_seconds(limits, {"keep-alive": said} if said else {}) == seconds
 
 
 def test_a_connection_is_not_kept_where_its_server_closes_it_at_once() -> None:

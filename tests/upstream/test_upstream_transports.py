@@ -265,7 +265,7 @@ def test_a_provider_that_breaks_off_is_told_as_such(play: Play) -> None:
             stage.go_on.set()
             error = await failure_of(anext(pieces))
             assert error.failure.kind == "server"
-            assert "broke off in the middle of its answer" in error.failure.message
+            assert "closed the connection in the middle of its response" in error.failure.message
             await answer.close()
 
     play(script)
@@ -278,7 +278,7 @@ def test_redirects_are_not_followed_and_their_address_is_not_told(play: Play) ->
         assert "redirect to elsewhere.example (status 307), and redirects are not followed" in error.failure.message
         assert "secret" not in str(error)
         error = await failure_of(transport.send(HttpRequest(url=f"{root}/unmoved"), LIMITS))
-        assert "answered with a redirect (status 304)" in error.failure.message
+        assert "responded with a redirect (status 304)" in error.failure.message
 
     play(script)
 
@@ -351,9 +351,9 @@ def test_an_app_that_dies_or_says_nothing_gives_an_error_and_no_traceback() -> N
         async with called(Stage()) as (transport, root):
             error = await failure_of(transport.send(HttpRequest(url=f"{root}/dies"), LIMITS))
             assert error.failure.kind == "server"
-            assert error.failure.message == "simulator closed the connection without an answer (RuntimeError)"
+            assert error.failure.message == "simulator closed the connection without a response (RuntimeError)"
             error = await failure_of(transport.send(HttpRequest(url=f"{root}/quits"), LIMITS))
-            assert error.failure.message == "simulator closed the connection without an answer"
+            assert error.failure.message == "simulator closed the connection without a response"
 
     asyncio.run(steps())
 

@@ -1,7 +1,7 @@
-"""AWS Signature Version 4, as Bedrock wants it: the headers that sign one request.
+"""AWS Signature Version 4, as Bedrock requires it: the headers that sign one request.
 
-Law: a pure function; the time is handed in. The secret key is used for a keyed hash and is in no header, no error and
-no `repr`.
+Law: a pure function; the time is an argument. The secret key is used for a keyed hash and is in no header, error or
+`repr`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SIGNED: Final = ("content-type", "host")
 
 
 class AwsCredentials(Struct, frozen=True, kw_only=True):
-    """Who signs. What is secret is not shown."""
+    """The keys that sign requests. `repr` shows no secret."""
 
     access_key: str
     secret_key: str
     session_token: str = ""
     region: str = ""
-    """Where the address does not name it."""
+    """For addresses that do not contain it."""
 
     def __repr__(self) -> str:
         return f"AwsCredentials(region={self.region!r})"
@@ -41,12 +41,12 @@ class AwsCredentials(Struct, frozen=True, kw_only=True):
 
 
 def region_of(url: str, credentials: AwsCredentials) -> str:
-    """The region that an address is in: its own word for it, or that of the credentials."""
+    """The region of an address: the one in its host, or that of the credentials."""
     found = _REGION.search(urlsplit(url).hostname or "")
     region = found[1] if found else credentials.region
     if not region:
         raise InputError(
-            "the AWS region of this address is not known", path="url", hint="set AWS_REGION, or a url that names it"
+            "the AWS region of this address is unknown", path="url", hint="set AWS_REGION, or a url that contains it"
         )
     return region
 
@@ -77,7 +77,7 @@ def signing_headers(
     canonical = "\n".join(
         (
             method,
-            quote(parts.path or "/", safe="/-_.~"),  # encoded once more than it is sent: only S3 is otherwise
+            quote(parts.path or "/", safe="/-_.~"),  # encoded once more than it is sent, except for S3
             _query(parts.query),
             *(f"{name}:{value}" for name, value in signed.items()),
             "",
@@ -91,8 +91,8 @@ def signing_headers(
     for part in (stamp[:8], region, service, "aws4_request"):
         key = _hmac(key, part)
     signature = _hmac(key, to_sign).hex()
-    who = f"{credentials.access_key}/{scope}"
-    added["authorization"] = f"{ALGORITHM} Credential={who}, SignedHeaders={names}, Signature={signature}"
+    credential = f"{credentials.access_key}/{scope}"
+    added["authorization"] = f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
     return added
 
 

@@ -12,7 +12,7 @@ from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream.http.transport import HttpResponse
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
-"""Of a response that is an error."""
+"""The largest error response that is read."""
 
 
 async def failure_of(response: HttpResponse, out: ConvertedRequest, max_bytes: int = MAX_ERROR_BYTES) -> Failure:
@@ -24,5 +24,5 @@ async def failure_of(response: HttpResponse, out: ConvertedRequest, max_bytes: i
         await response.close()
     failure = codec(target.protocol).errors.decode(response.status, data, response.headers, target=target.name)
     if failure is None:
-        return Failure("server", f"the provider answered with status {response.status}", response.status)
+        return Failure("server", f"the provider responded with status {response.status}", response.status)
     return failure if out.source.name == target.name else replace(failure, extra=None)

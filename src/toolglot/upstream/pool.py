@@ -138,7 +138,7 @@ class UpstreamPool:
 
 
 def apply_route(upstream: Upstream, settings: RouteSettings) -> Upstream:
-    """An upstream with the settings of a route in place of its own."""
+    """An upstream with the settings of a route instead of its own."""
     retry, limits = settings.retry, upstream.limits
     return dataclasses.replace(
         upstream,
@@ -156,5 +156,5 @@ def apply_route(upstream: Upstream, settings: RouteSettings) -> Upstream:
     )
 
 
-def _first(own: T | None, usual: T) -> T:
-    return own if own is not None else usual
+def _first(own: T | None, default: T) -> T:
+    return own if own is not None else default

@@ -1,4 +1,4 @@
-"""What a model's tokens cost: `prices.toml`, and before it the caller's own.
+"""Prices of models: `prices.toml`, and before it the caller's own.
 
     prices = Prices({"box/*": Price(Decimal(0), Decimal(0))})
     prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: not known
@@ -6,7 +6,7 @@
 A name is looked for as `upstream/model` and as `model`, each as it is and without a date at its end: first among the
 caller's patterns, in their order, then among those of the list.
 
-Law: a price that is not known is None, never nothing; whoever counts money has to say what it does then.
+Law: an unknown price is None, never 0; code that counts money must handle it.
 """
 
 from __future__ import annotations
@@ -76,22 +76,22 @@ class WholeRates(NamedTuple):
         return whole + (2 * rest > self.parts or (2 * rest == self.parts and whole % 2 == 1))
 
 
-def _whole(rates: Rates) -> WholeRates:
+def _whole_rates(rates: Rates) -> WholeRates:
     read, written = (rates.input if own is None else own for own in (rates.cache_read, rates.cache_write))
     each = (rates.input, rates.output, read, written)
-    places = max(0, *(-int(rate.as_tuple().exponent) for rate in each))
-    whole = [int(rate.scaleb(places)) for rate in each]
-    return WholeRates(whole[0], whole[1], whole[2], whole[3], 10**places)
+    decimals = max(0, *(-int(rate.as_tuple().exponent) for rate in each))
+    whole = [int(rate.scaleb(decimals)) for rate in each]
+    return WholeRates(whole[0], whole[1], whole[2], whole[3], 10**decimals)
 
 
 class LongRates(Rates, frozen=True, kw_only=True):
-    """The rates of a request whose input is longer than that."""
+    """The rates of a request with more input tokens than `above`."""
 
     above: int
 
 
 class Price(Rates, frozen=True, kw_only=True):
-    """What a model costs, and how we know."""
+    """The price of a model, and its source."""
 
     long: LongRates | None = None
     source: str = ""
@@ -120,27 +120,27 @@ def listed_prices() -> Mapping[str, Price]:
 
 
 class Prices:
-    """Finds what a model costs; it is made once for the prices of a caller."""
+    """Finds the price of a model; made once for a caller's own prices."""
 
     def __init__(self, own: Mapping[str, Price] | None = None) -> None:
         self._own = dict(own or {})
-        self._found = lru_cache(maxsize=1024)(self._find)
-        self._whole = lru_cache(maxsize=1024)(self._find_whole)
+        self._cached = lru_cache(maxsize=1024)(self._find)
+        self._cached_whole = lru_cache(maxsize=1024)(self._find_whole)
 
     def of(self, model: str, upstream: str = "") -> Price | None:
         """The price of a model; None: not known."""
-        return self._found(model, upstream)
+        return self._cached(model, upstream)
 
     def cost(self, model: str, usage: Usage, upstream: str = "") -> Decimal | None:
         """The cost of a reply; None: the price is not known, or the provider reported no tokens."""
-        price = self._found(model, upstream)
+        price = self._cached(model, upstream)
         if price is None or (usage.input_tokens is None and usage.output_tokens is None):
             return None
         return price.cost(usage)
 
     def billionths(self, model: str, counts: Mapping[str, int], upstream: str = "") -> int | None:
         """The same in whole billionths of a dollar, of counts by the names that `Usage` has for them."""
-        found = self._whole(model, upstream)
+        found = self._cached_whole(model, upstream)
         if found is None or ("input_tokens" not in counts and "output_tokens" not in counts):
             return None
         rates, above, long = found
@@ -149,11 +149,15 @@ class Prices:
         return rates.billionths(counts)
 
     def _find_whole(self, model: str, upstream: str) -> tuple[WholeRates, int, WholeRates | None] | None:
-        price = self._found(model, upstream)
+        price = self._cached(model, upstream)
         if price is None:
             return None
         long = price.long
-        return _whole(price), long.above if long is not None else 0, _whole(long) if long is not None else None
+        return (
+            _whole_rates(price),
+            long.above if long is not None else 0,
+            _whole_rates(long) if long is not None else None,
+        )
 
     def _find(self, model: str, upstream: str) -> Price | None:
         names = list(_names(model, upstream))

@@ -1,4 +1,4 @@
-"""The providers that toolglot knows an address of, as data: `providers.toml` says what each key means.
+"""The providers whose addresses toolglot knows, as data: `providers.toml` says what each key means.
 
     provider = PROVIDERS["mistral"]
     url = url_of(provider, environ=os.environ)
@@ -39,7 +39,7 @@ MAX_URL: Final = 2_048
 
 
 class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A provider, and what is needed to talk to it."""
+    """A provider, and what is needed to call it."""
 
     name: str
     target: str
@@ -85,7 +85,7 @@ def _fill_form(provider: Provider, environ: Mapping[str, str]) -> str:
         value = _first(names, environ)
         if not value:
             raise InputError(
-                f"{provider.title} has no address of its own: the {part} is not known",
+                f"the address of {provider.title} is unknown: the {part} is missing",
                 path=f"{provider.name}.url",
                 hint=f"set the url, of the form {provider.url_form}, or the variable {' or '.join(names)}",
             )
@@ -109,9 +109,9 @@ def check_url(url: str, *, path: str = "url") -> str:
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[A-Za-z0-9._:-]+", host):
         raise InputError("expected an address with http:// or https:// and a host", path=path, hint=hint)
     if parts.username is not None or parts.password is not None:
-        raise InputError("an address holds no name and no password", path=path, hint="set the key with key_env")
+        raise InputError("an address must not contain a user or a password", path=path, hint="set the key with key_env")
     if parts.fragment:
-        raise InputError("an address has no part after #", path=path, hint=hint)
+        raise InputError("an address must not contain #", path=path, hint=hint)
     return url if parts.query else url.rstrip("/")
 
 

@@ -1,7 +1,7 @@
 """Whether a request is sent again: all rules, for the gateway, sessions and transports.
 
 1. A provider that is busy, down or silent gets the same request again: as often as `retries` allows, and after the wait
-   that the provider asks for or an exponential backoff. A wait longer than `max_wait` ends it (`Retries.wait`).
+   that the provider requests or an exponential backoff. A wait longer than `max_wait` ends it (`Retries.wait`).
 2. A provider that does not recognise thinking or a signature as its own gets the request once more without them
    (`Retries.may_strip`).
 3. A model whose context is too small gets the conversation once more, shortened. Sessions do that, not the gateway,
@@ -40,7 +40,7 @@ class Retries:
     """What was tried for one request at one upstream. Made when the first attempt has failed.
 
     retries: how often the same request may be sent again.
-    max_wait: the longest wait before that, in seconds.
+    max_wait: the maximum wait before that, in seconds.
     """
 
     __slots__ = ("_count", "_has_shortened", "_has_stripped", "_limit", "_max_wait", "_refused")
@@ -99,7 +99,7 @@ def wait_before(failure: Failure, retry: int, max_wait: float, jitter: float) ->
 
 
 def backoff(retry_after: float | None, retry: int, *, first: float = FIRST_WAIT, jitter: float = 1.0) -> float:
-    """Seconds to wait before a retry, counted from 1: what the provider asks for, else twice as long each time.
+    """Seconds to wait before a retry, counted from 1: what the provider requests, else twice as long each time.
 
     `jitter`, from 0 to 1, spreads the waits from a half to the whole.
     """

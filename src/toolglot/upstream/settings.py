@@ -1,4 +1,4 @@
-"""The settings of an upstream, and of the route to it, as values that were checked by whoever read them.
+"""The settings of an upstream, and of the route to it, as values that were checked when they were read.
 
 Law: values only. Keys and headers are `Secret`s, which are never shown.
 """

@@ -65,7 +65,7 @@ class Upstream:
     retries: int = 0
     """How often a request is sent again if the provider is busy, down or silent."""
     retry_seconds: float = 0.0
-    """The longest wait before that."""
+    """The maximum wait before that, in seconds."""
     also: tuple[str, ...] = ()
     """Further profiles of this provider, under the same address."""
     is_simulated: bool = False
@@ -94,11 +94,11 @@ class Upstream:
         address = join_url(self.url, path_for(profile, model, stream), model=model)
         return address, FixedHeaders(self._all_headers(protocol_headers(profile, stream)))
 
-    def _remember(self, key: tuple[str, ...], made: T) -> T:
+    def _remember(self, key: tuple[str, ...], value: T) -> T:
         if len(self._known) >= MAX_CACHED:  # clients choose the names of models
             self._known.clear()
-        self._known[key] = made
-        return made
+        self._known[key] = value
+        return value
 
     def _all_headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
         """All headers of a request, except for a signature."""
@@ -145,7 +145,7 @@ class Upstream:
     def _signature(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         if self.aws is None:
             raise InputError(
-                f"{self.name} needs credentials of AWS",
+                f"{self.name} needs AWS credentials",
                 path=f"{self.name}.key",
                 hint="set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             )

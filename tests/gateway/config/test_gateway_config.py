@@ -549,7 +549,7 @@ def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hin
         ('"a/b"', 'url = "https://a.example"', "no name for an upstream"),
         ("mistral", "", "'MISTRAL_API_KEY' is not set in the environment"),
         ("gemini", "", "'GEMINI_API_KEY' and 'GOOGLE_API_KEY' are not set in the environment"),
-        ("azure", "", "has no address of its own"),
+        ("azure", "", "is unknown: the"),
         ("box", 'url = "https://a.example"\nauth = "bearer"', "no variable is named"),
         ("box", 'url = "http://a.example"', "plain http"),
         ("box", 'url = "ftp://a.example"', "expected an address with http"),

@@ -203,7 +203,7 @@ def test_an_answer_that_is_no_error_at_all_says_at_least_its_status() -> None:
         out = request_for(Conversation((Turn("user", (Text("Hello"),)),)), target="openai", model="gpt-4.1")
         return await failure_of(ScriptedResponse([b"{}"], 299), out)
 
-    assert asyncio.run(steps()) == Failure("server", "the provider answered with status 299", 299)
+    assert asyncio.run(steps()) == Failure("server", "the provider responded with status 299", 299)
 
 
 # --- parts ------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from toolglot.upstream.routing.model_names import (
     Destination,
     is_pattern,
     is_tier,
-    prefixed,
+    split_prefix,
 )
 from toolglot.upstream.routing.routes import Each, EntryKind, ModelEntry
 
@@ -181,7 +181,7 @@ class _Reader:
         return self._end(name, target), given
 
     def _end(self, name: str, target: str) -> Destination:
-        found = prefixed(target, self.upstreams)
+        found = split_prefix(target, self.upstreams)
         if found is None and self.simulate:
             found = SIMULATED_NAMES.model(target)
         if found is None:

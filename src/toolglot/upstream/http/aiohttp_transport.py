@@ -1,8 +1,8 @@
-"""Requests to providers over HTTP with aiohttp: what `direct_http.py` leaves to a library, proxies above all.
+"""Requests to providers over HTTP with aiohttp: those through a proxy, and others that `direct_http.py` does not send.
 
 This is the one file that imports aiohttp; `http_transport.py` imports it when it is needed.
 
-Law: that of `transport.py`. What a piece costs here is one await: no timer and no task of its own.
+Law: that of `transport.py`. A piece costs one await here: no timer and no task of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
@@ -23,45 +22,43 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.tracing import Trace
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from toolglot.conversation import FailureKind
 from toolglot.errors import InputError
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream.http.liveness import is_quiet
-from toolglot.upstream.http.proxies import Proxies, shown
+from toolglot.upstream.http.proxies import Proxies, host_and_port
 from toolglot.upstream.http.transport import (
-    CHECK_NETWORK,
+    BROKEN_OFF,
     CHECK_PROXY,
     CLOSED_KEPT,
     LARGE_HEAD,
+    NO_RESPONSE,
     NOT_HTTP,
-    REFUSED,
-    UNKNOWN_HOST,
     HttpRequest,
     TimeLimits,
+    connection_error,
     failed,
+    join_headers,
     not_connected,
     read_whole,
     refuse_redirect,
-    tls_failed,
 )
 
-_NO_ANSWER: Final = "closed the connection without an answer"
 _LARGE: Final = 2**20
 """Bodies above this are written in steps: aiohttp would write one bytes object at once."""
-_LONGEST_HEADER: Final = 32_768
-_MOST_TIMEOUTS: Final = 100
-_MOST_SESSIONS: Final = 10
-"""Different times that connections are kept; beyond them, the shortest one is taken for all."""
+_MAX_HEADER_BYTES: Final = 32_768
+_MAX_TIMEOUTS: Final = 100
+_MAX_SESSIONS: Final = 10
+"""Different values of `keep_alive`; further ones use the session with the shortest."""
 
 
 class AiohttpTransport:
     """Pooled HTTP/1.1 connections with verified TLS.
 
     proxy: the address of one for every request; empty: none; None: HTTPS_PROXY, NO_PROXY and so on.
-    tls: a context of one's own, for a private authority; the default one reads SSL_CERT_FILE too.
+    tls: your own context, for a private authority. The default one reads SSL_CERT_FILE too.
     """
 
     def __init__(
@@ -70,17 +67,17 @@ class AiohttpTransport:
         self._proxies = Proxies(proxy, os.environ if environ is None else environ)
         self._tls = tls
         self._sessions: dict[float, aiohttp.ClientSession] = {}
-        """By the seconds that their connections are kept: aiohttp knows one number for all."""
+        """By `keep_alive`: aiohttp has one number for a session."""
         self._timeouts: dict[TimeLimits, aiohttp.ClientTimeout] = {}
         self._is_closed = False
 
     async def send(self, request: HttpRequest, limits: TimeLimits) -> AiohttpResponse:
         """The response, as soon as it begins.
 
-        A kept connection that the server has closed by now is replaced before anything is sent, and never after that:
-        the library itself repeats only what may be sent twice.
+        An idle connection that the server has closed is replaced before anything is sent, and never after that:
+        aiohttp itself repeats only what may be sent twice.
         """
-        session = self._sessions.get(limits.keep_alive) or self._begin(limits.keep_alive)
+        session = self._sessions.get(limits.keep_alive) or self._open_session(limits.keep_alive)
         connected = _Connected()
         _CONNECTED.set(connected)
         proxy = None
@@ -113,7 +110,7 @@ class AiohttpTransport:
         )
 
     def _wrap(self, request: HttpRequest, limits: TimeLimits, response: aiohttp.ClientResponse) -> AiohttpResponse:
-        headers = _lowered(response.headers)
+        headers = join_headers(response.headers.items())
         try:
             refuse_redirect(request, response.status, headers)
         except ProviderError:
@@ -129,22 +126,22 @@ class AiohttpTransport:
         timeout = aiohttp.ClientTimeout(
             total=None, connect=limits.connect, sock_connect=limits.connect, sock_read=limits.first_byte
         )
-        if len(self._timeouts) < _MOST_TIMEOUTS:
+        if len(self._timeouts) < _MAX_TIMEOUTS:
             self._timeouts[limits] = timeout
         return timeout
 
-    def _begin(self, keep_alive: float) -> aiohttp.ClientSession:
+    def _open_session(self, keep_alive: float) -> aiohttp.ClientSession:
         """A session belongs to the event loop of the first request."""
         if self._is_closed:
             raise InputError("this transport is closed", path="transport")
-        if len(self._sessions) >= _MOST_SESSIONS:
+        if len(self._sessions) >= _MAX_SESSIONS:
             return self._sessions[min(self._sessions)]
         session = aiohttp.ClientSession(
             connector=_Connector(limit=0, keepalive_timeout=keep_alive, ssl=True if self._tls is None else self._tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,  # it would also send what a .netrc has for the host
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
         )
         self._sessions[keep_alive] = session
         return session
@@ -174,7 +171,7 @@ class AiohttpResponse:
             raise failed(self._request, "timeout", f"was silent for {self._limits.idle:g} s") from None
         except (aiohttp.ClientError, OSError):
             self._response.close()
-            raise failed(self._request, "server", "broke off in the middle of its answer") from None
+            raise failed(self._request, "server", BROKEN_OFF) from None
 
     async def whole(self, max_bytes: int) -> bytes:
         return await read_whole(self._request, self, max_bytes)
@@ -187,7 +184,7 @@ class AiohttpResponse:
 
 
 class _Connected:
-    """What became of one request's connection."""
+    """Whether the connection of a request is a reused one."""
 
     __slots__ = ("is_kept",)
 
@@ -200,9 +197,9 @@ _CONNECTED: Final[ContextVar[_Connected]] = ContextVar("connected")
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Hands out a kept connection only if its server has not closed it, and knows whether a connection is a kept one.
+    """Reuses a connection only if its server has not closed it, and notes whether a connection is a reused one.
 
-    (A trace would show it as well, at the cost of a tenth of the request's time.)
+    (A trace would show that as well, and take a tenth of the request's time.)
     """
 
     def __init__(self, *, limit: int, keepalive_timeout: float, ssl: bool | ssl.SSLContext) -> None:
@@ -212,7 +209,7 @@ class _Connector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        while True:  # each round takes one of the kept connections away
+        while True:  # each round removes one of the idle connections
             connection = await super().connect(req, traces, timeout)
             protocol = connection.protocol
             is_kept = protocol is not None and protocol in self._used
@@ -225,7 +222,7 @@ class _Connector(aiohttp.TCPConnector):
         return connection
 
 
-# --- what goes wrong --------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------
 
 
 def _fail(request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Exception, *, is_kept: bool) -> NoReturn:
@@ -233,11 +230,11 @@ def _fail(request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Ex
         raise error
     if isinstance(error, ValueError) and not isinstance(error, OSError):
         raise InputError(
-            f"a request to {request.recipient} cannot be sent: its address or one of its headers is not one",
+            f"a request to {request.recipient} cannot be sent: its address or a header is not valid HTTP",
             path="request",
         ) from None
     kind, reason = _reason(limits, proxy or "", error)
-    if is_kept and reason == _NO_ANSWER:
+    if is_kept and reason == NO_RESPONSE:
         reason = CLOSED_KEPT
     raise failed(request, kind, reason) from None
 
@@ -249,17 +246,18 @@ def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKi
     if isinstance(error, TimeoutError):
         return "timeout", f"sent nothing within {limits.first_byte:g} s"
     if isinstance(error, aiohttp.ClientHttpProxyError):
+        refusal = f"the proxy {host_and_port(proxy)} responded with status {error.status}"
+        return "unreachable", f"cannot be reached: {refusal}; check its user, password and rules"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
         return (
             "unreachable",
-            f"cannot be reached: the proxy {shown(proxy)} answered {error.status}; check its user, password and rules",
+            f"cannot be reached: there is no connection to the proxy {host_and_port(proxy)}; {CHECK_PROXY}",
         )
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "unreachable", f"cannot be reached: there is no connection to the proxy {shown(proxy)}; {CHECK_PROXY}"
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
-        return "unreachable", f"cannot be reached: {_why_not(error)}"
+        return "unreachable", f"cannot be reached: {_connection_error(error)}"
     if isinstance(error, aiohttp.ClientResponseError):
-        return "server", LARGE_HEAD.format(_LONGEST_HEADER) if _is_large(error) else NOT_HTTP
-    return "server", _NO_ANSWER
+        return "server", LARGE_HEAD.format(_MAX_HEADER_BYTES) if _is_large(error) else NOT_HTTP
+    return "server", NO_RESPONSE
 
 
 def _is_large(error: BaseException) -> bool:
@@ -272,25 +270,8 @@ def _is_large(error: BaseException) -> bool:
     return False
 
 
-def _why_not(error: aiohttp.ClientError) -> str:
+def _connection_error(error: aiohttp.ClientError) -> str:
     """Why there is no connection, and what to check."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        why = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
-        return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
-    cause = getattr(error, "os_error", None)
-    if isinstance(cause, socket.gaierror):
-        return UNKNOWN_HOST
-    if isinstance(cause, ssl.SSLError):
-        return tls_failed(cause)
-    # With several addresses of a host, the errors of all of them are in one message.
-    if isinstance(cause, ConnectionRefusedError) or "Connect call failed" in str(cause):
-        return REFUSED
-    return f"{getattr(cause, 'strerror', None) or 'there is no connection'}; {CHECK_NETWORK}"
-
-
-def _lowered(pairs: CIMultiDictProxy[str]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in pairs.items():
-        lower = name.lower()
-        headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
-    return headers
+        return connection_error(error.certificate_error)
+    return connection_error(getattr(error, "os_error", None))

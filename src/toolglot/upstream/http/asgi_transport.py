@@ -15,7 +15,17 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from toolglot.errors import InputError
-from toolglot.upstream.http.transport import HttpRequest, TimeLimits, failed, host_of, read_whole, refuse_redirect
+from toolglot.upstream.http.transport import (
+    BROKEN_OFF,
+    NO_RESPONSE,
+    HttpRequest,
+    TimeLimits,
+    failed,
+    host_of,
+    join_headers,
+    read_whole,
+    refuse_redirect,
+)
 
 Message = MutableMapping[str, Any]
 App = Callable[
@@ -38,21 +48,21 @@ class AsgiTransport:
     async def send(self, request: HttpRequest, limits: TimeLimits) -> AsgiResponse:
         if self.is_closed:
             raise InputError("this transport is closed", path="transport")
-        answer = AsgiResponse(request, limits, self._grace)
-        task = asyncio.ensure_future(answer.run(self._app))
+        response = AsgiResponse(request, limits, self._grace)
+        task = asyncio.ensure_future(response.run(self._app))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        answer.task = task
+        response.task = task
         try:
-            await answer.begin()
-            refuse_redirect(request, answer.status, answer.headers)
+            await response.begin()
+            refuse_redirect(request, response.status, response.headers)
         except BaseException:
-            await answer.close()
+            await response.close()
             raise
-        return answer
+        return response
 
     async def close(self) -> None:
-        """Ends what still runs."""
+        """End all calls that still run."""
         self.is_closed = True
         running = list(self._running)
         for task in running:
@@ -131,7 +141,7 @@ class AsgiResponse:
         except TimeoutError:
             raise failed(self._request, "timeout", f"sent nothing within {limit:g} s") from None
         if not self.status:
-            raise failed(self._request, "server", f"closed the connection without an answer{self._fault}")
+            raise failed(self._request, "server", f"{NO_RESPONSE}{self._fault}")
 
     async def _wait(self) -> None:
         self._came.clear()
@@ -146,7 +156,7 @@ class AsgiResponse:
             elif self._is_whole:
                 return
             elif self._is_over or self._gone.is_set():
-                raise failed(self._request, "server", f"broke off in the middle of its answer{self._fault}")
+                raise failed(self._request, "server", f"{BROKEN_OFF}{self._fault}")
             else:
                 await self._wait_for_piece()
 
@@ -166,7 +176,7 @@ class AsgiResponse:
         self.end()
 
     def end(self) -> None:
-        """The app learns of it before anything else runs on."""
+        """Disconnect at once, before the app continues."""
         if self._gone.is_set():
             return
         self._gone.set()
@@ -197,8 +207,4 @@ def _scope(request: HttpRequest) -> dict[str, Any]:
 
 
 def _headers(pairs: Any) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in pairs:
-        lower, text = bytes(name).decode("latin-1").lower(), bytes(value).decode("latin-1")
-        headers[lower] = f"{headers[lower]}, {text}" if lower in headers else text
-    return headers
+    return join_headers((bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in pairs)

@@ -1,7 +1,7 @@
 """Requests to providers over HTTP: pooled connections, verified TLS, proxies, time limits.
 
 `direct_http.py` sends them if there is no proxy. A request that uses a proxy, or is unusual in any other way, is sent
-by aiohttp, which is imported only then: it takes long to load.
+by aiohttp, which is imported only then because it takes long to load.
 
 Law: that of `transport.py`, whichever sends a request.
 """
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from toolglot.errors import InputError
 from toolglot.upstream.http.proxies import Proxies
+from toolglot.upstream.http.request_head import RequestTarget, head_of, plain_target, with_length
 from toolglot.upstream.http.transport import FixedHeaders, HttpRequest, HttpResponse, TimeLimits
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 if find_spec("aiohttp") is None:
     raise ImportError("aiohttp")
 try:
-    from toolglot.upstream.http.direct_http import ConnectionPool, RequestTarget, head_of, plain_target, with_length
+    from toolglot.upstream.http.connection_pool import ConnectionPool
 
     IS_DIRECT = True
-except ImportError:  # httptools is not there: aiohttp does everything
+except ImportError:  # without httptools, aiohttp sends everything
     IS_DIRECT = False
 
 
 class TransportChoice(NamedTuple):
-    """How requests with the same address and headers go."""
+    """How requests with the same address and headers are sent."""
 
     by: HttpTransport
     url: str
@@ -46,7 +47,7 @@ class HttpTransport:
     """Pooled HTTP/1.1 connections with verified TLS.
 
     proxy: the address of one for every request; empty: none; None: HTTPS_PROXY, NO_PROXY and so on.
-    tls: a context of one's own, for a private authority; the default one reads SSL_CERT_FILE too.
+    tls: your own context, for a private authority. The default one reads SSL_CERT_FILE too.
     """
 
     def __init__(

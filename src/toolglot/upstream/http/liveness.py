@@ -1,10 +1,10 @@
-"""Whether a kept connection can be used again, checked with a system call and not with the event loop.
+"""Whether an idle connection can be reused, checked with a system call and not with the event loop.
 
-A server that closes an idle connection says so with an end of input, which lies in the socket until the event loop
-comes to read it. Whoever is about to send a request looks there first: a request that was sent on a closed connection
-may or may not have reached the server, and a POST is not sent twice.
+If a server closes an idle connection, the end of input stays in the socket until the event loop reads it. So it is
+checked before a request is sent: a request on a closed connection may or may not have reached the server, and a POST is
+not sent twice.
 
-Law: looking reads nothing and waits for nothing.
+Law: the check reads nothing and waits for nothing.
 """
 
 from __future__ import annotations

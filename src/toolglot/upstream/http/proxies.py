@@ -3,8 +3,8 @@
     HTTPS_PROXY, HTTP_PROXY, ALL_PROXY      by the scheme of the address; lowercase too, and those first
     NO_PROXY                                hosts, domains with all that is under them, addresses, networks, or *
 
-Law: this machine is never reached through a proxy of the environment: a model server on loopback is not the proxy's to
-find. A password in a proxy's address is in no message.
+Law: this machine is never reached through a proxy of the environment, which could not find a server on loopback. A
+password in a proxy's address is in no message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Proxies:
 
     def __init__(self, named: str | None, environ: Mapping[str, str]) -> None:
         """`named`: the proxy for everything; empty: none at all; None: those of the environment."""
-        self._named = _checked(named, "proxy") if named else named
+        self._named = _check(named, "proxy") if named else named
         self._environ = environ
         self._found: dict[tuple[str, str, int | None], str | None] = {}
 
@@ -43,23 +43,24 @@ class Proxies:
         left_out = self._environ.get("no_proxy") or self._environ.get("NO_PROXY", "")
         if not value or _is_left_out(host, port or (443 if scheme == "https" else 80), left_out):
             return None
-        return _checked(value, name)
+        return _check(value, name)
 
 
-def _checked(proxy: str, path: str) -> str:
+def _check(proxy: str, path: str) -> str:
+    """The address of a proxy; what cannot be one is an error."""
     address = proxy.strip() if "://" in proxy else f"http://{proxy.strip()}"
     try:
         parts = urlsplit(address)
-        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        is_sound = False
-    if not is_sound:
+        is_valid = False
+    if not is_valid:
         raise InputError("expected the address of an HTTP proxy", path=path, hint="such as http://proxy.example:3128")
     return address
 
 
-def shown(proxy: str) -> str:
-    """The host and port of a proxy, without a name and a password."""
+def host_and_port(proxy: str) -> str:
+    """The host and port of a proxy, without user and password."""
     parts = urlsplit(proxy)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -36,15 +37,17 @@ CHECK_PROXY: Final = "check the proxy's address and that it is running"
 """Why there is no connection, and what to check, for every transport."""
 
 
-NOT_HTTP: Final = "sent what is not HTTP"
-LARGE_HEAD: Final = "sent headers that are longer than is read (a fixed limit of {} bytes)"
+NO_RESPONSE: Final = "closed the connection without a response"
+BROKEN_OFF: Final = "closed the connection in the middle of its response"
+NOT_HTTP: Final = "sent a response that is not HTTP"
+LARGE_HEAD: Final = "sent headers of more than {} bytes, a fixed limit"
 """Why a response cannot be read, for every transport."""
 
 CLOSED_KEPT: Final = (
-    "closed a kept connection while the request was on its way, and may or may not have taken it: it was not sent again"
-    " (retries allows it, keep_alive_seconds makes it rarer)"
+    "closed an idle connection just as the request was sent; it may have taken the request, so it was not sent again"
+    " (set retries to allow that, or a lower keep_alive_seconds to make it rarer)"
 )
-"""Why a request on a kept connection got no response, for every transport."""
+"""Why a request on a reused connection got no response, for every transport."""
 
 TRAILING_SECONDS: Final = 1.0
 MAX_TRAILING: Final = 64 * 1024
@@ -100,7 +103,7 @@ class TimeLimits(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("connect", "first_byte", "idle", "keep_alive"):
             if not 0 < getattr(self, name) < math.inf:
-                raise InputError("expected seconds, more than none", path=name)
+                raise InputError("expected a number of seconds above 0", path=name)
 
 
 DEFAULT_LIMITS: Final = TimeLimits()
@@ -153,13 +156,37 @@ def not_connected(limits: TimeLimits) -> str:
     return f"could not be connected to within {limits.connect:g} s; {CHECK_NETWORK}"
 
 
+def connection_error(error: BaseException | None) -> str:
+    """Why there is no connection and what to check, without any part of the address."""
+    if isinstance(error, ssl.CertificateError):
+        why = error.verify_message or "it cannot be verified"
+        return f"its TLS certificate is not trusted: {why} (SSL_CERT_FILE names a private authority's certificate)"
+    if isinstance(error, socket.gaierror):
+        return UNKNOWN_HOST
+    if isinstance(error, ssl.SSLError):
+        return tls_failed(error)
+    # With several addresses of a host, the errors of all of them are in one message.
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return REFUSED
+    return f"{getattr(error, 'strerror', None) or 'there is no connection'}; {CHECK_NETWORK}"
+
+
+def join_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Headers by lowercase name; the values of a repeated one are joined by commas."""
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        lower = name.lower()
+        headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
+    return headers
+
+
 def tls_failed(error: ssl.SSLError) -> str:
     """The reason if TLS fails."""
     return f"TLS failed: {error.reason or 'no handshake'}; check that its url begins with the right http:// or https://"
 
 
 SWITCHING: Final = 101
-SWITCHED: Final = "answered with status 101, a change to another protocol that was not requested: check its url"
+SWITCHED: Final = "responded with status 101, a change of protocol that was not requested; check its url"
 
 
 def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
@@ -172,7 +199,7 @@ def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str
         except ValueError:
             host = ""
         where = f" to {host[:100]}" if host else ""
-        reason = f"answered with a redirect{where} (status {status}), and redirects are not followed: check its url"
+        reason = f"responded with a redirect{where} (status {status}), which is not followed; check its url"
         raise failed(request, "server", reason)
 
 
@@ -184,7 +211,7 @@ async def read_whole(request: HttpRequest, response: HttpResponse, max_bytes: in
         size += len(piece)
         if size > max_bytes:
             await response.close()
-            reason = f"sent an answer of more than {max_bytes} bytes"
+            reason = f"sent a response of more than {max_bytes} bytes"
             raise ProviderError(Failure("server", f"{request.recipient} {reason}", code=ANSWER_LIMIT))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

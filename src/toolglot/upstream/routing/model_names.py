@@ -30,9 +30,9 @@ __all__ = [
     "is_pattern",
     "is_tier",
     "matches",
-    "prefixed",
     "provider_of",
     "spellings",
+    "split_prefix",
     "unmarked",
     "words_of",
 ]
@@ -48,7 +48,7 @@ _TIER: Final = re.compile(r"[a-z]+")
 
 
 class Destination(Struct, frozen=True):
-    """The upstream and the model that a name stands for."""
+    """The upstream and the model that a name leads to."""
 
     upstream: str
     """The name of an upstream; of a simulated one, its provider."""
@@ -64,7 +64,7 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for several."""
+    """Whether a name matches several models."""
     return any(letter in unmarked(name) for letter in "*?[")
 
 
@@ -74,13 +74,14 @@ def is_tier(name: str) -> bool:
 
 
 def words_of(name: str) -> list[str]:
+    """The words of a name, in lowercase."""
     return _SEPARATORS.split(name.lower())
 
 
 # --- prefixes ---------------------------------------------------------------------------------------
 
 
-def prefixed(name: str, upstreams: Collection[str]) -> Destination | None:
+def split_prefix(name: str, upstreams: Collection[str]) -> Destination | None:
     """The destination of a name whose first part is an upstream."""
     head, _, model = name.partition("/")
     return Destination(head.lower(), model) if model and head.lower() in upstreams else None
@@ -123,7 +124,7 @@ class SimulatedNames:
         return self._destination(provider, model) if head.lower() == SIMULATED else None
 
     def in_place_of(self, name: str) -> Destination | None:
-        """The simulated model in place of a real one, if its provider is known by its prefix or its patterns."""
+        """The simulated model for the name of a real one, if its provider is known by its prefix or its patterns."""
         provider, model = provider_of(name)
         return self._destination(provider.name, model) if provider is not None else None
 

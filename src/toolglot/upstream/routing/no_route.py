@@ -37,7 +37,9 @@ class RouteErrors:
         self._listed = listed
 
     def invalid_name(self, name: str) -> NoRouteError:
-        message = f"expected the name of a model, at most {MAX_LENGTH} characters" if name else "no model is named"
+        message = (
+            f"expected the name of a model, at most {MAX_LENGTH} characters" if name else "the request names no model"
+        )
         return NoRouteError(message, path="$.model", hint=self._known())
 
     def no_route(self, name: str, *, only_by_name: bool = False) -> NoRouteError:
@@ -49,14 +51,14 @@ class RouteErrors:
         is_missing = bool(model) and self._table.is_configurable
         if provider is not None and is_missing and provider.name not in self._table.upstreams:
             message, hint = self._not_configured(provider, shown)
-            if self._table.allows_simulated and (played := self._table.simulated.provider(provider.name)):
-                hint += f"; {SIMULATED}/{played}/{mask(model)} is a simulated model"
+            if self._table.allows_simulated and (simulated := self._table.simulated.provider(provider.name)):
+                hint += f"; {SIMULATED}/{simulated}/{mask(model)} is a simulated model"
         else:
             return self._unknown(name, only_by_name=only_by_name)
         return NoRouteError(message, path="$.model", hint=hint)
 
     def _unknown(self, name: str, *, only_by_name: bool) -> NoRouteError:
-        """With the names that look most like it, also those of providers that are known and not configured."""
+        """The error with the closest names, also those of providers that are known and not configured."""
         head, is_pair, model = name.partition("/")
         others = PROVIDERS if self._table.is_configurable else ()
         heads = closest_names(head, (*self._table.upstreams, *others)) if is_pair and model else ()

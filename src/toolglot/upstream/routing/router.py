@@ -11,7 +11,7 @@ The first match decides:
 3. an upstream that lists the model, then one whose provider has models of such names, in the order of the table;
 4. the prefix of a provider by another of its names (`google/…` for the upstream `gemini`);
 5. `"*"` of `[models]`;
-6. if nothing at all is configured, the simulated model in place of a known one.
+6. if nothing at all is configured, the simulated model for a known name.
 
 Laws: a request goes to an upstream of the table or to a simulated model that is marked as one, never elsewhere.
 Nothing is simulated unless it was named so, or nothing is configured. Every name that `listed` returns has the route
@@ -36,8 +36,8 @@ from toolglot.upstream.routing.model_names import (
     is_named_like,
     is_pattern,
     matches,
-    prefixed,
     spellings,
+    split_prefix,
     unmarked,
     words_of,
 )
@@ -111,7 +111,7 @@ class Router:
             entry = self._names.get(spelling.lower())
             if entry is not None and entry is not self._rest:
                 return entry
-        words = () if self._prefixed(name) is not None else words_of(unmarked(name))
+        words = () if self._by_prefix(name) is not None else words_of(unmarked(name))
         for entry in self._entries:
             if entry.kind == "tier" and entry.name.lower() in words:
                 return entry
@@ -123,16 +123,16 @@ class Router:
 
     def _by_name(self, name: str) -> Destination | None:
         return (
-            self._prefixed(name)
+            self._by_prefix(name)
             or self._by_listing(name)
             or self._by_provider(unmarked(name))
             or self._by_other_prefix(name)
         )
 
-    def _prefixed(self, name: str) -> Destination | None:
-        found = prefixed(name, self._table.upstreams)
+    def _by_prefix(self, name: str) -> Destination | None:
+        found = split_prefix(name, self._table.upstreams)
         if found is not None:
-            return self._unmarked(found)
+            return self._without_mark(found)
         if not self._table.allows_simulated or not name.lower().startswith(f"{SIMULATED}/"):
             return None
         return self._table.simulated.model(name)
@@ -142,9 +142,9 @@ class Router:
         upstream = profiles.resolve(head)
         if not model or upstream not in self._table.upstreams:
             return None
-        return self._unmarked(Destination(upstream, model))
+        return self._without_mark(Destination(upstream, model))
 
-    def _unmarked(self, found: Destination) -> Destination:
+    def _without_mark(self, found: Destination) -> Destination:
         """The model without a mark, unless the upstream has one of exactly this name."""
         models = self._table.upstreams[found.upstream].models
         return found if found.model in models else Destination(found.upstream, unmarked(found.model))

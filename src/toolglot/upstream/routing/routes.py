@@ -36,7 +36,7 @@ class ModelEntry(Struct, frozen=True):
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Where a request goes."""
+    """The upstream and the model of a request."""
 
     upstream_name: str
     """A name of the table's `upstreams`; if `simulated` is set, the provider that is simulated."""
@@ -46,7 +46,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """The entry of `[models]` that decided, as it is written there; empty: none."""
     simulated: bool = False
     is_in_place: bool = False
-    """A simulated model answers in place of a real one, because nothing is configured."""
+    """A simulated model answers for a real one, because nothing is configured."""
     others: tuple[Route, ...] = ()
     """Where it goes if this one fails."""
     weights: tuple[float, ...] = ()
