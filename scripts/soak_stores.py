@@ -5,8 +5,8 @@
 
 Clients hold conversations that continue at another gateway than the one that stored their state.
 `tests/support/hostile/store_checker.py` checks what they, the upstream and the store saw: nothing is lost, nothing
-belongs to another client, no usage is counted twice, nothing is left open. What is wrong is printed, and the exit code is then 1;
-the seed repeats the faults.
+belongs to another client, no usage is counted twice, nothing is left open. What is wrong is printed, and the exit code
+is then 1; the seed repeats the faults.
 """
 
 from __future__ import annotations
