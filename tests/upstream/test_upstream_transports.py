@@ -275,7 +275,7 @@ def test_redirects_are_not_followed_and_their_address_is_not_told(play: Play) ->
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         error = await failure_of(transport.send(HttpRequest(url=f"{root}/moved"), LIMITS))
         assert error.failure.kind == "server"
-        assert "redirect to elsewhere.example (status 307), and redirects are not followed" in error.failure.message
+        assert "redirect to elsewhere.example (status 307), which is not followed" in error.failure.message
         assert "secret" not in str(error)
         error = await failure_of(transport.send(HttpRequest(url=f"{root}/unmoved"), LIMITS))
         assert "responded with a redirect (status 304)" in error.failure.message
