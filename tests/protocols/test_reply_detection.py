@@ -28,7 +28,7 @@ def test_a_wrong_source_is_told_with_the_right_one(kind: str, seen: str, said: s
     with pytest.raises(ProviderError) as caught:
         convert_reply(BODIES[kind][seen], source=said, target="anthropic")
     message = str(caught.value)
-    assert f"not an answer of the protocol {said}, but looks like one of {seen}" in message
+    assert f"not a reply of the protocol {said}, but looks like one of {seen}" in message
     assert f'pass source="{seen}"' in message
 
 

@@ -31,7 +31,7 @@ from toolglot.referee.checks.reasoning import grouped, may_end_turn, placeholder
 from toolglot.referee.finding import RuleBreach, open_case
 from toolglot.referee.judging import MAX_VIOLATIONS
 from toolglot.referee.view import Message, PartView, View
-from toolglot.referee.wording import worded
+from toolglot.referee.wording import provider_wording
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -210,7 +210,7 @@ def test_every_reason_for_not_looking_is_said() -> None:
     ],
 )
 def test_the_gaps_in_the_providers_words_are_filled(error: str, finding: RuleBreach, words: str) -> None:
-    assert worded(error, finding) == words
+    assert provider_wording(error, finding) == words
 
 
 # --- Pairing ----------------------------------------------------------------------------------------

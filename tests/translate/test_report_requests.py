@@ -132,7 +132,7 @@ def test_a_key_that_stands_twice_in_a_body_is_reported_unless_the_very_bytes_are
     assert str(home.report) == "nothing was changed"
     for body in (data, data.decode()):
         (lost,) = convert(body, source="anthropic", target="openai", model="gpt-4.1").report.losses
-        assert "'max_tokens' stands more than once" in lost.reason
+        assert "'max_tokens' occurs more than once" in lost.reason
     (lost,) = repair(data.decode(), target="anthropic", model="m").report.losses
     assert "max_tokens" in lost.reason
 

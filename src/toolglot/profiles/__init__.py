@@ -164,12 +164,12 @@ class Profile(Struct, frozen=True, kw_only=True):
         )
 
     def as_known(self) -> Profile:
-        """The profile without assumed rules, and with what the target was seen to accept."""
+        """The profile without assumed rules, and with what the target was observed to accept."""
         return _as_known(self)
 
     @property
     def takes_any_strict(self) -> bool:
-        """Whether strict schemas follow only what applies to all targets, since no rule is known of this one."""
+        """Whether only what applies to all targets limits strict schemas, since no rule of this target is known."""
         return _LENIENT_LAYER in self.layers and not any(key.startswith("schema.strict") for key in self.origins)
 
     def __hash__(self) -> int:
@@ -268,7 +268,7 @@ NOT_INHERITED = frozenset({"request.foreign_models"})
 """Keys that apply to a provider itself, not to profiles that extend it."""
 
 
-def _applied(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
+def _apply(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
     layers = ["default"]
     origins: dict[str, Rule] = {}
     for file in files:
@@ -293,9 +293,9 @@ def _groups(origins: dict[str, Rule]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _resolved(name: str, model: str, overrides: Overrides | None) -> Profile:
+def _resolve(name: str, model: str, overrides: Overrides | None) -> Profile:
     files = _chain(name, overrides)
-    layers, origins = _applied(files, model)
+    layers, origins = _apply(files, model)
     return Profile(
         name=name,
         title=next((file.title for file in reversed(files) if file.title), name),
@@ -330,7 +330,7 @@ def get(
         raise InputError(
             f"expected Overrides, got {quote(overrides)}", path="overrides", hint="profiles.read_overrides(path)"
         )
-    return _resolved(find(provider, overrides=overrides, kind=kind, path=path), model, overrides)
+    return _resolve(find(provider, overrides=overrides, kind=kind, path=path), model, overrides)
 
 
 def get_capabilities(provider: str, *, overrides: Overrides | None = None) -> Capabilities:

@@ -1,7 +1,7 @@
 """What a provider's tool calls are like, in six fields.
 
-Four providers have fixed values; those of every other one follow from its profile, and a caller may put
-others in the place of any of them. What a request must look like is in the profiles, which know more and name sources.
+Four providers have fixed values; those of every other one follow from its profile, and a caller may replace any of
+them. What a request must look like is in the profiles, which say more and name their sources.
 
 Law: a number here is never a reason to drop a call.
 """
@@ -23,7 +23,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     supports_parallel: whether a response may hold several calls.
     requires_schema: whether a request must declare its tools.
     stream_support: whether calls can be streamed.
-    quirks: what to look out for, in words.
+    quirks: peculiarities, in words.
     """
 
     format: str = "unknown"

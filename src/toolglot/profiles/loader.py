@@ -57,15 +57,15 @@ class Rule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     layer: str
     """The source of the value: `default`, a profile, `profile:models.name`, or a user's file."""
     accepts: Any = msgspec.UNSET
-    """What the target was seen to accept, if that is more than `value`. Native requests are judged by this, foreign
+    """What the target was observed to accept, if that is more than `value`. Native requests are judged by this, foreign
     ones are written by `value`."""
     recheck: bool = False
-    """Known from general knowledge only; to be confirmed."""
+    """Whether it is known from general knowledge only, and has to be confirmed."""
     error: str = ""
     """The provider's own words when the demand is not met."""
     note: str = ""
     assumed: bool = False
-    """No refusal is known: foreign conversations are written to satisfy the rule, native requests need not."""
+    """Whether no refusal is known: foreign conversations are written to satisfy the rule, native requests need not."""
 
 
 class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -241,7 +241,7 @@ def _compile(pattern: str, where: str, flags: int = 0) -> re.Pattern[str]:
         ) from None
 
 
-def _flat(table: dict[str, Any]) -> dict[str, Any]:
+def _flatten_rules(table: dict[str, Any]) -> dict[str, Any]:
     """The rules by key: `ids.style = …` without quotes is a nested table in TOML, and means the same."""
     flat = {}
     for key, entry in table.items():
@@ -254,7 +254,7 @@ def _flat(table: dict[str, Any]) -> dict[str, Any]:
 
 def _rules(table: dict[str, Any], *, layer: str, where: str, origin: str, assumed: bool = False) -> dict[str, Rule]:
     rules = {}
-    for key, entry in _flat(table).items():
+    for key, entry in _flatten_rules(table).items():
         path = f'{where}."{key}"'
         if isinstance(entry, dict):
             try:

@@ -16,16 +16,16 @@ from typing import Final
 _MARK: Final = re.compile(r"\[[0-9]{1,4}[km]\]$", re.IGNORECASE)
 
 
-def unmarked(name: str) -> str:
+def strip_context_mark(name: str) -> str:
     """A name without the mark of a context length."""
     return _MARK.sub("", name)
 
 
 def matches(name: str, patterns: Collection[str]) -> bool:
     """Whether a name, which is bounded in length, fits one of the patterns."""
-    return any(_compiled(pattern.lower()).match(name.lower()) for pattern in patterns)
+    return any(_compile_pattern(pattern.lower()).match(name.lower()) for pattern in patterns)
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))

@@ -31,8 +31,8 @@ class IdRules(Group, frozen=True, kw_only=True):
         ),
     ] = "prefixed"
     prefix: Annotated[str, Meta(description="The prefix of style `prefixed`.")] = "call_"
-    pattern: Annotated[str, Meta(description="What a legal id matches, whole.")] = "[A-Za-z0-9_-]+"
-    max_length: Annotated[int, Meta(ge=9, description="Longest legal id, in characters.")] = 40
+    pattern: Annotated[str, Meta(description="Pattern that a whole id must match.")] = "[A-Za-z0-9_-]+"
+    max_length: Annotated[int, Meta(ge=9, description="Maximum length of an id, in characters.")] = 40
     fixed_length: Annotated[int, Meta(ge=9, description="Exact length of style `fixed`.")] = 9
     required: Annotated[bool, Meta(description="Calls and results must carry an id.")] = True
     written: Annotated[
@@ -49,8 +49,8 @@ class IdRules(Group, frozen=True, kw_only=True):
 class NameRules(Group, frozen=True, kw_only=True):
     """Names of tools."""
 
-    pattern: Annotated[str, Meta(description="What a legal name matches, whole.")] = "[A-Za-z_][A-Za-z0-9_-]*"
-    max_length: Annotated[int, Meta(ge=1, description="Longest legal name.")] = 64
+    pattern: Annotated[str, Meta(description="Pattern that a whole name must match.")] = "[A-Za-z_][A-Za-z0-9_-]*"
+    max_length: Annotated[int, Meta(ge=1, description="Maximum length of a name.")] = 64
     unique: Annotated[bool, Meta(description="Two tools may not share a name.")] = True
 
 
@@ -78,7 +78,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
     ] = "omit"
     unknown_fields: Annotated[
         Literal["ignored", "refused"],
-        Meta(description="What happens to a field of a tool that it does not know, where it refuses unknown fields."),
+        Meta(description="What happens to an unknown field of a tool, if unknown fields are refused."),
     ] = "refused"
     custom: Annotated[bool, Meta(description="Free-text (custom) tools are native.")] = False
     namespaces: Annotated[bool, Meta(description="Namespace tools are native.")] = False
@@ -125,13 +125,11 @@ class CallRules(Group, frozen=True, kw_only=True):
     text_after: Annotated[bool, Meta(description="Text may follow a call in its turn.")] = True
     empty_content: Annotated[
         Literal["null", "empty", "omit"],
-        Meta(description="What to write as the text of a turn that only calls."),
+        Meta(description="What to write as the text of a turn that has only calls."),
     ] = "null"
     malformed: Annotated[
         str,
-        Meta(
-            description="Why a reply ended in which the model wrote a call that cannot be read, in the target's word."
-        ),
+        Meta(description="The target's stop reason for a reply in which the model wrote a call that cannot be read."),
     ] = ""
     in_text: Annotated[bool, Meta(description="Replies may hold calls that the model wrote as text.")] = False
     after: Annotated[Literal["any", "user_or_result"], Meta(description="What a turn with calls may follow.")] = "any"
@@ -167,13 +165,15 @@ class ResultRules(Group, frozen=True, kw_only=True):
     empty: Annotated[bool, Meta(description="A result without content is accepted.")] = False
     empty_error: Annotated[bool, Meta(description="An error result without content is accepted.")] = False
     user_after: Annotated[bool, Meta(description="A user turn may follow results directly.")] = True
-    max_length: Annotated[int | None, Meta(description="Longest result text, in characters.")] = None
+    max_length: Annotated[int | None, Meta(description="Maximum length of the text of a result, in characters.")] = None
 
 
 class TurnRules(Group, frozen=True, kw_only=True):
     """Order and content of turns."""
 
-    first: Annotated[Literal["any", "user"], Meta(description="Who speaks first, system aside.")] = "user"
+    first: Annotated[Literal["any", "user"], Meta(description="Who speaks first, apart from the system prompt.")] = (
+        "user"
+    )
     last: Annotated[Literal["any", "user_or_result"], Meta(description="What a request may end with.")] = (
         "user_or_result"
     )
@@ -182,7 +182,7 @@ class TurnRules(Group, frozen=True, kw_only=True):
         Meta(description="The last turn may be the start of the answer; `flag`: when marked as such."),
     ] = "no"
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
-    min_user: Annotated[int, Meta(ge=0, description="Fewest user turns.")] = 1
+    min_user: Annotated[int, Meta(ge=0, description="Minimum number of user turns.")] = 1
     required: Annotated[bool, Meta(description="A request has at least one turn.")] = True
     max_count: Annotated[int | None, Meta(description="Maximum number of turns in a request.")] = None
     system: Annotated[Literal["field", "message"], Meta(description="Where the system prompt goes.")] = "message"
@@ -214,8 +214,8 @@ class TurnRules(Group, frozen=True, kw_only=True):
     document_name: Annotated[
         str | None,
         Meta(
-            description="What the name of a document matches, whole, and no two documents of a request share; "
-            "null: documents need no such names."
+            description="Pattern that the whole name of a document must match; no two documents of a request share a "
+            "name. null: documents need no such names."
         ),
     ] = None
 
@@ -245,38 +245,44 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
     ] = "refused"
     modes: Annotated[
         tuple[Literal["off", "on", "adaptive", "between_tools"], ...],
-        Meta(description="Thinking modes that a request may ask for; none: no such switch."),
+        Meta(description="Thinking modes that a request may set; empty: there is no such setting."),
     ] = ()
     switch: Annotated[
         Literal["none", "thinking", "enable_thinking", "reasoning"],
-        Meta(description="The field of a Chat Completions request that asks for a mode; none: there is no such field."),
+        Meta(description="The field of a Chat Completions request that sets the mode; none: there is no such field."),
     ] = "none"
-    default: Annotated[Literal["off", "on", "adaptive"], Meta(description="What holds when nothing is asked.")] = "off"
+    default: Annotated[Literal["off", "on", "adaptive"], Meta(description="The mode of a request that sets none.")] = (
+        "off"
+    )
     signed: Annotated[bool, Meta(description="Thinking is only accepted with its signature.")] = False
     leading: Annotated[
         tuple[Literal["on", "adaptive", "between_tools"], ...],
         Meta(description="Modes in which an open tool loop must start with its thinking."),
     ] = ()
     placeholder: Annotated[
-        str | None, Meta(description="What to write for lost thinking where something is required.")
+        str | None, Meta(description="What to write for lost thinking, if something is required.")
     ] = None
     placeholder_on: Annotated[
         Literal["none", "calls", "first_call", "assistant"],
-        Meta(description="Which turns or calls need it."),
+        Meta(description="Which turns or calls need the placeholder."),
     ] = "none"
     bound_to: Annotated[
         tuple[Literal["provider", "endpoint", "account", "model", "prefix"], ...],
         Meta(description="What a signature is bound to: elsewhere it is refused."),
     ] = ("provider", "endpoint", "account", "model")
-    foreign_marks: Annotated[Names, Meta(description="How signatures begin that are plainly of another issuer.")] = ()
+    foreign_marks: Annotated[
+        Names, Meta(description="Prefixes of signatures that plainly come from another issuer.")
+    ] = ()
     signature_fields: Annotated[
         Names,
         Meta(
-            description="Fields of turns and calls in which other hosts send signatures of their own, which are of no "
-            "use here."
+            description="Fields of turns and calls in which other hosts send their own signatures, which mean nothing "
+            "here."
         ),
     ] = ()
-    grouped: Annotated[bool, Meta(description="A thinking item and the item after it stay or go together.")] = False
+    grouped: Annotated[
+        bool, Meta(description="A thinking item and the item after it are kept or dropped together.")
+    ] = False
     before_calls: Annotated[bool, Meta(description="Thinking comes before the calls of its turn.")] = True
     may_end_turn: Annotated[bool, Meta(description="A turn may end on thinking.")] = False
     efforts: Annotated[Names, Meta(description="Accepted values of the effort setting.")] = ()
@@ -293,7 +299,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         Names,
         Meta(
             description="Sampling settings that are refused while it thinks; a temperature or top_p of 1 and a penalty "
-            "of 0 are accepted, since they hold anyway."
+            "of 0 are accepted, since they are the defaults."
         ),
     ] = ()
     one_setting: Annotated[bool, Meta(description="Effort and thinking mode may not both be set.")] = False
@@ -306,7 +312,7 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     free_field: Annotated[
         str,
         Meta(
-            description="Another field for it, where any JSON Schema is taken and the rest of this group does not hold."
+            description="Another field for it, which accepts any JSON Schema and is exempt from the rest of this group."
         ),
     ] = ""
     keywords: Annotated[
@@ -348,7 +354,7 @@ class SchemaRules(Group, frozen=True, kw_only=True):
     items_required: Annotated[bool, Meta(description="An array must have `items`.")] = True
     required_defined: Annotated[bool, Meta(description="A required name must be one of the properties.")] = False
     property_pattern: Annotated[
-        str | None, Meta(description="What a property's name matches, whole; null: anything.")
+        str | None, Meta(description="Pattern that the whole name of a property must match; null: any name.")
     ] = None
     max_depth: Annotated[int | None, Meta(description="Deepest nesting.")] = None
     strict_formats: Annotated[Names, Meta(description="Formats accepted in strict mode.")] = ()
@@ -370,7 +376,7 @@ class SchemaRules(Group, frozen=True, kw_only=True):
         "maxProperties",
     )
     strict_all_required: Annotated[bool, Meta(description="In strict mode every property must be required.")] = True
-    strict_max_depth: Annotated[int | None, Meta(description="Deepest nesting of a strict schema.")] = 10
+    strict_max_depth: Annotated[int | None, Meta(description="Maximum nesting depth of a strict schema.")] = 10
     strict_max_properties: Annotated[
         int | None, Meta(description="Maximum number of properties of a strict schema.")
     ] = 5000
@@ -413,7 +419,7 @@ class RequestRules(Group, frozen=True, kw_only=True):
     ] = None
     temperature_or_top_p: Annotated[bool, Meta(description="Temperature and top_p may not both be set.")] = False
     max_stop: Annotated[int | None, Meta(description="Maximum number of stop sequences; null: no known limit.")] = None
-    blank_stop: Annotated[bool, Meta(description="A stop sequence may be nothing but white space.")] = True
+    blank_stop: Annotated[bool, Meta(description="A stop sequence may be only white space.")] = True
     output: Annotated[
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()
@@ -425,9 +431,9 @@ class RequestRules(Group, frozen=True, kw_only=True):
             "strict tools are: never, with `strict`, or always."
         ),
     ] = "no"
-    unknown_fields: Annotated[
-        Literal["ignored", "refused"], Meta(description="What happens to a field it does not know.")
-    ] = "refused"
+    unknown_fields: Annotated[Literal["ignored", "refused"], Meta(description="What happens to an unknown field.")] = (
+        "refused"
+    )
     refused_fields: Annotated[
         Names, Meta(description="Fields of a request that are refused although the protocol has them.")
     ] = ()
@@ -453,9 +459,7 @@ class StreamRules(Group, frozen=True, kw_only=True):
         Meta(description="Whether a call's index can be trusted."),
     ] = "unreliable"
     ends_with: Annotated[str, Meta(description="The event that ends a stream.")] = "[DONE]"
-    finish_reason: Annotated[bool, Meta(description="The finish reason is right about whether tools were called.")] = (
-        False
-    )
+    finish_reason: Annotated[bool, Meta(description="Whether the finish reason is reliable about tool calls.")] = False
     last_items: Annotated[bool, Meta(description="The last event holds all items that were streamed.")] = True
     forced_stop: Annotated[bool, Meta(description="A reply whose call was forced may end with `stop`.")] = False
     usage: Annotated[Literal["asked", "always", "never"], Meta(description="When token counts are sent.")] = "asked"

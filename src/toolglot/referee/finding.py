@@ -28,7 +28,7 @@ class RuleBreach(Struct, frozen=True):
     shown: str = ""
     """The value for a gap in the provider's words: an id, a name, a number."""
     is_aside: bool = False
-    """The provider's words are about another breach of the same rule: ours are used."""
+    """Whether the provider's words are about another breach of the same rule, so that ours are used."""
 
 
 def short(value: object) -> str:
@@ -62,7 +62,7 @@ class RequestCase(Struct, frozen=True, kw_only=True):
         return is_known or key not in origins or origins[key].assumed
 
     def has_fact(self, ending: str) -> bool:
-        """Whether the profile has a fact whose id ends so."""
+        """Whether the profile has a fact whose id ends with this."""
         return any(fact.id.endswith(ending) for fact in self.profile.facts)
 
     @property

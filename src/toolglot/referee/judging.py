@@ -19,7 +19,7 @@ from toolglot.referee.checking import CHECKS, FACTS
 from toolglot.referee.finding import RequestCase, RuleBreach, open_case
 from toolglot.referee.linting import Violation
 from toolglot.referee.view import MalformedPart, View
-from toolglot.referee.wording import worded
+from toolglot.referee.wording import provider_wording
 
 MAX_VIOLATIONS: Final = 1_000
 """More are not listed, per rule and in all."""
@@ -45,10 +45,10 @@ def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     case = open_case(view, profile)
     for key, check in CHECKS.items():
         yield from (_rule_violation(key, finding, profile) for finding in islice(check(case), MAX_VIOLATIONS))
-    yield from _by_facts(case)
+    yield from _fact_violations(case)
 
 
-def _by_facts(case: RequestCase) -> Iterator[Violation]:
+def _fact_violations(case: RequestCase) -> Iterator[Violation]:
     """Demands that are facts of the profile, since no key fits them."""
     for ending, check in FACTS.items():
         if case.has_fact(ending):
@@ -65,7 +65,7 @@ def _rule_violation(key: str, finding: RuleBreach, profile: Profile) -> Violatio
     return Violation(
         rule=rule.id,
         path=cut(finding.path),
-        message=worded(rule.error, finding) if is_quoted else cut(finding.message),
+        message=provider_wording(rule.error, finding) if is_quoted else cut(finding.message),
         hint=cut(finding.hint),
         wording="provider" if is_quoted else "ours",
         key=key,
@@ -81,7 +81,7 @@ def _shape_violation(shape: MalformedPart, profile: Profile, *, hint: str = "") 
     return Violation(
         rule=shape.rule if rule is not None else "shape",
         path=cut(shape.path),
-        message=worded(error, RuleBreach(shape.path, shape.message)) if error else cut(shape.message),
+        message=provider_wording(error, RuleBreach(shape.path, shape.message)) if error else cut(shape.message),
         hint=hint or f"see the {profile.protocol} protocol",
         wording="provider" if error else "ours",
         target=profile.name,

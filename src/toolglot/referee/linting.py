@@ -39,7 +39,7 @@ class Violation(Struct, frozen=True, kw_only=True):
     """The key of the profile, if there is one."""
     target: str = ""
     confidence: Confidence = "documented"
-    """How sure the rule is; `default`: no profile states it, the conservative default applies."""
+    """How certain the rule is; `default`: no profile states it, the conservative default applies."""
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
@@ -56,18 +56,18 @@ def lint(
 ) -> tuple[Violation, ...]:
     """What a target would refuse of a request body, in the order of the body.
 
-    The model is that of the body unless one is named. The rules are those that are known of the target; with
+    The model is that of the body, unless `model` names one. The rules are those that are known for the target; with
     `defaults`, the conservative defaults apply too. An unknown name raises `UnknownNameError`.
 
     body: the JSON, as bytes or a string, or the parsed object.
     target: the provider that it is for.
-    overrides: changes to profiles, and profiles of one's own (`toolglot.profiles.read_overrides`).
+    overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     """
     value = _value(body)
     named = value.get("model") if isinstance(value, dict) and not model else model
     # A model name that is too long for a profile gets the provider's rules.
-    asked = named if isinstance(named, str) and (model or len(named) <= profiles.MAX_NAME) else ""
-    profile = profiles.get(target, asked, overrides=overrides, kind="target")
+    model_name = named if isinstance(named, str) and (model or len(named) <= profiles.MAX_NAME) else ""
+    profile = profiles.get(target, model_name, overrides=overrides, kind="target")
     from toolglot.referee.judging import judge  # noqa: PLC0415 - so that importing toolglot stays quick
 
     return judge(value, profile if defaults else profile.as_known())

@@ -21,7 +21,7 @@ class ResultPosition(Struct, frozen=True):
     item: PartView
     message: int
     is_near: bool
-    """It is in the window of its call's round."""
+    """Whether it is in the window of its call's round."""
     order: int
     """The index of its call in the round."""
 
@@ -110,7 +110,7 @@ class _Pairer:
         return index == self.rounds[-1].last_message or is_run
 
     def _result(self, index: int, item: PartView) -> None:
-        call = self._found(item)
+        call = self._find_call(item)
         if call is None:
             self.orphans.append(item)
             return
@@ -120,13 +120,13 @@ class _Pairer:
         if is_near:
             self.rounds[-1].near.append(answer)
 
-    def _found(self, item: PartView) -> CallRound | None:
+    def _find_call(self, item: PartView) -> CallRound | None:
         if item.id is not None:
             found = _unanswered(self.open_ids.get(item.id)) or self.last_of.get(item.id)
-            return found or (self._nameless(item) if None in self.open_ids else None)
-        return self._nameless(item)
+            return found or (self._find_without_id(item) if None in self.open_ids else None)
+        return self._find_without_id(item)
 
-    def _nameless(self, item: PartView) -> CallRound | None:
+    def _find_without_id(self, item: PartView) -> CallRound | None:
         """Without an id the name pairs, and without a name the order; only in the window."""
         if not self.is_window:
             return None
@@ -134,7 +134,7 @@ class _Pairer:
 
 
 def _unanswered(calls: deque[CallRound] | None) -> CallRound | None:
-    """The first call without an answer; answered ones are dropped, so that each is looked at once."""
+    """The first call without a result; answered ones are dropped, so that each is looked at once."""
     while calls:
         if not calls[0].answers:
             return calls[0]

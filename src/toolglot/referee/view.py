@@ -42,14 +42,14 @@ class PartView(Struct, frozen=True, kw_only=True):
     id: str | None = None
     """Of a call or result: the id that pairs it; None if there is none."""
     has_empty_id: bool = False
-    """There is an empty id, in a protocol that reads it as none."""
+    """Whether there is an empty id, in a protocol that reads it as none."""
     item_id: str | None = None
     """The separate id of an item (OpenAI Responses); of a message, on its first part."""
     name: str | None = None
     arguments: Any = None
     """Of a call: as written, a string or an object."""
     is_custom: bool = False
-    """A call or result of a free-text tool."""
+    """Whether it is a call or result of a free-text tool."""
     content: tuple[PartView, ...] = ()
     """Of a result: its parts; a plain string is one text item."""
     has_content: bool = True
@@ -76,7 +76,7 @@ class Message(Struct, frozen=True, kw_only=True):
     is_empty_string: bool = False
     name: str | None = None
     is_prefill: bool = False
-    """Marked as the start of the answer, where the protocol has such a mark."""
+    """Whether it is marked as the start of the answer, if the protocol has such a mark."""
     extra_fields: tuple[str, ...] = ()
     """Fields that the protocol does not have."""
 
@@ -137,14 +137,14 @@ class View(Struct, kw_only=True):
     summary: Setting | None = None
     """The setting for a summary of the thinking, if the protocol has one."""
     output: Setting | None = None
-    """json or json_schema, if the request asks for structured output."""
+    """json or json_schema, if the request has structured output."""
     output_schema: ToolView | None = None
     """The schema of the output, if there is one, with its `strict`."""
     user: Setting | None = None
     extra_fields: tuple[str, ...] = ()
     """Top-level fields that the protocol does not have."""
     fields: tuple[str, ...] = ()
-    """Top-level fields that ask for something."""
+    """Top-level fields that are set."""
     signature_fields: tuple[str, ...] = ()
     """Paths of fields that may hold a signature of another host."""
     cache_markers: tuple[str, ...] = ()
@@ -153,6 +153,6 @@ class View(Struct, kw_only=True):
     extra_paths: tuple[str, ...] = ()
     """Paths of unknown fields in parts that the view does not have."""
     keeps_items: bool = False
-    """The provider stores its replies, so that an item can be sent by its id alone."""
+    """Whether the provider stores its replies, so that an item can be sent by its id alone."""
     is_continued: bool = False
-    """The server has stored earlier turns: a result may answer a call that is not in the request."""
+    """Whether the server has stored earlier turns: a result may answer a call that is not in the request."""

@@ -1,6 +1,6 @@
 """The provider's own words for a finding: its error text, with the gaps filled in.
 
-Error texts are kept as they were seen or documented: with letters for numbers (`messages.N.content.M`), with the
+Error texts are kept as they were observed or documented: with letters for numbers (`messages.N.content.M`), with the
 positions of the example (`messages[3].tool_calls[0]`), with an ellipsis or an X for a value. Positions become those of
 the finding, values become what the finding shows; the rest stays as it is.
 """
@@ -23,7 +23,7 @@ _FIELD: Final = re.compile(
 _GAP: Final = re.compile(r"(?:(?<=[ '(])…|\bX\b|(?<=length )N\b)")
 
 
-def worded(error: str, finding: RuleBreach) -> str:
+def provider_wording(error: str, finding: RuleBreach) -> str:
     """The error text as it would read for this finding."""
     return cut(_fill_values(_fill_positions(error, finding), finding))
 
@@ -48,7 +48,7 @@ def _fill_values(text: str, finding: RuleBreach) -> str:
         return _FIELD.sub(lambda _: shown, text)
     location = _LOCATION.match(text)
     if location and finding.path.rstrip("']").endswith(shown) and not location[0].endswith(shown):
-        # The words name a field of their own day; it is the finding's that is meant.
+        # The error text names the field of its example; the field of the finding is meant.
         return _dotted(finding.path) + text[location.end() :]
     return _GAP.sub(lambda _: shown, text) if len(_GAP.findall(text)) == 1 else text
 

@@ -6,10 +6,10 @@
         for call in calls.drain(): ...
 
 Pieces are those of a provider's stream, of JSON (the chunks of a stream without their framing, or a whole reply), or of
-the text that a model wrote. Which of these it is shows at the beginning; JSON that is no provider's is text.
+the text that a model wrote. The beginning shows which; JSON that no provider sends is text.
 
-Law: what is collected depends on the answer and never on where it was cut. A call is given once, as soon as it is
-whole.
+Law: the result depends on the reply and never on where it was cut. A call is returned once, as soon as it is
+complete.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _TEXT_DIALECTS: Final = {"": ("auto", "bash_tag"), "deepseek": ("auto", "bash_ta
 
 
 class ToolCallAccumulator:
-    """Collects the tool calls of an answer, chunk by chunk.
+    """Collects the tool calls of a reply, chunk by chunk.
 
         calls = toolglot.ToolCallAccumulator("openai_chat")
         calls.add_chunk(chunk)
-        calls.drain()          # the calls that became whole since the last time
+        calls.drain()          # the calls that were completed since the last time
 
-    Chunks are pieces of the provider's stream, of JSON or of text, cut anywhere. What is no call is in `text`. Calls
-    that a model writes into the text of a stream count where the source's profile or the policy says so.
+    Chunks are pieces of the provider's stream, of JSON or of text, cut anywhere. What is not a call is in `text`. Calls
+    that a model writes into the text of a stream count if the source's profile or the policy says so.
 
-    source: who answers; left out, it is found out from what comes.
+    source: the provider that replies; without it, it is detected.
     policy: what to do where there is a choice (`toolglot.Policy`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
     """
@@ -85,7 +85,7 @@ class ToolCallAccumulator:
     # --- what comes in ------------------------------------------------------------------------------
 
     def add_chunk(self, chunk: bytes | str) -> None:
-        """Take in more of the answer."""
+        """Add more of the reply."""
         data = chunk.encode("utf-8", "replace") if isinstance(chunk, str) else chunk
         if not self._form:
             self._early += data
@@ -94,7 +94,7 @@ class ToolCallAccumulator:
         self._take(data)
 
     def finish(self) -> None:
-        """The answer is over: a call that nothing else ended is whole now, or it was cut."""
+        """End the reply: an open call is complete now, or was cut off."""
         if not self._form:
             self._form = self._form_of(self._early, is_over=True) or "text"
             self._take(self._early)
@@ -108,7 +108,7 @@ class ToolCallAccumulator:
             self._add(self._reader.finish())
 
     def _form_of(self, data: bytes, *, is_over: bool) -> Form:
-        """What an answer is made of, by its beginning; empty where that does not show yet."""
+        """What a reply consists of, judged by its beginning; empty if that is not known yet."""
         if self._reader is not None and get(self._reader.source.protocol).stream_type != EVENTS:
             return "stream"
         begun = data.removeprefix(_BOM).lstrip()
@@ -143,7 +143,7 @@ class ToolCallAccumulator:
             self._take_stream_chunk(frame.data)
 
     def _take_stream_chunk(self, data: bytes) -> None:
-        """An event of a stream of which nobody said whose it is."""
+        """An event of a stream whose provider is not known."""
         if data[:1] == b"{":
             self._take_value(data.decode("utf-8", "replace"))
 
@@ -178,7 +178,7 @@ class ToolCallAccumulator:
             self._take_reply(value, written, protocol)
 
     def _reader_of(self, protocol: str) -> StreamReader:
-        """The reader of this protocol's streams: that of the source where it speaks the protocol."""
+        """The reader of this protocol's streams: that of the source, if it has this protocol."""
         if self._reader is None or self._reader.source.protocol != protocol:
             self._reader = StreamReader(source=protocol, policy=self._policy, limits=self._limits)
         return self._reader
@@ -210,7 +210,7 @@ class ToolCallAccumulator:
         self._pass_text(self._texts[0].feed(text), 1)
 
     def _pass_text(self, events: list[Event], next_stream: int) -> None:
-        """What one dialect made of text; what it left as text goes to the next one."""
+        """Add what one dialect read from the text; what it left as text goes to the next dialect."""
         for event in events:
             if type(event) is TextDelta and next_stream < len(self._texts):
                 self._pass_text(self._texts[next_stream].feed(event.text), next_stream + 1)
@@ -233,7 +233,7 @@ class ToolCallAccumulator:
                 self._end(event.block, is_cut=event.cut)
 
     def _add_if_whole(self, call: _OpenCall, text: str) -> None:
-        """Add a call whose arguments are whole, though the stream may not have said that it ends."""
+        """Add a call whose arguments are complete, even if the stream has not ended it yet."""
         whole = call.add(text)
         if whole is not None:
             call.index = len(self._completed)
@@ -253,18 +253,18 @@ class ToolCallAccumulator:
     # --- what is known ------------------------------------------------------------------------------
 
     def get_completed(self) -> tuple[ToolCall, ...]:
-        """All calls that are whole."""
+        """All complete calls."""
         return tuple(self._completed)
 
     def drain(self) -> tuple[ToolCall, ...]:
-        """The calls that became whole since the last time."""
+        """The calls that were completed since the last time."""
         new = self._completed[self._drained :]
         self._drained = len(self._completed)
         return tuple(new)
 
     @property
     def text(self) -> str:
-        """What the model said besides."""
+        """The text of the reply besides its calls."""
         return self._text.getvalue()
 
     @property
@@ -274,16 +274,16 @@ class ToolCallAccumulator:
 
 
 class _OpenCall:
-    """A call of a stream whose arguments come in."""
+    """A call of a stream whose arguments are still arriving."""
 
     def __init__(self, call: ToolCall) -> None:
         self._call = call
         self._values = _JsonValues(DEFAULT_LIMITS)
         self.index: int | None = None
-        """Where it stands among those that are completed, once it does."""
+        """Its index among the completed calls, once it is one."""
 
     def add(self, text: str) -> ToolCall | None:
-        """The call, where these are the last of its arguments."""
+        """The call, if these are the last of its arguments."""
         if self._call.type == "custom":
             return None
         for written in self._values.feed(text):
@@ -296,7 +296,7 @@ class _OpenCall:
 
 
 class _JsonValues:
-    """Objects in text that comes in pieces, with nothing but white space and commas between them."""
+    """Objects in text that arrives in pieces, with only white space and commas between them."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -306,10 +306,10 @@ class _JsonValues:
         self._is_string = False
         self._is_escaped = False
         self.is_over = False
-        """Whether something else than an object followed. It is in `rest`."""
+        """Whether something other than an object followed. It is in `rest`."""
 
     def feed(self, text: str) -> list[str]:
-        """The objects that are whole now."""
+        """The objects that are complete now."""
         found: list[str] = []
         start = position = 0
         while position < len(text) and not self.is_over:
@@ -353,13 +353,13 @@ class _JsonValues:
         return position
 
     def rest(self) -> str:
-        """What is left; nothing is left then."""
+        """Take what is left."""
         rest, self._pieces, self._size = "".join(self._pieces), [], 0
         return rest
 
 
 def _in_chunk(value: Any) -> Any:
-    """A choice of a Chat chunk, or its bare delta, as the whole chunk. Indexes tell a delta from a whole message."""
+    """A choice of a Chat chunk, or its bare delta, as the whole chunk. Indexes distinguish a delta from a message."""
     if "choices" in value or "type" in value:
         return value
     if isinstance(value.get("delta"), dict):
@@ -370,7 +370,7 @@ def _in_chunk(value: Any) -> Any:
 
 
 def _protocol_of(value: Fields) -> str | None:
-    """Whose chunk, reply or call a JSON object is; None if it is nobody's."""
+    """The protocol of a JSON object that is a chunk, a reply or a call; None if it is none of these."""
     return next((name for name, is_fragment in _recognisers(names()) if is_fragment(value)), None)
 
 

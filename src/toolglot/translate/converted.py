@@ -1,6 +1,6 @@
 """What conversions of requests and of replies share: a body with its report, and how bodies and names are read.
 
-Law: whatever a caller passes, it gets a result or an error of toolglot's own that says where the mistake is.
+Law: whatever a caller passes, the result is a value or an error of toolglot that says where the mistake is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Fields = dict[str, Any]
 
 
 class Converted:
-    """A body in another protocol, and what was changed on the way.
+    """A body in another protocol, and what was changed.
 
     body: the body, as an object.
     report: what was changed.
@@ -93,7 +93,7 @@ def check_policy(policy: object) -> None:
 def parse_body(body: Body, limits: Limits, reading: list[str] | None = None) -> Fields:
     """A body as an object. The fast parser reads what it can; the careful one fixes or explains the rest."""
     if type(body) is not bytes and isinstance(body, Mapping):
-        # A copy of plain values: whatever the caller's object is made of, and whatever becomes of it later.
+        # A copy of plain values, which does not depend on the caller's types or on later changes to the object.
         cloned = jsontext.clone(dict(body), limits=limits)
         if reading is not None:
             reading += [f"{change.path}: {change.reason}" for change in cloned.changes]

@@ -31,11 +31,11 @@ class NativeStreamReader(StreamReader):
     """A reader whose frames and changes the translator can see."""
 
     was_changed = False
-    """Whether the client got anything else than the provider sent."""
+    """Whether the client got anything other than what the provider sent."""
 
     def __init__(self, **checked: Any) -> None:
         super().__init__(**checked)
-        # Where blocks are counted, thinking that is taken for text would leave a gap behind it.
+        # In protocols that count blocks, thinking that is read from text would leave a gap.
         counts_blocks = codec(self.source.protocol).stream.counts_blocks
         reads_calls = self._reader is not None and isinstance(self._reader, dialects.CallsInText)
         self._keeps_thoughts = reads_calls and not counts_blocks

@@ -7,8 +7,8 @@ Every target has a parser; `register_parser` adds or replaces one. The shapes ar
 so a call says the same here as in a conversation. xAI's and DeepSeek's also read the calls that their models write as
 text, in their dialects.
 
-Law: read, never guessed. What is no reply of the provider is an error, a reply without calls is an empty list.
-A call that came without an id gets one that depends on the reply and on nothing else.
+Law: read, never guessed. What is not a reply of the provider is an error, a reply without calls is an empty list.
+A call without an id gets one that depends only on the reply.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TextReader = Callable[[str], Iterable[ToolCall]]
 
 
 class ToolParser(Protocol):
-    """What turns a provider's answer into calls. A class of one's own needs no base class."""
+    """Reads the calls of a provider's reply. Your own class needs no base class."""
 
     @property
     def format(self) -> str:
@@ -45,18 +45,18 @@ class ToolParser(Protocol):
 
     @property
     def provider_id(self) -> str:
-        """The provider whose answers it reads."""
+        """The provider whose replies it reads."""
 
     def parse(self, response: Any) -> list[ToolCall]:
-        """The calls in an answer, in their order."""
+        """The calls in a reply, in order."""
 
 
 class ReplyParser:
     """The parser of a target, by its protocol.
 
     It reads a whole reply, a message, a list of content blocks or calls, or a single call, as text, bytes or
-    parsed JSON. With `read_text` it also reads calls from text: from an answer that is no JSON, and from what
-    the model said in one that has no calls of its own.
+    parsed JSON. With `read_text` it also reads calls from text: from a reply that is not JSON, and from the text of
+    one that has no calls of its own.
 
     provider_id: the target whose replies it reads.
     format: how calls are written: `json`, `xml` or `custom`.
@@ -92,12 +92,12 @@ class ReplyParser:
         return f"<ReplyParser of {self._provider}: {self._format}>"
 
     def parse(self, response: str | bytes | dict[str, Any] | list[Any]) -> list[ToolCall]:
-        """The calls in an answer, in their order. An answer that is an error raises `ProviderError`."""
+        """The calls in a reply, in order. A reply that is an error raises `ProviderError`."""
         value, problem = self._value(response)
         if isinstance(value, str):
             found = [*self._from_text(value)]
             if not found and isinstance(problem, TruncatedJSONError) and value.lstrip()[:1] in ("{", "["):
-                raise problem  # an answer that was cut is not one without calls
+                raise problem  # a reply that was cut off is not one without calls
             return self._identified(found)
         if isinstance(value, dict):
             failure = codec(self._protocol).errors.decode(200, value)
@@ -110,7 +110,7 @@ class ReplyParser:
         return self._identified(calls, blocks)
 
     def _value(self, response: object) -> tuple[dict[str, Any] | list[Any] | str, InputError | None]:
-        """The JSON that an answer is; or its text, if text can be read, and why it is no JSON."""
+        """The reply as JSON; or its text, if this parser reads text, and why it is not JSON."""
         if isinstance(response, dict | list):
             value: Any = jsontext.clone(response, limits=self._limits).value
             return value, None
@@ -146,7 +146,7 @@ class ReplyParser:
         return blocks
 
     def _identified(self, calls: list[ToolCall], blocks: Iterable[Block] | None = None) -> list[ToolCall]:
-        """The calls, each with an id. A made one depends on all that the reply says."""
+        """The calls, each with an id. A new id depends on the whole reply."""
         if all(call.id.strip() for call in calls):
             return calls
         key = TurnKeys().new(Turn("assistant", tuple(calls if blocks is None else blocks)))
@@ -154,7 +154,7 @@ class ReplyParser:
 
 
 def with_id(call: ToolCall, provider: str, turn_key: str, index: int) -> ToolCall:
-    """The call; where it has no id, under a canonical one, and with metadata that say that it had none."""
+    """The call; if it has no id, with a canonical one, and with metadata that say that it had none."""
     if call.id.strip():
         return call
     provider = _key(provider)
@@ -169,9 +169,9 @@ _registered: Final[dict[str, ToolParser]] = {}
 
 
 def get_parser(provider_id: str) -> ToolParser:
-    """The parser of a provider, under any spelling of its name; or of a format that `detect_format` tells.
+    """The parser of a provider, under any spelling of its name; or of a format that `detect_format` returns.
 
-    A provider that has none is an `UnknownNameError`, with the closest names.
+    An unknown name raises `UnknownNameError` with the closest names.
 
     provider_id: a provider, a protocol, or a format.
     """
@@ -187,7 +187,7 @@ def get_parser(provider_id: str) -> ToolParser:
 
 
 def register_parser(provider_id: str, parser: ToolParser | None) -> None:
-    """Add a parser, or put it in the place of another. None gives the place back to the built-in one.
+    """Add a parser, or replace one. None restores the built-in one.
 
     `provider_id` may be a new name, which is known to `get_parser` from then on.
     """
@@ -227,24 +227,26 @@ _TEXTS: Final[dict[str, tuple[str, ...]]] = {
 """The dialects that the models of a provider write: each reads what those before it left."""
 
 _FORMATS: Final = {"xml": "deepseek"}
-"""Formats that are no provider's name."""
+"""Formats that are not the name of a provider."""
 
 
 def _read_dialects(in_order: tuple[str, ...], text: str) -> list[ToolCall]:
-    """The calls in a text, in their order. Their ids depend on the text alone."""
+    """The calls in a text, in order. Their ids depend on the text alone."""
     key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     blocks: list[Block] = [Text(text)]
     for dialect in in_order:
         blocks = [
             found
-            for place, block in enumerate(blocks)
-            for found in (_read_dialect(block.text, dialect, f"{key}|{place}") if isinstance(block, Text) else (block,))
+            for position, block in enumerate(blocks)
+            for found in (
+                _read_dialect(block.text, dialect, f"{key}|{position}") if isinstance(block, Text) else (block,)
+            )
         ]
     return [block for block in blocks if isinstance(block, ToolCall)]
 
 
 def _read_dialect(text: str, dialect: str, key: str) -> list[Block]:
-    """What a text says in a dialect. What was cut is no call."""
+    """The blocks of a text in a dialect. What was cut off is not a call."""
     stream = dialects.TextToolStream(dialect=dialect, ids=f"{key}|{dialect}")
     ended = [event for event in (*stream.feed(text), *stream.finish()) if isinstance(event, BlockEnded)]
     blocks = [event.block for event in ended if not event.cut]
@@ -259,16 +261,15 @@ def _read_dialect(text: str, dialect: str, key: str) -> list[Block]:
 def validate_tool_call(
     call: ToolCall, *, provider: str = "unknown", index: int | None = None, turn_key: str = "", strict: bool = False
 ) -> ToolCall:
-    r"""The call as it may be executed; the one that was given stays as it is.
+    r"""The call as it may be executed. The call that is passed in is not modified.
 
-    It has a name, an id, and an object of arguments, read from `raw_input` (JSON, otherwise XML) where there
-    was none, without control characters in it; `strict` takes out `\r` too. The free text of a custom tool
-    stays as it is.
+    It has a name, an id, and an object of arguments, read from `raw_input` (JSON, otherwise XML) if there was
+    none. Control characters are removed, with `strict` also `\r`. The free text of a custom tool stays as it is.
 
     call: the call to check.
-    provider: who made it; its id is derived from that where it has none.
+    provider: who made it. If it has no id, one is derived from this.
     index: its index in the reply.
-    turn_key: the key of its turn. Without a key and an index, the id is derived from what the call says.
+    turn_key: the key of its turn. Without a key and an index, the id is derived from the content of the call.
     """
     if not isinstance(call, ToolCall):
         raise InputError(f"expected a ToolCall, got {quote(call)}", path="call")
@@ -288,7 +289,7 @@ def validate_tool_call(
 
 
 def _with_derived_id(call: ToolCall, provider: str, turn_key: str, index: int | None) -> ToolCall:
-    """The call with an id. Where a key or an index is missing, what the call says tells it apart from others."""
+    """The call with an id. If a key or an index is missing, the id is derived from the content of the call."""
     if call.id.strip() or (turn_key and index is not None):
         return with_id(call, provider, turn_key, index or 0)
     content = str(call.raw_input) if call.arguments is None else call.arguments

@@ -47,7 +47,7 @@ class ConvertedReply(Converted):
     report: what was changed.
     reply: the reply in canonical form, under the client's names.
     provider_reply: the reply in canonical form, as the provider sent it.
-    data: the body as bytes, where they are known already.
+    data: the body as bytes, if they are known already.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ def convert_reply(
     reply_id: str = "",
     reply_model: str = "",
 ) -> ConvertedReply:
-    """A provider's answer (`source`) as the client (`target`) reads it.
+    """A provider's reply (`source`) as the client (`target`) reads it.
 
     With the `request` that it answers (what `convert` or `repair` returned), tools get their own names back,
     free-text calls their free text, and arguments are checked against the client's schema; what does not fit is in
-    the report. A call whose arguments cannot be read is never handed on as one that can be run. `reply_id` is the id
-    that the answer gets for a client of another protocol, where the provider's own is not to be used; `reply_model`
-    is the model that it names, where that is not the one that the provider names.
+    the report. A call whose arguments cannot be read is never passed on as one that can be run. `reply_id` is the id of
+    the reply for a client of another protocol, instead of the provider's; `reply_model` is the model that it names,
+    instead of the one that the provider names.
 
-    Raises `ProviderError` for an answer that is an error, or that cannot be read.
+    Raises `ProviderError` for a reply that is an error, or that cannot be read.
 
     body: the JSON, as bytes or text, or the object that it means.
     source: the provider that answered.
@@ -136,10 +136,9 @@ def _convert_reply(
 def decode_reply(
     body: Body, source: Profile, limits: Limits, *, keeps_reason: bool = False
 ) -> tuple[Fields, Reply, Fixes]:
-    """Decode a provider's reply, and list what had to be fixed. What cannot be read is the provider's fault, not the
-    caller's.
+    """Decode a provider's reply, and list what had to be fixed. A reply that cannot be read is a `ProviderError`.
 
-    keeps_reason: a reply that says why nobody can use it is a reply, since the client knows the provider's own words.
+    keeps_reason: accept a reply that only says why it is unusable, since the client knows the provider's own words.
     """
     if type(body) is not bytes and not isinstance(body, bytes | str | Mapping):
         raise InputError(f"expected bytes, a string or an object, got {quote(body)}", path="body")
@@ -156,7 +155,7 @@ def decode_reply(
         raise
     except InputError as error:
         where = f" at {error.path}" if error.path not in ("", "$") else ""
-        reason = f"the provider's answer cannot be read{where}: {error.message}"
+        reason = f"the provider's reply cannot be read{where}: {error.message}"
         if error.hint:
             reason = f"{reason}; {error.hint}"
         raise ProviderError(Failure("bad_output", reason, in_band=True)) from error
@@ -164,7 +163,7 @@ def decode_reply(
 
 
 def _decode_liberally(fields: Fields, protocol: str, fixes: Fixes) -> tuple[Fields, Reply, Fixes]:
-    """Decode a reply; if a strict reading refuses it, as it is plainly meant."""
+    """Decode a reply; if it is malformed, as it is plainly meant."""
     decode = codec(protocol).reply.decode
     try:
         reply = decode(fields)
@@ -187,12 +186,12 @@ def _refuse_foreign(fields: Fields, protocol: str) -> None:
     """Raise an error for a body that looks like another protocol, or like a request."""
     seen = protocol_of_reply(fields)
     if seen is not None and seen != protocol:
-        reason = f"it is not an answer of the protocol {protocol}, but looks like one of {seen}"
+        reason = f"it is not a reply of the protocol {protocol}, but looks like one of {seen}"
         raise InputError(reason, hint=f'pass source="{seen}"')
     requested = detect(fields) if seen is None else None
     if requested is not None:
         raise InputError(
-            f"it is not an answer, but looks like a request of {requested}", hint="use convert for a request"
+            f"it is not a reply, but looks like a request of {requested}", hint="use convert for a request"
         )
 
 
@@ -203,7 +202,7 @@ def dialect_in_text(source: Profile, request: ConvertedRequest | None, policy: P
         return ""  # the client forbade calls, so what looks like one is text
     prompted = (request.target if request is not None else source).tools.by_prompt
     if prompted:
-        return prompted  # the prompt asks the model to write them so
+        return prompted  # the prompt tells the model to write calls in this dialect
     is_on = policy.calls_in_text == "always"
     if policy.calls_in_text == "profile":
         is_on = source.calls.in_text
@@ -219,12 +218,12 @@ def _read_text_calls(reply: Reply, request: Rendered | None, dialect: str, ctx: 
         with_thinking = dialects.with_leading_thought(reply)
         if with_thinking is not reply:
             reply = with_thinking
-            ctx.report("converted", "what the text says before its </think> is thinking", "canonical")
+            ctx.report("converted", "the text before </think> was read as thinking", "canonical")
     reader = text_reader(dialect, requested, ctx.policy)
     found = dialects.with_calls(reply, reader)
     is_native = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
     if is_native and found.turn.calls == reply.turn.calls:
-        return reply  # its own client reads or shows the marks of thinking, as it would without us
+        return reply  # a native client reads or shows the marks of thinking itself
     if reader.found:
         ctx.report("converted", calls_in_text_reason(reader.found), "canonical")
     if reader.has_thoughts:
@@ -245,17 +244,17 @@ def text_reader(dialect: str, requested: Conversation, policy: Policy) -> dialec
     )
 
 
-THOUGHTS_WERE_TEXT: Final = "what the model wrote in marks of thinking is thinking of the answer now"
+THOUGHTS_WERE_TEXT: Final = "the model wrote thinking as text between marks; it was read as thinking"
 
 
 def calls_in_text_reason(found: Iterable[str]) -> str:
     """The report's reason for calls that were found in text."""
-    return f"the model wrote calls as text ({', '.join(found)}); they are calls of the answer now"
+    return f"the model wrote calls as text ({', '.join(found)}); they were read as tool calls"
 
 
 def empty_marks_reason(dropped: Iterable[str]) -> str:
     """The report's reason for marks of calls that hold no call."""
-    return f"marks of tool calls that hold no call were taken out of the text ({', '.join(dropped)})"
+    return f"marks of tool calls without a call were removed from the text ({', '.join(dropped)})"
 
 
 def _parse_reply(body: Body, limits: Limits) -> tuple[Fields, Fixes]:

@@ -1,7 +1,7 @@
-"""What became of a provider's answer on its way to a client, as entries of the report.
+"""What was changed in a provider's reply for a client, as entries of the report.
 
-Law 10: whole answers (`convert_reply`) and streams (`StreamTranslator`) go through the same functions, so that both
-report the same. A stream is looked at once, when somebody asks for its report: events cost nothing.
+Law 10: whole replies (`convert_reply`) and streams (`StreamTranslator`) go through the same functions, so that both
+report the same. A stream is compared once, when its report is read, so single events cost nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from toolglot.render.context import RenderContext
 
 MAX_FIXES: Final = 100
 MAX_DIFFERENCES: Final = 20
-"""The most entries of one reply: for what had to be fixed to read it, and for what its client gets otherwise than the
-provider wrote it."""
+"""Limits on the entries of one reply: for what had to be fixed to read it, and for where the client gets something
+other than what the provider wrote."""
 
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
-_KINDS: Final = {Media: "an image or a sound", ServerTool: "a tool that the provider ran", Opaque: "a block of its own"}
+_KINDS: Final = {
+    Media: "images or audio",
+    ServerTool: "a call of a server tool",
+    Opaque: "a block of the provider's own",
+}
 
 
 def report_reading(fixes: Fixes, ctx: RenderContext) -> None:
@@ -126,14 +130,14 @@ def _count(reply: Reply, kind: type) -> int:
 
 
 def report_differences(original: Any, written: Any, ctx: RenderContext, *, renamed: tuple[str, str] = ("", "")) -> None:
-    """Report where a client gets something else than the provider of the same protocol sent.
+    """Report where a client gets something other than what a provider of the same protocol sent.
 
     `renamed` is the model that the provider named and the one that the client gets: that is reported already.
     """
     for _, (path, before, after) in zip(range(MAX_DIFFERENCES), _differences(original, written, ()), strict=False):
         if len(path) == 1 and (before, after) == renamed:
             continue
-        reason = f"this was made legal for the client; the provider wrote {_shown(before)}"
+        reason = f"changed so that the client accepts it; the provider wrote {_shown(before)}"
         ctx.report("replaced", reason, "canonical", path=json_path("$", path))
 
 

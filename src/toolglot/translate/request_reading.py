@@ -1,4 +1,4 @@
-"""What a client's request says, however it is written: in order, damaged, or in the forms of several protocols."""
+"""Reads a client's request, also one that is malformed or mixes the forms of several protocols."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from toolglot.render.context import RenderContext
 Fields = dict[str, Any]
 
 _NO_CONTENT: Final = "null-content"
-"""The end of the id of a fact: a message that says nothing has at least an empty text."""
+"""The end of the id of a fact: a message without content has at least an empty text."""
 MAX_FIXES: Final = 100
-"""At most so many fixes of one body are reported."""
+"""The maximal number of fixes of one body that are reported."""
 
 
 def decode_request(fields: Fields, source: Profile, policy: Policy) -> tuple[Conversation, list[Entry]]:
-    """Decode a body; if a strict reading refuses it, as it is plainly meant."""
+    """Decode a body; if it is malformed, as it is plainly meant."""
     fixes: Fixes = []
     try:
         conversation = codec(source.protocol).request.decode(fields)

@@ -85,9 +85,9 @@ class ConvertedRequest(Converted):
         self.rendered = rendered
         requested = rendered.conversation
         self.model: str = requested.model
-        """The model to ask for; some protocols name it in the address, not in the body."""
+        """The model of the request; some protocols name it in the URL, not in the body."""
         self.stream: bool = bool(requested.options.stream)
-        """Whether the client wants a stream; some protocols say so in the address."""
+        """Whether the client wants a stream; some protocols say so in the URL."""
 
     def _encode(self) -> bytes:
         body = self.body
@@ -96,7 +96,7 @@ class ConvertedRequest(Converted):
 
 
 class ConvertedError(Struct, frozen=True, kw_only=True):
-    """A failure in a client's own shape.
+    """A failure in the shape of a client's protocol.
 
     status: the HTTP status.
     body: the body, as an object.
@@ -129,7 +129,7 @@ def convert(
     """A request of one protocol as a request that the target accepts.
 
         out = toolglot.convert(body, source="anthropic", target="openai", model="gpt-4.1")
-        out.data      # bytes to send: the very bytes that came, where nothing had to change
+        out.data      # bytes to send: the original bytes, if nothing had to change
         out.body      # the same as an object
         out.report    # what was changed and why, and what could not be carried
 
@@ -141,8 +141,8 @@ def convert(
     overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large a body may be.
 
-    Raises `UnknownNameError` for a name that is not known, `InputError` for a body that is not of the source's
-    protocol, and `RefusedError` for one that no change could make the target accept.
+    Raises `UnknownNameError` for an unknown name, `InputError` for a body that is not of the source's protocol, and
+    `RefusedError` for one that the target cannot accept after any change.
     """
     received = read_request(body, source=source, policy=policy, overrides=overrides, limits=limits)
     return received.for_target(target, model=model)
@@ -157,7 +157,7 @@ def read_request(
     limits: Limits = DEFAULT_LIMITS,
     memory: ToolMemory | None = None,
 ) -> ReceivedRequest:
-    """A client's request, read once, for a target that is chosen by what it says; the settings are those of `convert`.
+    """Read a client's request once, before its target is chosen. The settings are those of `convert`.
 
     memory: of the tools of earlier requests, for who keeps what comes of them (`conversation/tool_memory.py`).
 
@@ -177,7 +177,7 @@ def read_request(
             jsontext.refuse_many_values(body, limits, "$")
             split = memory.split(body, from_.protocol)
             if split is not None:
-                # Tools that are known were looked at when they came for the first time.
+                # Known tools were checked when they were first seen.
                 jsontext.refuse_deep(body, split.fields if split.tools is None else split.rest, limits, "$")
                 conversation, fixes = decode_split_request(split, from_, policy)
                 return ReceivedRequest(body, split.fields, conversation, fixes, from_, policy, overrides)
@@ -192,7 +192,7 @@ def read_request(
 class ReceivedRequest:
     """A client's request as it was read. It can be rendered for one target after another.
 
-    body: the request as it came.
+    body: the request as it was received.
     fields: the same as an object.
     conversation: the same in canonical form.
     fixes: what had to be changed to read it.
@@ -233,7 +233,7 @@ class ReceivedRequest:
         return self._original
 
     def address(self, *, model: str = "", stream: bool | None = None) -> None:
-        """The address of the request says which model is asked, or whether a stream is wanted."""
+        """Set the model, or whether a stream is wanted, from the URL of the request."""
         options = self.conversation.options
         if stream is not None and stream != options.stream:
             options = replace(options, stream=stream)
@@ -256,9 +256,9 @@ class ReceivedRequest:
         """The request that the target accepts.
 
         destination: the endpoint and account that it goes to, for signatures that are bound to one.
-        entries: what the report tells besides, of changes to `conversation`.
-        policy: in the place of the one that the request was read with.
-        conversation: in the place of `conversation`; what was changed in it is in `entries`.
+        entries: report entries for changes that were made to `conversation`.
+        policy: replaces the one that the request was read with.
+        conversation: replaces `conversation`; what was changed in it is in `entries`.
         """
         try:
             return self._for_target(
@@ -287,7 +287,9 @@ class ReceivedRequest:
         from_ = profile_named(self._source.name, conversation.model, self._overrides, "source")
         if continued is not None and from_.name != to.name:
             raise StoredHistoryError(
-                f"continues what only {from_.name} has stored", path=f"$.{continued}", hint="send the whole history"
+                f"continues a history that only {from_.name} has stored",
+                path=f"$.{continued}",
+                hint="send the whole history",
             )
         stored = stores_answers(conversation.extra)
         requested = conversation if named == conversation.model else replace(conversation, model=named)
@@ -308,7 +310,7 @@ class ReceivedRequest:
             return _continue_stored(self._body, fields, more, continued, rendered, from_, to, policy, entries)
         sent, prompted = _write_tools_as_text(rendered, to, policy)
         kept_model = conversation.model if not model and from_.name != to.name else ""
-        # A caller that names a destination knows where its models are.
+        # A caller that names a destination knows which models it has.
         is_foreign = destination is None and is_foreign_model(to)
         reported = _model_entries(to, policy, kept_model, is_foreign) if kept_model or is_foreign else []
         reported += [*self._fixes, *modern, *entries, *rendered.entries, *prompted]
@@ -327,7 +329,7 @@ class ReceivedRequest:
         reading = None
         if not is_same or type(self._body) is not bytes:
             reading = functools.partial(_changed_in_reading, self._body, fields, self._reading, to, policy)
-        if from_.protocol != to.protocol or self._fixes:  # which may hold the forms of other protocols
+        if from_.protocol != to.protocol or self._fixes:  # fixed bodies may hold the forms of other protocols
             reported += _report_unwritten(sent, to, policy)
         return ConvertedRequest(
             written,
@@ -397,14 +399,16 @@ def _write_tools_as_text(rendered: Rendered, target: Profile, policy: Policy) ->
     if not dialect or not (requested.tools or any(turn.calls or turn.results for turn in requested.turns)):
         return requested, []
     ctx = RenderContext(target, policy, None)
-    reason = f"tools, calls and results are written as text in the dialect {dialect} {ctx.rule('tools.by_prompt')}"
+    reason = f"tools, calls and results were written as text in the dialect {dialect} {ctx.rule('tools.by_prompt')}"
     ctx.report("converted", reason, "policy", path="$.tools")
     choice = requested.options.tool_choice
     if choice is not None and choice.mode != "auto":
-        ctx.report("dropped", f"a model that gets its tools by prompt has no tool choice {choice.mode!r}")
+        ctx.report(
+            "dropped", f"tool choice {choice.mode!r} is not possible for a model that gets its tools in the prompt"
+        )
     turns = dialects.to_prompt(requested.tools, requested, dialect).conversation.turns
     plain = replace(requested, turns=turns, tools=(), options=replace(requested.options, tool_choice=None))
-    again = render(plain, target, policy=policy, source=target)  # texts in a row may have to be joined
+    again = render(plain, target, policy=policy, source=target)  # consecutive texts may have to be joined
     return again.conversation, [*ctx.entries, *again.entries]
 
 
@@ -438,7 +442,7 @@ def _continue_stored(
 ) -> ConvertedRequest:
     """A request that continues a history stored by its provider. The history is not known, so nothing is repaired."""
     ctx = RenderContext(target, policy, source)
-    reason = f"the request continues what {target.name} has stored, so its history was not checked"
+    reason = f"the request continues a history that {target.name} has stored, which was not checked"
     ctx.report("assumed", reason, "policy", path=f"$.{field}", gravity="housekeeping")
     is_same = all(fields.get(name, value if name == "model" else None) == value for name, value in more.items())
     sent = fields if is_same else {**fields, **more}
@@ -456,10 +460,10 @@ def repair(
     overrides: Overrides | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ConvertedRequest:
-    """A request of the target's own protocol, as the target accepts it. One that it accepts comes back as it is.
+    """A request of the target's own protocol, changed so that the target accepts it; unchanged if it already does.
 
-    Every change is in `out.report`. Answers to what was repaired go through `convert_reply` with `request=out`, since
-    tools may have been renamed.
+    Every change is in `out.report`. Pass replies to `convert_reply` with `request=out`, since tools may have been
+    renamed.
 
     body: the JSON, as bytes or text, or the object that it means.
     target: the provider that it is for.
@@ -481,19 +485,19 @@ def _model_entries(target: Profile, policy: Policy, kept_model: str, is_foreign:
     """Entries for a request without a model name of its target: it keeps its own, or names a foreign model."""
     ctx = RenderContext(target, policy, None)
     if kept_model:
-        reason = f"no model was named; the request's own, {kept_model[:80]!r}, is used"
+        reason = f"no model was named; the model of the request, {kept_model[:80]!r}, is used"
         ctx.report("assumed", reason, "policy", path="model")
     if is_foreign:
         name, rule = target.model[:80], ctx.rule("request.foreign_models")
         reason = (
-            f"{name!r} is a model of another provider, which {target.name} does not have {rule}; name one of its own"
+            f"{name!r} is a model of another provider, which {target.name} does not have {rule}; name one of its models"
         )
         ctx.report("mismatched", reason, "policy", path="model", gravity="loss")
     return ctx.entries
 
 
 def _encode_request(conversation: Conversation, target: Profile, policy: Policy) -> Fields:
-    """The body. Where the policy asks for it, Responses tools and a named choice hold a nested `function`."""
+    """The body. If the policy says so, Responses tools and a named choice hold a nested `function`."""
     encode = codec(target.protocol).request.encode
     if policy.responses_id_style != "clasp" or target.protocol != "openai_responses":
         return encode(conversation, target)
@@ -580,10 +584,10 @@ def error_for(
 def _changed_in_reading(
     body: Body, fields: Fields, reading: tuple[str, ...], target: Profile, policy: Policy
 ) -> list[Entry]:
-    """What the JSON of a body said that the object read from it does not say."""
+    """What was lost when the JSON of a body was parsed."""
     if not reading and isinstance(body, bytes | str) and jsontext.has_duplicate_keys(body, fields):
         twice = jsontext.duplicate_keys(body, limit=1)
-        reading = (f"the key {quote(twice[0])} stands more than once in an object; the last one holds",)
+        reading = (f"the key {quote(twice[0])} occurs more than once in an object; the last value was used",)
     if not reading:
         return []
     ctx = RenderContext(target, policy, None)

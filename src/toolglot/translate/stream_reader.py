@@ -54,17 +54,17 @@ DROPPED: Final = Failure("server", "the connection to the model's provider was l
 
 
 class TextReader(Protocol):
-    """What finds calls that a model writes as text, between the provider's stream and the client's.
+    """Finds calls that a model writes as text, between the provider's stream and the client's.
 
-    It is given the events of the provider and gives back those that the client gets: deltas of text may be kept back
-    as long as they may be the beginning of a call. A whole reply goes through one as events too.
+    It takes the events of the provider and returns those for the client. Deltas of text may be held back as long as
+    they may be the beginning of a call. A whole reply passes through it as events too.
     """
 
     def feed(self, events: list[Event]) -> list[Event]: ...
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is kept back."""
+        """Whether nothing is held back."""
         ...
 
 
@@ -74,8 +74,8 @@ class StreamReader:
     source: the provider that replies: any name of the profiles, a provider (`mistral`) or a protocol (`openai_chat`).
     request: what `convert` returned for the request. With it, tools get their own names back.
     target: the client; ids are legal for it. Without it, the request's source, or the source itself.
-    reader: finds calls in text. Without it, one that knows all dialects does, where the policy or the source's profile
-        says that there may be some.
+    reader: finds calls in text. Without it, all dialects are tried, if the policy or the source's profile says that
+        there may be calls in text.
     reply_id: the id of the reply for a client of another protocol, instead of the provider's.
     overrides: changes to profiles, and your own profiles (`toolglot.profiles.read_overrides`).
     limits: how large and how deep the JSON may be (`toolglot.Limits`).
@@ -104,7 +104,7 @@ class StreamReader:
         self.target: Profile = profiles.get(client, overrides=overrides, kind="target")
         self._limits = limits
         self._small_frame = 2 * min(limits.max_depth, limits.max_nodes)
-        """Bytes of a frame that breaks no limit, whatever it holds: a level and a value are two bytes at least."""
+        """The size of a frame that breaks no limit, whatever it holds: a level and a value take at least two bytes."""
         stream = codec(self.source.protocol).stream
         rendered = request.rendered if request is not None else None
         self._framer = stream.framer()
@@ -133,7 +133,7 @@ class StreamReader:
         self._keeps_thoughts: bool = False
         """Whether marks of thinking in the text reach the client as they are, as long as the text holds no calls."""
         self.is_over: bool = False
-        """The reply is finished or failed, or nobody listens any more. What follows is ignored."""
+        """Whether the reply has finished or failed, or was closed. What follows is ignored."""
 
     # --- what comes in ------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class StreamReader:
         return self._decoder.read(frame)
 
     def finish(self) -> list[Event]:
-        """The bytes ended in order."""
+        """End the stream: the provider closed it in order."""
         if self.is_over:
             return []
         if self._whole:
@@ -179,8 +179,8 @@ class StreamReader:
         return self._pass(events)
 
     def _gather(self, pieces: list[bytes], data: bytes) -> list[Event]:
-        """The first bytes: of a stream, or of a whole answer although a stream was asked for, which begins as JSON
-        does."""
+        """Read the first bytes: of a stream, or of a whole reply although a stream was requested, which begins like
+        JSON."""
         data = check_bytes(data)
         if not pieces:
             data = data.lstrip()
@@ -196,7 +196,7 @@ class StreamReader:
 
     def _read_whole(self, data: bytes) -> list[Event]:
         """A whole reply, as the events of a stream."""
-        self._decoder.builder.remark("the provider answered at once although a stream was asked for")
+        self._decoder.builder.remark("the provider sent a whole reply although a stream was requested")
         try:
             _, reply, mended = decode_reply(data, self.source, self._limits)
         except ProviderError as error:
@@ -207,7 +207,7 @@ class StreamReader:
         return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
-        """The reply broke off: the connection was lost, or it took too long. Open blocks end as cut."""
+        """End a reply that broke off: the connection was lost, or it took too long. Open blocks end as cut."""
         if self.is_over:
             return []
         if isinstance(why, ProviderError):
@@ -219,7 +219,7 @@ class StreamReader:
         return self._pass(self._decoder.builder.take())
 
     def close(self) -> None:
-        """Nobody listens any more. `reply`, `calls` and `cut` are what was complete by then."""
+        """Stop reading. `reply`, `calls` and `cut` are what was complete by then."""
         if not self.is_over:
             self._decoder.builder.abandon()
             self._pass(self._decoder.builder.take())
@@ -278,7 +278,7 @@ class StreamReader:
             if reason not in self._expected_deviations
         ]
         told += [("dropped", reason) for reason in builder.remarks]
-        found = getattr(self._reader, "found", ())  # a reader of somebody's own need not say it
+        found = getattr(self._reader, "found", ())  # a reader of the caller need not have it
         told += [("converted", calls_in_text_reason(found))] if found else []
         if self._keeps_thoughts and not found:
             dropped, has_thoughts = (), False

@@ -40,7 +40,7 @@ from toolglot.translate.requests import ConvertedRequest
 from toolglot.translate.stream_reader import DROPPED, StreamReader, TextReader, failure_of_stream
 
 MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
-"""The most bytes that wait until it is known whether they can be forwarded."""
+"""The maximal number of bytes that wait until it is known whether they can be forwarded."""
 
 _DONE: Final = b"[DONE]"
 """May follow the end of a reply."""
@@ -54,8 +54,8 @@ _NO_FIELD: Final = re.compile(rb"(?:^|[\r\n])(?![\r\n:]|\Z|\xef\xbb\xbf|(?:event
 class StreamTranslator:
     """A provider's stream (`source`) as a client (`target`) of another protocol, or of the same one, reads it.
 
-    The client gets full and legal sequences whatever the provider does, and one end always. Where both speak the same
-    protocol and the stream is in order, its bytes are forwarded as they are.
+    The client gets complete and legal sequences whatever the provider does, and always exactly one end. If both speak
+    the same protocol and the stream is in order, its bytes are forwarded unchanged.
     created: when the reply began, in seconds since 1970, for protocols that have this.
     source: the provider that replies.
     target: the protocol of the client.
@@ -88,7 +88,7 @@ class StreamTranslator:
     ) -> None:
         from_ = profiles.get(source, overrides=overrides, kind="source")
         to = profiles.get(target, overrides=overrides, kind="target")
-        # A client that reads each call from one event cannot be handed the bytes of a provider that writes pieces.
+        # A client that reads each call from one event cannot get the bytes of a provider that writes pieces.
         wants_whole = to.stream.calls == "whole"
         is_native = from_.protocol == to.protocol and (not wants_whole or from_.stream.calls == "whole")
         make = NativeStreamReader if is_native else StreamReader
@@ -104,11 +104,11 @@ class StreamTranslator:
             reply_model=reply_model,
         )
         self._native = self._input if isinstance(self._input, NativeStreamReader) else None
-        """The reader whose frames are forwarded; None from the first frame on that cannot be."""
+        """The reader whose frames are forwarded; None after the first frame that cannot be forwarded."""
         stream = codec(to.protocol).stream
         self.content_type: str = get(to.protocol).stream_type
         self._array: ArrayWriter | None = None
-        """Writes our events as pieces of an array, where the provider's reply is one."""
+        """Writes our events as pieces of an array, if the provider's reply is one."""
         native_framer = stream.native_framer if self._native is not None and not as_events else None
         self._new_array: Callable[[], ArrayWriter] | None = stream.array_writer if native_framer is not None else None
         if self._native is not None and native_framer is not None:
@@ -134,16 +134,16 @@ class StreamTranslator:
         return self._framed(self._encoder.write(self._input.feed(data)))
 
     def finish(self) -> bytes:
-        """The provider's bytes ended in order. Returns the end for the client."""
+        """End the stream: the provider closed it in order. Returns the end for the client."""
         before = self._forward(self._native, None) if self._native is not None else b""
         return before + self._write_end(self._input.finish())
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> bytes:
-        """The provider's reply broke off. Returns an error in the client's protocol."""
+        """End a reply that broke off. Returns an error in the client's protocol."""
         return self._write_end(self._input.fail(why))
 
     def close(self) -> None:
-        """The client went away. `reply`, `calls` and `cut` are what was complete by then."""
+        """Stop, because the client disconnected. `reply`, `calls` and `cut` are what was complete by then."""
         self._input.close()
         self._drop_waiting()
 
@@ -176,7 +176,7 @@ class StreamTranslator:
             if frame.data == _DONE and native.failure is None and not self._has_done:
                 output.append(frame.raw)
             else:
-                native.remark("the stream went on after its end; what followed is left out")
+                native.remark("the stream continued after its end; what followed was dropped")
         else:
             self._forward_or_write(native, frame, output)
         self._has_done = self._has_done or frame.data == _DONE
@@ -184,9 +184,9 @@ class StreamTranslator:
     def _forward_empty(self, native: NativeStreamReader, frame: Frame, output: list[bytes]) -> None:
         """Forward a frame without data. Comments keep the connection alive: they go at once, unless the end is near."""
         if _EMPTY_DATA.search(frame.raw) is not None:
-            native.remark("an event has no data; it is left out, since clients try to read it")
+            native.remark("an event without data was dropped, since clients try to read it")
         elif self.content_type == EVENTS and _NO_FIELD.search(frame.raw) is not None:
-            native.remark("a line is no part of an event; it is left out")
+            native.remark("a line that is not part of an event was dropped")
         elif self._array is not None or (self._raw and (native.is_end_announced or not frame.raw.strip())):
             self._raw.append(frame.raw)
         else:

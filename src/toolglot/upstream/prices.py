@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.conversation import Usage
-from toolglot.profiles.name_patterns import matches, unmarked
+from toolglot.profiles.name_patterns import matches, strip_context_mark
 
 CURRENCY: Final = "USD"
 MILLION: Final = Decimal(1_000_000)
@@ -174,7 +174,7 @@ def cost(model: str, usage: Usage) -> Decimal | None:
 
 
 def _names(model: str, upstream: str) -> Iterator[str]:
-    for name in dict.fromkeys((model, unmarked(model), _DATE.sub("", unmarked(model)))):
+    for name in dict.fromkeys((model, strip_context_mark(model), _DATE.sub("", strip_context_mark(model)))):
         if upstream:
             yield f"{upstream}/{name}"
         yield name

@@ -1,1 +1,1 @@
-"""What a target refuses, one file a subject: a check reads the picture of a request and yields what breaks a rule."""
+"""What a target refuses, one file per subject. A check reads the view of a request and yields breaches of a rule."""

@@ -80,7 +80,7 @@ def text_after_calls(case: RequestCase) -> Findings:
 
 
 def null_content(case: RequestCase) -> Findings:
-    """Only the demand for an empty string can be broken: targets that take null accept a string too."""
+    """Only the demand for an empty string can be broken: targets that accept null accept a string too."""
     for _, message, _ in _turns_with_calls(case) if case.profile.calls.empty_content == "empty" else ():
         if not message.has_content:
             yield RuleBreach(message.path, "the content of a turn that only calls is null", 'write "content": ""')

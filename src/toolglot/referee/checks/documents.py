@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolglot.errors import quote
-from toolglot.referee.checks.ids import compiled
+from toolglot.referee.checks.ids import compile_pattern
 from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, messages_with_items
 from toolglot.referee.view import PartView
 
@@ -20,11 +20,11 @@ def _documents(case: RequestCase) -> Iterator[PartView]:
 
 
 def document_name(case: RequestCase) -> Findings:
-    """A missing name is a matter of the protocol's form."""
+    """A missing name is a malformed request instead."""
     pattern = case.profile.turns.document_name
     if pattern is None:
         return
-    legal, seen = compiled(pattern), set[str]()
+    legal, seen = compile_pattern(pattern), set[str]()
     for item in _documents(case):
         name = item.name
         if name is None:

@@ -16,7 +16,7 @@ CUSTOM_ITEM_PREFIX: Final = "ctc"
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
@@ -45,7 +45,7 @@ def _has_wrong_length(case: RequestCase, id_: str) -> bool:
 
 
 def id_pattern(case: RequestCase) -> Findings:
-    legal = compiled(case.profile.ids.pattern)
+    legal = compile_pattern(case.profile.ids.pattern)
     length_key = "ids.fixed_length" if _wants_exact_length(case) else "ids.max_length"
     # If the rule of the length has the same error, one finding per id is enough.
     has_same_error = case.profile.origin("ids.pattern").error == case.profile.origin(length_key).error != ""
@@ -123,7 +123,7 @@ def _names(case: RequestCase) -> Iterator[tuple[str, str]]:
 
 
 def name_pattern(case: RequestCase) -> Findings:
-    legal = compiled(case.profile.names.pattern)
+    legal = compile_pattern(case.profile.names.pattern)
     for path, name in _names(case):
         if not legal.fullmatch(name[:1000]):
             message = f"the name {quote(name)} does not match {case.profile.names.pattern}"

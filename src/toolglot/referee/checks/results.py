@@ -20,19 +20,19 @@ def _results(case: RequestCase) -> Iterator[PartView]:
         yield from (item for item in message.items if item.kind == "result")
 
 
-def _own(item: PartView) -> str:
+def _id_or_name(item: PartView) -> str:
     return (item.id or item.name or "")[:80]
 
 
 def complete(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.complete else ():
         if not call.answers:
-            message = f"the call {quote(_own(call.item))} has no result"
+            message = f"the call {quote(_id_or_name(call.item))} has no result"
             yield RuleBreach(
                 call.item.path,
                 message,
                 "add a result; if there is none, one that says it was cancelled",
-                _own(call.item),
+                _id_or_name(call.item),
             )
 
 
@@ -40,22 +40,22 @@ def paired(case: RequestCase) -> Findings:
     # A request that continues a stored reply may answer its calls.
     is_checked = case.profile.results.paired and not case.view.is_continued
     for item in case.pairing.orphans if is_checked else ():
-        message = f"the result {quote(_own(item))} has no call before it"
-        yield RuleBreach(item.path, message, "leave it out, or send it as text", _own(item))
+        message = f"the result {quote(_id_or_name(item))} has no call before it"
+        yield RuleBreach(item.path, message, "leave it out, or send it as text", _id_or_name(item))
 
 
 def single(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.single else ():
         for answer in call.answers[1:]:
-            message = f"the call {quote(_own(call.item))} has a second result"
-            yield RuleBreach(answer.item.path, message, "keep one result", _own(call.item))
+            message = f"the call {quote(_id_or_name(call.item))} has a second result"
+            yield RuleBreach(answer.item.path, message, "keep one result", _id_or_name(call.item))
 
 
 def adjacent(case: RequestCase) -> Findings:
     for call in _calls(case) if case.profile.results.adjacent else ():
         if call.answers and not call.answers[0].is_near:
-            message = f"the result {quote(_own(call.item))} does not follow its call directly"
-            yield RuleBreach(call.answers[0].item.path, message, "move it to its call", _own(call.item))
+            message = f"the result {quote(_id_or_name(call.item))} does not follow its call directly"
+            yield RuleBreach(call.answers[0].item.path, message, "move it to its call", _id_or_name(call.item))
 
 
 def together(case: RequestCase) -> Findings:
@@ -82,7 +82,7 @@ def _late(messages: tuple[Message, ...]) -> Findings:
         for item in message.items:
             if item.kind == "result" and is_late:
                 hint = "put the results before everything else"
-                yield RuleBreach(item.path, "results must come first in their turn", hint, _own(item))
+                yield RuleBreach(item.path, "results must come first in their turn", hint, _id_or_name(item))
                 return
             is_late = is_late or item.kind != "result"
 
@@ -116,7 +116,7 @@ def call_order(case: RequestCase) -> Findings:
         late = _out_of_order(round_.near)
         if late is not None:
             yield RuleBreach(
-                late.item.path, "the results are not in the order of their calls", "sort them", _own(late.item)
+                late.item.path, "the results are not in the order of their calls", "sort them", _id_or_name(late.item)
             )
 
 
@@ -133,7 +133,7 @@ def result_name(case: RequestCase) -> Findings:
     rule = case.profile.results.name
     for item in _results(case):
         if rule == "required" and not item.name:
-            yield RuleBreach(item.path, "the result does not name its tool", "write the tool's name", _own(item))
+            yield RuleBreach(item.path, "the result does not name its tool", "write the tool's name", _id_or_name(item))
         elif rule == "refused" and item.name is not None and not case.ignores_fields:
             yield RuleBreach(item.path, "a result must not have a name", "leave the name out", item.name[:80])
 
@@ -178,7 +178,7 @@ def _empty(*, of_errors: bool) -> Check:
         results = case.profile.results
         for item in _results(case) if not (results.empty_error if of_errors else results.empty) else ():
             if bool(item.is_error) == of_errors and _is_empty(item):
-                yield RuleBreach(item.path, "the result is empty", "write what happened", _own(item))
+                yield RuleBreach(item.path, "the result is empty", "write what happened", _id_or_name(item))
 
     return check
 

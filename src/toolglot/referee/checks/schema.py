@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolglot.errors import quote
 from toolglot.profiles.rules import SchemaRules
-from toolglot.referee.checks.ids import compiled
+from toolglot.referee.checks.ids import compile_pattern
 from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, short, step
 from toolglot.referee.schema_nodes import SchemaNode, nodes_in, schema_nodes
 from toolglot.referee.view import ToolView
@@ -22,7 +22,7 @@ _MAP: Final = ("additionalProperties", "patternProperties", "propertyNames")
 _BESIDE_UNION: Final = ("description", "title")
 
 
-def _judged(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
+def _judged_tools(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
     """Tools whose schema is in the field that the rules are about, and the schemas in it."""
     rules = case.profile.schema
     for tool, nodes in zip(case.view.tools or (), case.schemas, strict=True):
@@ -34,7 +34,7 @@ def _judged(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...
 def _strict(case: RequestCase) -> Iterator[tuple[ToolView, tuple[SchemaNode, ...]]]:
     if case.profile.takes_any_strict:
         return iter(())
-    return ((tool, nodes) for tool, nodes in _judged(case) if tool.strict)
+    return ((tool, nodes) for tool, nodes in _judged_tools(case) if tool.strict)
 
 
 Demand = Callable[[SchemaNode, SchemaRules], Iterator[tuple[str, str]]]
@@ -161,7 +161,7 @@ def _property_name(node: SchemaNode, rules: SchemaRules) -> Iterator[tuple[str, 
     properties = node.schema.get("properties")
     if rules.property_pattern is None or not isinstance(properties, dict):
         return
-    legal = compiled(rules.property_pattern)
+    legal = compile_pattern(rules.property_pattern)
     for name in properties:
         if not legal.fullmatch(str(name)[:1000]):
             yield f"the property name {quote(name)} does not match {rules.property_pattern}", str(name)[:80]
@@ -212,7 +212,7 @@ def output_closed(case: RequestCase) -> Findings:
 
 
 def _each(demand: Demand, case: RequestCase, *, hint: str, only_strict: bool = False) -> Findings:
-    for _, nodes in _strict(case) if only_strict else _judged(case):
+    for _, nodes in _strict(case) if only_strict else _judged_tools(case):
         for node in nodes:
             for message, shown in demand(node, case.profile.schema):
                 yield RuleBreach(node.path, message, hint, shown)
@@ -220,7 +220,7 @@ def _each(demand: Demand, case: RequestCase, *, hint: str, only_strict: bool = F
 
 def max_depth(case: RequestCase) -> Findings:
     limit = case.profile.schema.max_depth
-    for tool, nodes in _judged(case) if limit is not None else ():
+    for tool, nodes in _judged_tools(case) if limit is not None else ():
         yield from _deeper(tool, nodes, limit)
 
 
@@ -283,7 +283,7 @@ def _unions(nodes: tuple[SchemaNode, ...]) -> int:
 Count = Callable[[tuple[SchemaNode, ...]], int]
 
 
-def _held_output(case: RequestCase) -> tuple[SchemaNode, ...]:
+def _enforced_output(case: RequestCase) -> tuple[SchemaNode, ...]:
     """The schema of the output, if it is enforced as that of a strict tool."""
     output, rule = case.view.output_schema, case.profile.request.output_closed
     is_held = output is not None and (rule == "always" or (rule == "strict" and output.strict is True))
@@ -292,7 +292,7 @@ def _held_output(case: RequestCase) -> tuple[SchemaNode, ...]:
 
 def _in_all(count: Count, what: str, limit_of: Callable[[SchemaRules], int | None], case: RequestCase) -> Findings:
     limit = limit_of(case.profile.schema)
-    total = sum(count(nodes) for _, nodes in _strict(case)) + count(_held_output(case)) if limit is not None else 0
+    total = sum(count(nodes) for _, nodes in _strict(case)) + count(_enforced_output(case)) if limit is not None else 0
     if limit is not None and total > limit:
         message = f"{total} {what} in strict schemas, at most {limit} are accepted"
         yield RuleBreach(case.view.tools_path, message, "leave strict out of some", str(total))
@@ -321,7 +321,7 @@ def _circle(schema: Any, nodes: tuple[SchemaNode, ...]) -> tuple[str, ...]:
         return ("#", "#")
     tables = (schema.get(word) for word in ("$defs", "definitions"))
     held = {name: value for table in tables if isinstance(table, dict) for name, value in table.items()}
-    leads = {name: list(_named(value)) for name, value in held.items()}
+    leads = {name: list(_named_definitions(value)) for name, value in held.items()}
     done: set[str] = set()
     for start, led_to in leads.items():
         path, stack = dict.fromkeys((start,)), [iter(led_to)] if start not in done else []
@@ -338,7 +338,7 @@ def _circle(schema: Any, nodes: tuple[SchemaNode, ...]) -> tuple[str, ...]:
     return ()
 
 
-def _named(schema: Any) -> Iterator[str]:
+def _named_definitions(schema: Any) -> Iterator[str]:
     """The definitions that a schema refers to."""
     for node in nodes_in(schema, ""):
         reference = node.schema.get("$ref")
@@ -390,7 +390,7 @@ def malformed(case: RequestCase) -> Findings:
     """A schema must itself be one."""
     rules = case.profile.schema
     forms = _WELL_FORMED | {"type": _is_proto_type} if rules.nullable else _WELL_FORMED
-    for _, nodes in _judged(case) if rules.well_formed else ():
+    for _, nodes in _judged_tools(case) if rules.well_formed else ():
         for node in nodes:
             for keyword, is_good in forms.items():
                 if keyword in node.schema and not is_good(node.schema[keyword]):

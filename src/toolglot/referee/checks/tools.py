@@ -113,7 +113,7 @@ def choice_modes(case: RequestCase) -> Findings:
 
 def choice_while_thinking(case: RequestCase) -> Findings:
     choice, modes = case.view.choice, case.profile.choice.while_thinking
-    # Adaptive thinking takes a forced choice and then does not think (anthropic-choice-thinking).
+    # Adaptive thinking accepts a forced choice and then does not think (anthropic-choice-thinking).
     if choice is None or case.thinking != "on" or choice.mode not in case.profile.choice.modes:
         return
     if choice.mode not in modes:

@@ -13,12 +13,12 @@ _INSTRUCTING = ("system", "developer")
 _MAX_MARKERS = 4
 
 
-def _spoken(case: RequestCase) -> list[Message]:
+def _spoken_turns(case: RequestCase) -> list[Message]:
     return [message for message in case.view.messages if message.role not in _INSTRUCTING]
 
 
 def first(case: RequestCase) -> Findings:
-    spoken = _spoken(case)
+    spoken = _spoken_turns(case)
     if case.profile.turns.first == "user" and spoken and spoken[0].role != "user":
         yield RuleBreach(
             spoken[0].path, f"the first turn is the {spoken[0].role}'s", "begin with a user turn", spoken[0].role
@@ -26,7 +26,7 @@ def first(case: RequestCase) -> Findings:
 
 
 def _last_assistant(case: RequestCase) -> Message | None:
-    spoken = _spoken(case)
+    spoken = _spoken_turns(case)
     return spoken[-1] if spoken and spoken[-1].role == "assistant" else None
 
 
@@ -36,7 +36,7 @@ def last(case: RequestCase) -> Findings:
         yield RuleBreach(message.path, "the request ends with calls", "end with their results")
     turns, messages = case.profile.turns, case.view.messages
     is_bound = turns.last == "user_or_result" and turns.system == "message" and turns.system_inside == "first_only"
-    if is_bound and messages and not _spoken(case):
+    if is_bound and messages and not _spoken_turns(case):
         yield RuleBreach(messages[-1].path, f"the request ends with a {messages[-1].role} message", "add a user turn")
 
 
@@ -60,7 +60,7 @@ def prefill(case: RequestCase) -> Findings:
 
 
 def alternate(case: RequestCase) -> Findings:
-    spoken = _spoken(case) if case.profile.turns.alternate else []
+    spoken = _spoken_turns(case) if case.profile.turns.alternate else []
     for before, message in pairwise(spoken):
         if before.role == message.role and message.role in ("user", "assistant"):
             yield RuleBreach(message.path, f"two {message.role} turns in a row", "merge them", message.role)
@@ -73,7 +73,7 @@ def min_user(case: RequestCase) -> Findings:
 
 
 def required(case: RequestCase) -> Findings:
-    """There is no input, and no stored turn takes its place. A missing list is a matter of the form."""
+    """There is no input, and no stored turn replaces it. A missing list is a malformed request instead."""
     view = case.view
     is_missing = any(shape.path == view.messages_path for shape in view.shapes)
     if case.profile.turns.required and not view.messages and not view.is_continued and not is_missing:

@@ -1,1 +1,1 @@
-"""Request bodies to the referee's own picture, one file a protocol; they share nothing with the codecs."""
+"""Request bodies to the referee's own view, one file per protocol. They share nothing with the codecs."""

@@ -1,7 +1,7 @@
 """Reads an Anthropic Messages request for the referee.
 
-The forms are those of the provider's own types, generously: of blocks and tools that the provider runs itself only
-the type is looked at.
+The forms follow the provider's own types, but are generous: of blocks and tools that the provider runs itself, only the
+type is checked.
 """
 
 from __future__ import annotations
@@ -35,14 +35,12 @@ from toolglot.referee.readers.forms import (
     settings,
     text_of,
 )
+from toolglot.referee.readers.forms import (
+    lenient_typed_form as _form,
+)
 from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 _CACHE: Final = "cache_control"
-
-
-def _form(known: dict[str, Form], *required: str) -> Fields:
-    """An object of this API; null counts as missing."""
-    return Fields({"type": ANYTHING, **known}, required, null_is_absent=True)
 
 
 _MARK: Final = Fields({"type": Values(("ephemeral",)), "ttl": Values(("5m", "1h"))}, ("type",), null_is_absent=True)
@@ -60,7 +58,7 @@ _SOURCES: Final[dict[str, Form]] = {
 _DOCUMENT_SOURCES: Final[dict[str, Form]] = {
     **_SOURCES,
     "text": _form({"data": TEXT, "media_type": TEXT}, "data", "media_type"),
-    "content": _form({"content": ByKind("a text or a list", {str: TEXT, list: LIST})}, "content"),
+    "content": _form({"content": ByKind("a string or a list", {str: TEXT, list: LIST})}, "content"),
 }
 _TEXT: Final = _block({"text": TEXT, "citations": LIST}, "text")
 _IMAGE: Final = _block({"source": Typed(_SOURCES), "transformations": ANYTHING}, "source")
@@ -80,7 +78,7 @@ _IN_RESULTS: Final[dict[str, Form]] = {
 }
 
 
-def _listed(value: dict[str, Any], path: str, found: FormFaults) -> None:
+def _check_content_list(value: dict[str, Any], path: str, found: FormFaults) -> None:
     if value.get("content") == []:
         found.wrong(
             f"{path}.content", "the content of a result must not be an empty list", "anthropic-result-empty-list"
@@ -91,13 +89,13 @@ _RESULT: Final = Also(
     _block(
         {
             "tool_use_id": TEXT,
-            "content": ByKind("a text or a list of blocks", {str: TEXT, list: Each(Typed(_IN_RESULTS))}),
+            "content": ByKind("a string or a list of blocks", {str: TEXT, list: Each(Typed(_IN_RESULTS))}),
             "is_error": FLAG,
             "toolset_name": TEXT,
             "name": ANYTHING,
         }
     ),
-    _listed,
+    _check_content_list,
 )
 _CALLER: Final = Fields({"type": TEXT, "tool_id": TEXT}, ("type",), null_is_absent=True)
 _CALL: Final = _block(
@@ -144,7 +142,7 @@ _BLOCKS: Final[dict[str, Form]] = {
     **{kind: _OWN_CALL for kind in _OWN if kind.endswith("_tool_use")},
     **{kind: _OWN_RESULT for kind in _OWN if kind.endswith("_tool_result")},
 }
-_CONTENT: Final = ByKind("a text or a list of blocks", {str: TEXT, list: Each(Typed(_BLOCKS))})
+_CONTENT: Final = ByKind("a string or a list of blocks", {str: TEXT, list: Each(Typed(_BLOCKS))})
 _MESSAGE: Final = Fields(
     {"role": Values(("user", "assistant", "system")), "content": _CONTENT}, ("role", "content"), null_is_absent=True
 )
@@ -172,7 +170,7 @@ _TOOL: Final = _form(
 
 
 class _ToolForm:
-    """A tool of the caller's has no type, or `custom`; any other is one of the provider's own."""
+    """A tool of the caller has no type, or `custom`; any other is one of the provider's own."""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         kind = value.get("type") if isinstance(value, dict) else None
@@ -209,7 +207,7 @@ _BODY: Final = Fields(
         "model": TEXT,
         "max_tokens": WHOLE,
         "messages": Each(_MESSAGE),
-        "system": ByKind("a text or a list of text blocks", {str: TEXT, list: Each(Typed({"text": _TEXT}))}),
+        "system": ByKind("a string or a list of text blocks", {str: TEXT, list: Each(Typed({"text": _TEXT}))}),
         "tools": Each(_ToolForm()),
         "tool_choice": _CHOICE,
         "thinking": Typed(_THINKING),

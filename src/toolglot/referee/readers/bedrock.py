@@ -30,11 +30,10 @@ from toolglot.referee.readers.forms import (
     settings,
     text_of,
 )
+from toolglot.referee.readers.forms import (
+    form_of as _form,
+)
 from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
-
-
-def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    return Fields(known, required, rules or {})
 
 
 def _source(*names: str) -> Only:
@@ -82,13 +81,13 @@ _GUARDED: Final = Only(
         "image": _form({"format": Values(("png", "jpeg")), "source": _source("bytes")}, "format", "source"),
     }
 )
-_PLACE: Final = _form({"documentIndex": _FROM_0, "start": _FROM_0, "end": _FROM_0})
+_CITED_RANGE: Final = _form({"documentIndex": _FROM_0, "start": _FROM_0, "end": _FROM_0})
 _LOCATION: Final = Only(
     {
         "web": _form({"url": TEXT, "domain": TEXT}),
-        "documentChar": _PLACE,
-        "documentPage": _PLACE,
-        "documentChunk": _PLACE,
+        "documentChar": _CITED_RANGE,
+        "documentPage": _CITED_RANGE,
+        "documentChunk": _CITED_RANGE,
         "searchResultLocation": _form({"searchResultIndex": _FROM_0, "start": _FROM_0, "end": _FROM_0}),
     }
 )
@@ -164,7 +163,8 @@ _TOOL_CONFIG: Final = _form(
             Only({"toolSpec": _TOOL_SPEC, "systemTool": _form({"name": SOME_TEXT}, "name"), "cachePoint": _CACHE_POINT})
         ),
         "toolChoice": Only(
-            {"auto": _form({}), "any": _form({}), "tool": _form({"name": SOME_TEXT}, "name")}, "bedrock-choice-modes"
+            {"auto": _form({}), "any": _form({}), "tool": _form({"name": SOME_TEXT}, "name")},
+            "bedrock-choice-modes",
         ),
     },
     "tools",
@@ -225,7 +225,7 @@ _CHOICES: Final[dict[str, Literal["auto", "required", "named"]]] = {"auto": "aut
 
 
 def read(body: dict[str, Any]) -> View:
-    """The picture of a request."""
+    """The view of a request."""
     found = look(body, _BODY)
     request = fields(body)
     config, tool_config = fields(request.get("inferenceConfig")), fields(request.get("toolConfig"))
@@ -254,7 +254,7 @@ def read(body: dict[str, Any]) -> View:
 
 
 def _beside_thinking(own: dict[str, Any]) -> dict[str, Setting]:
-    """Claude's `top_k`, where it thinks: other models have such a field too."""
+    """Claude's `top_k`, if it thinks: other models have such a field too."""
     thinks = fields(own.get("thinking")).get("type") in ("enabled", "adaptive")
     return settings(own, {"top_k": "top_k"}, "$.additionalModelRequestFields") if thinks else {}
 
@@ -372,7 +372,7 @@ def _result(wire: dict[str, Any], path: str) -> PartView:
 
 
 def _flat_blocks(content: Any, path: str) -> Iterator[PartView]:
-    """The parts of a result, which hold no results themselves, so that a false one nests no deeper."""
+    """The parts of a result. They hold no results themselves, so that a wrong body nests no deeper."""
     for inner_path, block in objects(content, path):
         kind = next(iter(block), "")
         if kind in _RESULT_CONTENT:

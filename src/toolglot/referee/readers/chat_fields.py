@@ -1,7 +1,7 @@
-"""The fields of a Chat Completions request, of all who speak it.
+"""The fields of a Chat Completions request, of every host that has this protocol.
 
-One table for the original and its copies: a field that any of them has is known, since a false alarm is worse than a
-field that goes by unseen. From the types of the SDKs of OpenAI and Mistral, and the documentation of the others.
+One table for all of them: a field that any of them has is known, since a false alarm is worse than a missed field. From
+the types of the SDKs of OpenAI and Mistral, and the documentation of the others.
 """
 
 from __future__ import annotations
@@ -26,26 +26,24 @@ from toolglot.referee.readers.forms import (
     Typed,
     Values,
 )
-
-
-def _form(known: dict[str, Form], *required: str) -> Fields:
-    """An object of this protocol; null counts as missing."""
-    return Fields({"type": ANYTHING, **known}, required, null_is_absent=True)
+from toolglot.referee.readers.forms import (
+    lenient_typed_form as _form,
+)
 
 
 def _part(field: str, form: Form, **more: Form) -> Fields:
-    """A part of a content, with its cache marker."""
+    """A content part, with its cache marker."""
     marks: dict[str, Form] = {"cache_control": ANYTHING, "prompt_cache_breakpoint": ANYTHING}
     return _form({field: form, **marks, **more}, field)
 
 
 def _url(**more: Form) -> ByKind:
-    """An address, plain or in an object."""
+    """A URL, plain or in an object."""
     return ByKind("an address", {str: TEXT, dict: _form({"url": TEXT, **more}, "url")})
 
 
 _AUDIO: Final = ByKind("audio", {str: TEXT, dict: _form({"data": TEXT, "format": TEXT}, "data", "format")})
-_THOUGHTS: Final = ByKind("a text or a list", {str: TEXT, list: LIST})
+_THOUGHTS: Final = ByKind("a string or a list", {str: TEXT, list: LIST})
 TEXT_PART: Final = _part("text", TEXT)
 MEDIA_PARTS: Final[dict[str, Form]] = {
     "image_url": _part("image_url", _url(detail=TEXT), detail=TEXT),
@@ -71,7 +69,7 @@ PARTS: Final[dict[str, Form]] = {
     "thinking": _form({"thinking": _THOUGHTS, "signature": TEXT, "closed": FLAG}, "thinking"),
     "reference": ANYTHING,
 }
-CONTENT: Final = ByKind("a text or a list of parts", {str: TEXT, list: Each(Typed(PARTS))})
+CONTENT: Final = ByKind("a string or a list of parts", {str: TEXT, list: Each(Typed(PARTS))})
 CALL: Final = _form(
     {
         "id": TEXT,
@@ -113,7 +111,7 @@ _MARK: Final[dict[str, Form]] = {"cache_control": ANYTHING}
 
 
 class ToolForm:
-    """A function, a free-text tool, or one of the host's own, of which only the type is looked at."""
+    """A function, a free-text tool, or one of the host's own, of which only the type is checked."""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         kind = value.get("type", "function") if isinstance(value, dict) else "function"
@@ -162,7 +160,7 @@ _TYPED: Final[dict[str, Form]] = {
     "temperature": NUMBER,
     "top_p": NUMBER,
     "top_k": WHOLE,
-    "stop": ByKind("a text or a list of texts", {str: TEXT, list: TEXTS}),
+    "stop": ByKind("a string or a list of strings", {str: TEXT, list: TEXTS}),
     "seed": WHOLE,
     "random_seed": WHOLE,
     "presence_penalty": NUMBER,

@@ -15,7 +15,6 @@ from toolglot.referee.readers.forms import (
     WHOLE,
     ByKind,
     Each,
-    Fields,
     Form,
     FormFaults,
     Typed,
@@ -27,16 +26,14 @@ from toolglot.referee.readers.forms import (
     settings,
     text_of,
 )
+from toolglot.referee.readers.forms import (
+    lenient_form as _form,
+)
 from toolglot.referee.view import ChoiceView, Message, PartView, Role, Setting, ToolView, View
 
 
-def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    """An object of this API, which reads null as missing."""
-    return Fields(known, required, rules or {}, null_is_absent=True)
-
-
 def _content(table: dict[str, Form]) -> ByKind:
-    return ByKind("a text or a list of parts", {str: TEXT, list: Each(Typed(table))})
+    return ByKind("a string or a list of parts", {str: TEXT, list: Each(Typed(table))})
 
 
 _TYPE: Final[dict[str, Form]] = {"type": ANYTHING}
@@ -114,10 +111,13 @@ _BODY: Final = _form(
         "messages": Each(_MESSAGE),
         "tools": Each(_TOOL),
         "strict_tools": FLAG,
-        "documents": Each(ByKind("a text or an object", {str: TEXT, dict: _DOCUMENT})),
+        "documents": Each(ByKind("a string or an object", {str: TEXT, dict: _DOCUMENT})),
         "citation_options": _form({"mode": Values(("ENABLED", "DISABLED", "FAST", "ACCURATE", "OFF"))}),
         "response_format": Typed(
-            {"text": _form(_TYPE), "json_object": _form({**_TYPE, "json_schema": OBJECT, "schema": OBJECT})}
+            {
+                "text": _form(_TYPE),
+                "json_object": _form({**_TYPE, "json_schema": OBJECT, "schema": OBJECT}),
+            }
         ),
         "safety_mode": Values(("CONTEXTUAL", "STRICT", "OFF")),
         "max_tokens": WHOLE,
@@ -155,7 +155,7 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "sys
 
 
 def read(body: dict[str, Any]) -> View:
-    """The picture of a request."""
+    """The view of a request."""
     found = look(body, _BODY)
     request = fields(body)
     thinking = fields(request.get("thinking"))

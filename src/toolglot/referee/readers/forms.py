@@ -1,11 +1,11 @@
 """The form of a JSON value as a table, and what differs from it.
 
-A reader describes its protocol with these forms, as the provider's own definitions have it, and hands the body to
-`look`. A form never raises and never looks deeper than its table: what has the wrong form is one `MalformedPart`, and
-what is inside it is not looked at. Fields that a table does not have are kept apart, because not every target minds
-them.
+A reader describes its protocol with these forms, following the provider's own definitions, and passes the body to
+`look`. A form never raises and never looks deeper than its table: a value of the wrong form is one `MalformedPart`, and
+what is inside it is not checked. Fields that a table does not have are listed separately, because not every target
+refuses them.
 
-Law: linear in the body; at most `MOST` findings of each sort.
+Law: linear in the body; at most `MAX_FINDINGS` findings of each sort.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from toolglot.errors import quote
 from toolglot.referee.finding import step
 from toolglot.referee.view import MalformedPart, Setting, ToolView
 
-MOST: Final = 1000
+MAX_FINDINGS: Final = 1000
 _LISTED_VALUES: Final = 12
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 
 
 class FormFaults:
-    """What was found: parts of the wrong form, and fields that the protocol does not have, by where they stand."""
+    """What was found: parts of the wrong form, and fields that the protocol does not have, by path."""
 
     __slots__ = ("_extras", "count", "shapes")
 
@@ -36,11 +36,11 @@ class FormFaults:
         self._extras: dict[str, list[str]] = {}
 
     def wrong(self, path: str, message: str, rule: str = "") -> None:
-        if len(self.shapes) < MOST:
+        if len(self.shapes) < MAX_FINDINGS:
             self.shapes.append(MalformedPart(path, message, rule))
 
     def unknown(self, path: str, name: str) -> None:
-        if self.count < MOST:
+        if self.count < MAX_FINDINGS:
             self.count += 1
             self._extras.setdefault(path, []).append(name)
 
@@ -58,7 +58,7 @@ class Form(Protocol):
 
 
 def look(value: Any, form: Form, path: str = "$") -> FormFaults:
-    """Everything that a value has against a form."""
+    """Everything in a value that differs from a form."""
     found = FormFaults()
     form.check(value, path, found)
     return found
@@ -104,7 +104,7 @@ class Maybe(Struct, frozen=True):
 
 
 class Numeric(Struct, frozen=True):
-    """A number as protocol buffers read one: also as a text."""
+    """A number as protocol buffers read it: also as a string."""
 
     what: str = "a number"
     pattern: str = r"-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,4})?"
@@ -134,13 +134,13 @@ class Bytes(Struct, frozen=True):
 
 
 class Values(Struct, frozen=True):
-    """One of a few texts."""
+    """One of a few strings."""
 
     allowed: tuple[str, ...]
     rule: str = ""
     any_case: bool = False
     numbers: bool = False
-    """A number stands for a value too, as in protocol buffers."""
+    """Whether a number may mean a value too, as in protocol buffers."""
 
     def check(self, value: Any, path: str, found: FormFaults) -> None:
         spelled = value.upper() if self.any_case and isinstance(value, str) else value
@@ -166,7 +166,7 @@ class Each(Struct, frozen=True):
 
 
 class OneOrEach(Struct, frozen=True):
-    """A list of objects, or the one object that stands for it."""
+    """A list of objects, or one object instead of the list."""
 
     form: Form
 
@@ -212,6 +212,21 @@ class Fields(Struct, frozen=True):
                 found.unknown(path, key)
             elif member is not None or not self.null_is_absent or key in self.required:
                 form.check(member, step(path, key), found)
+
+
+def form_of(known: Mapping[str, Form], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
+    """An object with these fields."""
+    return Fields(known, required, rules or {})
+
+
+def lenient_form(known: Mapping[str, Form], *required: str, rules: Mapping[str, str] | None = None) -> Fields:
+    """An object of an API that reads null as missing."""
+    return Fields(known, required, rules or {}, null_is_absent=True)
+
+
+def lenient_typed_form(known: Mapping[str, Form], *required: str) -> Fields:
+    """The same, with a `type` that is already known."""
+    return lenient_form({"type": ANYTHING, **known}, *required)
 
 
 class Only(Struct, frozen=True):
@@ -285,8 +300,8 @@ class Also(Struct, frozen=True):
             self.demand(value, path, found)
 
 
-TEXT: Final = Plain("a text", (str,))
-SOME_TEXT: Final = Plain("a text that is not empty", (str,), at_least=1)
+TEXT: Final = Plain("a string", (str,))
+SOME_TEXT: Final = Plain("a string that is not empty", (str,), at_least=1)
 FLAG: Final = Plain("true or false", (bool,))
 NUMBER: Final = Plain("a number", (int, float))
 WHOLE: Final = Plain("a whole number", (int,))
@@ -317,7 +332,7 @@ def objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def one_or_objects(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The same, or the one object that stands for a list."""
+    """The same, or one object instead of the list."""
     return iter([(path, value)]) if isinstance(value, dict) else objects(value, path)
 
 

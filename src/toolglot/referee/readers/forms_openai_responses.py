@@ -1,7 +1,7 @@
 """The forms of an OpenAI Responses request: every item of its input, and the request itself.
 
-As with parts and tools, the API counts where it asks for less than the SDK: an assistant message needs neither id nor
-status, and encrypted reasoning no id.
+As with parts and tools, the API decides where it requires less than the SDK: an assistant message needs neither id nor
+status, and encrypted reasoning needs no id.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from toolglot.referee.readers.forms import (
     Maybe,
     Typed,
     Values,
+    form_of,
 )
 from toolglot.referee.readers.forms_openai_responses_parts import (
     CALL_ID,
@@ -42,16 +43,15 @@ from toolglot.referee.readers.forms_openai_responses_parts import (
     TEXT_OR_NULL,
     TOOLS,
     content,
-    form_of,
     one_or_null,
-    typed,
+    typed_form,
 )
 
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _identified(item: dict[str, Any], path: str, found: FormFaults) -> None:
-    """A reasoning item is known by its id, or carries itself (openai-responses-reasoning-without-id)."""
+def _check_identity(item: dict[str, Any], path: str, found: FormFaults) -> None:
+    """A reasoning item has an id, or holds its encrypted content (openai-responses-reasoning-without-id)."""
     if item.get("id") is None and item.get("encrypted_content") is None:
         found.wrong(f"{path}.id", "id is missing, and there is no encrypted_content")
 
@@ -61,38 +61,40 @@ _POINT: Final[dict[str, Form]] = {"x": WHOLE, "y": WHOLE}
 _KEYS: Final[dict[str, Form]] = {"keys": Maybe(TEXTS)}
 _ACTION: Final = Typed(
     {
-        "click": typed(
+        "click": typed_form(
             {**_POINT, **_KEYS, "button": Values(("left", "right", "wheel", "back", "forward"))}, *_POINT, "button"
         ),
-        "double_click": typed({**_POINT, **_KEYS}, *_POINT, "keys"),
-        "drag": typed({"path": Each(form_of(_POINT, *_POINT)), **_KEYS}, "path"),
-        "keypress": typed({"keys": TEXTS}, "keys"),
-        "move": typed({**_POINT, **_KEYS}, *_POINT),
-        "screenshot": typed({}),
-        "scroll": typed({**_POINT, **_KEYS, "scroll_x": WHOLE, "scroll_y": WHOLE}, *_POINT, "scroll_x", "scroll_y"),
-        "type": typed({"text": TEXT}, "text"),
-        "wait": typed({}),
+        "double_click": typed_form({**_POINT, **_KEYS}, *_POINT, "keys"),
+        "drag": typed_form({"path": Each(form_of(_POINT, *_POINT)), **_KEYS}, "path"),
+        "keypress": typed_form({"keys": TEXTS}, "keys"),
+        "move": typed_form({**_POINT, **_KEYS}, *_POINT),
+        "screenshot": typed_form({}),
+        "scroll": typed_form(
+            {**_POINT, **_KEYS, "scroll_x": WHOLE, "scroll_y": WHOLE}, *_POINT, "scroll_x", "scroll_y"
+        ),
+        "type": typed_form({"text": TEXT}, "text"),
+        "wait": typed_form({}),
     }
 )
 _SAFETY_CHECKS: Final = Each(form_of({"id": TEXT, "code": TEXT_OR_NULL, "message": TEXT_OR_NULL}, "id"))
 _SEARCHED: Final = Values(("in_progress", "searching", "completed", "incomplete", "failed"))
 _EXECUTION: Final[dict[str, Form]] = {"execution": Values(("server", "client"))}
-_CODED: Final = typed({"code": WHOLE, "message": TEXT}, "code", "message")
-_PATCH: Final = typed({"diff": TEXT, "path": TEXT}, "diff", "path")
+_CODED: Final = typed_form({"code": WHOLE, "message": TEXT}, "code", "message")
+_PATCH: Final = typed_form({"diff": TEXT, "path": TEXT}, "diff", "path")
 _MCP: Final[dict[str, Form]] = {"id": TEXT, "arguments": TEXT, "name": TEXT, "server_label": TEXT}
 _PROGRAM: Final[dict[str, Form]] = {"id": TEXT, "call_id": TEXT}
 _FORMAT: Final[dict[str, Form]] = {
-    "text": typed({}),
-    "json_schema": typed(
+    "text": typed_form({}),
+    "json_schema": typed_form(
         {"name": TEXT, "schema": OBJECT, "description": TEXT, "strict": Maybe(FLAG)},
         "name",
         "schema",
     ),
-    "json_object": typed({}),
+    "json_object": typed_form({}),
 }
 ITEMS: Final[dict[str, Form]] = {
     "message": MESSAGE,
-    "function_call": typed(
+    "function_call": typed_form(
         {
             **CALL_ID,
             **RUN_STATUS,
@@ -108,7 +110,7 @@ ITEMS: Final[dict[str, Form]] = {
         "arguments",
         rules=RULES,
     ),
-    "function_call_output": typed(
+    "function_call_output": typed_form(
         {
             "call_id": TEXT_OR_NULL,
             **RUN_STATUS,
@@ -120,7 +122,7 @@ ITEMS: Final[dict[str, Form]] = {
         },
         "output",
     ),
-    "custom_tool_call": typed(
+    "custom_tool_call": typed_form(
         {
             **CALL_ID,
             **RUN_STATUS,
@@ -136,40 +138,40 @@ ITEMS: Final[dict[str, Form]] = {
         "input",
         rules=RULES,
     ),
-    "custom_tool_call_output": typed(
+    "custom_tool_call_output": typed_form(
         {**CALL_ID, **RUN_STATUS, **CALLER, **ID, "output": _OUTPUT_OF_CALL}, "call_id", "output", rules=RULES
     ),
     "reasoning": Also(
-        typed(
+        typed_form(
             {
                 **ID,
                 **RUN_STATUS,
-                "summary": Each(Typed({"summary_text": typed({"text": TEXT}, "text")})),
-                "content": Maybe(Each(Typed({"reasoning_text": typed({"text": TEXT}, "text")}))),
+                "summary": Each(Typed({"summary_text": typed_form({"text": TEXT}, "text")})),
+                "content": Maybe(Each(Typed({"reasoning_text": typed_form({"text": TEXT}, "text")}))),
                 "encrypted_content": TEXT_OR_NULL,
             },
             "summary",
         ),
-        _identified,
+        _check_identity,
     ),
-    "item_reference": typed({"id": TEXT}, "id"),
-    "compaction": typed({**ID, "encrypted_content": TEXT}, "encrypted_content"),
-    "compaction_trigger": typed({**ID}),
-    "web_search_call": typed(
+    "item_reference": typed_form({"id": TEXT}, "id"),
+    "compaction": typed_form({**ID, "encrypted_content": TEXT}, "encrypted_content"),
+    "compaction_trigger": typed_form({**ID}),
+    "web_search_call": typed_form(
         {
             "id": TEXT,
             "status": _SEARCHED,
             "action": Typed(
                 {
-                    "search": typed(
+                    "search": typed_form(
                         {
                             "query": TEXT,
                             "queries": TEXTS,
-                            "sources": Maybe(Each(Typed({"url": typed({"url": TEXT}, "url")}))),
+                            "sources": Maybe(Each(Typed({"url": typed_form({"url": TEXT}, "url")}))),
                         }
                     ),
-                    "open_page": typed({"url": TEXT_OR_NULL}),
-                    "find_in_page": typed({"pattern": TEXT, "url": TEXT}, "pattern", "url"),
+                    "open_page": typed_form({"url": TEXT_OR_NULL}),
+                    "find_in_page": typed_form({"pattern": TEXT, "url": TEXT}, "pattern", "url"),
                 }
             ),
         },
@@ -177,7 +179,7 @@ ITEMS: Final[dict[str, Form]] = {
         "status",
         "action",
     ),
-    "file_search_call": typed(
+    "file_search_call": typed_form(
         {
             "id": TEXT,
             "queries": TEXTS,
@@ -200,7 +202,7 @@ ITEMS: Final[dict[str, Form]] = {
         "queries",
         "status",
     ),
-    "computer_call": typed(
+    "computer_call": typed_form(
         {
             **CALL_ID,
             "id": TEXT,
@@ -214,25 +216,27 @@ ITEMS: Final[dict[str, Form]] = {
         "pending_safety_checks",
         "status",
     ),
-    "computer_call_output": typed(
+    "computer_call_output": typed_form(
         {
             **CALL_ID,
             **ID,
             **RUN_STATUS,
-            "output": Typed({"computer_screenshot": typed({"file_id": TEXT, "image_url": TEXT})}),
+            "output": Typed({"computer_screenshot": typed_form({"file_id": TEXT, "image_url": TEXT})}),
             "acknowledged_safety_checks": Maybe(_SAFETY_CHECKS),
         },
         "call_id",
         "output",
     ),
-    "tool_search_call": typed(
+    "tool_search_call": typed_form(
         {**ID, **RUN_STATUS, **_EXECUTION, "call_id": TEXT_OR_NULL, "arguments": ANYTHING}, "arguments"
     ),
-    "tool_search_output": typed(
+    "tool_search_output": typed_form(
         {**ID, **RUN_STATUS, **_EXECUTION, "call_id": TEXT_OR_NULL, "tools": Each(Typed(TOOLS))}, "tools"
     ),
-    "additional_tools": typed({**ID, "role": Values(("developer",)), "tools": Each(Typed(TOOLS))}, "role", "tools"),
-    "configuration_update": typed(
+    "additional_tools": typed_form(
+        {**ID, "role": Values(("developer",)), "tools": Each(Typed(TOOLS))}, "role", "tools"
+    ),
+    "configuration_update": typed_form(
         {
             **ID,
             "reasoning": form_of({"effort": EFFORT}),
@@ -242,7 +246,7 @@ ITEMS: Final[dict[str, Form]] = {
             ),
         }
     ),
-    "image_generation_call": typed(
+    "image_generation_call": typed_form(
         {
             **{name: Maybe(form) for name, form in PICTURE.items()},
             "id": TEXT,
@@ -257,13 +261,13 @@ ITEMS: Final[dict[str, Form]] = {
         "result",
         "status",
     ),
-    "code_interpreter_call": typed(
+    "code_interpreter_call": typed_form(
         {
             "id": TEXT,
             "code": TEXT_OR_NULL,
             "container_id": TEXT,
             "outputs": Maybe(
-                Each(Typed({"logs": typed({"logs": TEXT}, "logs"), "image": typed({"url": TEXT}, "url")}))
+                Each(Typed({"logs": typed_form({"logs": TEXT}, "logs"), "image": typed_form({"url": TEXT}, "url")}))
             ),
             "status": Values(("in_progress", "completed", "incomplete", "interpreting", "failed")),
         },
@@ -273,14 +277,14 @@ ITEMS: Final[dict[str, Form]] = {
         "outputs",
         "status",
     ),
-    "local_shell_call": typed(
+    "local_shell_call": typed_form(
         {
             **CALL_ID,
             "id": TEXT,
             "status": STATUS,
             "action": Typed(
                 {
-                    "exec": typed(
+                    "exec": typed_form(
                         {
                             "command": TEXTS,
                             "env": Keyed(TEXT),
@@ -299,8 +303,8 @@ ITEMS: Final[dict[str, Form]] = {
         "action",
         "status",
     ),
-    "local_shell_call_output": typed({"id": TEXT, "output": TEXT, **RUN_STATUS}, "id", "output"),
-    "shell_call": typed(
+    "local_shell_call_output": typed_form({"id": TEXT, "output": TEXT, **RUN_STATUS}, "id", "output"),
+    "shell_call": typed_form(
         {
             **CALL_ID,
             **ID,
@@ -314,7 +318,7 @@ ITEMS: Final[dict[str, Form]] = {
         "call_id",
         "action",
     ),
-    "shell_call_output": typed(
+    "shell_call_output": typed_form(
         {
             **CALL_ID,
             **ID,
@@ -327,7 +331,7 @@ ITEMS: Final[dict[str, Form]] = {
                         "stdout": TEXT,
                         "stderr": TEXT,
                         "outcome": Typed(
-                            {"timeout": typed({}), "exit": typed({"exit_code": WHOLE}, "exit_code")},
+                            {"timeout": typed_form({}), "exit": typed_form({"exit_code": WHOLE}, "exit_code")},
                         ),
                     },
                     "stdout",
@@ -339,21 +343,21 @@ ITEMS: Final[dict[str, Form]] = {
         "call_id",
         "output",
     ),
-    "apply_patch_call": typed(
+    "apply_patch_call": typed_form(
         {
             **CALL_ID,
             **ID,
             **CALLER,
             "status": Values(("in_progress", "completed")),
             "operation": Typed(
-                {"create_file": _PATCH, "update_file": _PATCH, "delete_file": typed({"path": TEXT}, "path")}
+                {"create_file": _PATCH, "update_file": _PATCH, "delete_file": typed_form({"path": TEXT}, "path")}
             ),
         },
         "call_id",
         "operation",
         "status",
     ),
-    "apply_patch_call_output": typed(
+    "apply_patch_call_output": typed_form(
         {
             **CALL_ID,
             **ID,
@@ -364,7 +368,7 @@ ITEMS: Final[dict[str, Form]] = {
         "call_id",
         "status",
     ),
-    "mcp_list_tools": typed(
+    "mcp_list_tools": typed_form(
         {
             "id": TEXT,
             "server_label": TEXT,
@@ -386,11 +390,11 @@ ITEMS: Final[dict[str, Form]] = {
         "server_label",
         "tools",
     ),
-    "mcp_approval_request": typed(_MCP, *_MCP),
-    "mcp_approval_response": typed(
+    "mcp_approval_request": typed_form(_MCP, *_MCP),
+    "mcp_approval_response": typed_form(
         {**ID, "approval_request_id": TEXT, "approve": FLAG, "reason": TEXT_OR_NULL}, "approval_request_id", "approve"
     ),
-    "mcp_call": typed(
+    "mcp_call": typed_form(
         {
             **_MCP,
             "approval_request_id": TEXT_OR_NULL,
@@ -399,7 +403,7 @@ ITEMS: Final[dict[str, Form]] = {
                     {
                         "mcp_protocol_error": _CODED,
                         "http_error": _CODED,
-                        "mcp_tool_execution_error": typed({"content": ANYTHING}, "content"),
+                        "mcp_tool_execution_error": typed_form({"content": ANYTHING}, "content"),
                     }
                 )
             ),
@@ -408,8 +412,8 @@ ITEMS: Final[dict[str, Form]] = {
         },
         *_MCP,
     ),
-    "program": typed({**_PROGRAM, "code": TEXT, "fingerprint": TEXT}, *_PROGRAM, "code", "fingerprint"),
-    "program_output": typed(
+    "program": typed_form({**_PROGRAM, "code": TEXT, "fingerprint": TEXT}, *_PROGRAM, "code", "fingerprint"),
+    "program_output": typed_form(
         {**_PROGRAM, "result": TEXT, "status": Values(("completed", "incomplete"))}, *_PROGRAM, "result", "status"
     ),
 }
@@ -430,7 +434,7 @@ _HOSTED_CHOICES: Final = (
     *("web_search_preview_2025_03_11", "image_generation", "code_interpreter"),
     *("programmatic_tool_calling", "apply_patch", "shell"),
 )
-_NAMED: Final = typed({"name": TEXT}, "name")
+_NAMED: Final = typed_form({"name": TEXT}, "name")
 _CHOICE: Final = ByKind(
     "a mode or a tool",
     {
@@ -439,13 +443,13 @@ _CHOICE: Final = ByKind(
             {
                 "function": _NAMED,
                 "custom": _NAMED,
-                "allowed_tools": typed(
+                "allowed_tools": typed_form(
                     {"mode": Values(("auto", "required")), "tools": Each(OBJECT)},
                     "mode",
                     "tools",
                 ),
-                "mcp": typed({"server_label": TEXT, "name": TEXT_OR_NULL}, "server_label"),
-                **dict.fromkeys(_HOSTED_CHOICES, typed({})),
+                "mcp": typed_form({"server_label": TEXT, "name": TEXT_OR_NULL}, "server_label"),
+                **dict.fromkeys(_HOSTED_CHOICES, typed_form({})),
             }
         ),
     },
@@ -459,7 +463,7 @@ _MODERATED: Final = Maybe(form_of({"mode": Values(("score", "block"))}, "mode"))
 BODY: Final = form_of(
     {
         "model": TEXT,
-        "input": ByKind("a text or a list of items", {str: TEXT, list: Each(Typed(ITEMS, otherwise=_WithoutType()))}),
+        "input": ByKind("a string or a list of items", {str: TEXT, list: Each(Typed(ITEMS, otherwise=_WithoutType()))}),
         "instructions": TEXT_OR_NULL,
         "tools": Each(Typed(TOOLS)),
         "tool_choice": Maybe(_CHOICE),
@@ -486,13 +490,13 @@ BODY: Final = form_of(
         "stream": Maybe(FLAG),
         "stream_options": Maybe(form_of({"include_obfuscation": FLAG})),
         "background": Maybe(FLAG),
-        "conversation": Maybe(ByKind("a text or an object", {str: TEXT, dict: form_of({"id": TEXT}, "id")})),
+        "conversation": Maybe(ByKind("a string or an object", {str: TEXT, dict: form_of({"id": TEXT}, "id")})),
         "previous_response_id": TEXT_OR_NULL,
         "prompt": Maybe(
             form_of(
                 {
                     "id": TEXT,
-                    "variables": Maybe(Keyed(ByKind("a text or a part", {str: TEXT, dict: Typed(INPUT)}))),
+                    "variables": Maybe(Keyed(ByKind("a string or a part", {str: TEXT, dict: Typed(INPUT)}))),
                     "version": TEXT_OR_NULL,
                 },
                 "id",

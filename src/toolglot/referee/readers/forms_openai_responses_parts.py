@@ -1,6 +1,6 @@
 """The forms of content parts and of tools in an OpenAI Responses request, as the API defines them.
 
-Where the definitions of the SDK ask for more than the API does, the API counts: an `output_text` without annotations,
+Where the definitions of the SDK require more than the API does, the API decides: an `output_text` without annotations,
 an image without detail, a function without `strict` are all accepted.
 """
 
@@ -25,14 +25,11 @@ from toolglot.referee.readers.forms import (
     Maybe,
     Typed,
     Values,
+    form_of,
 )
 
 
-def form_of(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    return Fields(known, required, rules or {})
-
-
-def typed(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
+def typed_form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
     """An object whose type is already known."""
     return Fields({"type": ANYTHING, **known}, required, rules or {})
 
@@ -48,7 +45,7 @@ RULES: Final = {"call_id": "openai-responses-id-required"}
 STATUS: Final = Values(("in_progress", "completed", "incomplete"))
 RUN_STATUS: Final[dict[str, Form]] = {"status": Maybe(STATUS)}
 CALLER: Final[dict[str, Form]] = {
-    "caller": Maybe(Typed({"direct": typed({}), "program": typed({"caller_id": TEXT}, "caller_id")}))
+    "caller": Maybe(Typed({"direct": typed_form({}), "program": typed_form({"caller_id": TEXT}, "caller_id")}))
 }
 EFFORT: Final = one_or_null("none", "minimal", "low", "medium", "high", "xhigh", "max")
 SUMMARY: Final = one_or_null("auto", "concise", "detailed")
@@ -60,10 +57,10 @@ _BREAKPOINT: Final[dict[str, Form]] = {
         form_of({"mode": Values(("explicit",)), "ttl": Values(("30m", "12h"))}, "mode"),
     )
 }
-_INPUT_TEXT: Final = typed({"text": TEXT, **_BREAKPOINT}, "text")
+_INPUT_TEXT: Final = typed_form({"text": TEXT, **_BREAKPOINT}, "text")
 INPUT: Final[dict[str, Form]] = {
     "input_text": _INPUT_TEXT,
-    "input_image": typed(
+    "input_image": typed_form(
         {
             "detail": one_or_null("low", "high", "auto", "original"),
             "file_id": TEXT_OR_NULL,
@@ -71,7 +68,7 @@ INPUT: Final[dict[str, Form]] = {
             **_BREAKPOINT,
         }
     ),
-    "input_file": typed(
+    "input_file": typed_form(
         {
             "detail": Values(("auto", "low", "high")),
             "file_data": TEXT_OR_NULL,
@@ -86,17 +83,17 @@ _SPAN: Final[dict[str, Form]] = {"start_index": WHOLE, "end_index": WHOLE}
 _CITED_FILE: Final[dict[str, Form]] = {"file_id": TEXT, "filename": TEXT}
 _ANNOTATION: Final = Typed(
     {
-        "file_citation": typed({**_CITED_FILE, "index": WHOLE}, *_CITED_FILE, "index"),
-        "url_citation": typed({**_SPAN, "title": TEXT, "url": TEXT}, *_SPAN, "title", "url"),
-        "container_file_citation": typed(
+        "file_citation": typed_form({**_CITED_FILE, "index": WHOLE}, *_CITED_FILE, "index"),
+        "url_citation": typed_form({**_SPAN, "title": TEXT, "url": TEXT}, *_SPAN, "title", "url"),
+        "container_file_citation": typed_form(
             {**_CITED_FILE, **_SPAN, "container_id": TEXT}, *_CITED_FILE, *_SPAN, "container_id"
         ),
-        "file_path": typed({"file_id": TEXT, "index": WHOLE}, "file_id", "index"),
+        "file_path": typed_form({"file_id": TEXT, "index": WHOLE}, "file_id", "index"),
     }
 )
 _TOKEN: Final[dict[str, Form]] = {"token": TEXT, "bytes": Each(WHOLE), "logprob": NUMBER}
 _OUTPUT: Final[dict[str, Form]] = {
-    "output_text": typed(
+    "output_text": typed_form(
         {
             "text": TEXT,
             "annotations": Each(_ANNOTATION),
@@ -106,7 +103,7 @@ _OUTPUT: Final[dict[str, Form]] = {
         },
         "text",
     ),
-    "refusal": typed({"refusal": TEXT}, "refusal"),
+    "refusal": typed_form({"refusal": TEXT}, "refusal"),
 }
 
 
@@ -114,7 +111,7 @@ _BY_ROLE: Final = "openai-responses-role-content"
 
 
 def content(table: dict[str, Form]) -> ByKind:
-    return ByKind("a text or a list of parts", {str: TEXT, list: Each(Typed(table, rule=_BY_ROLE))})
+    return ByKind("a string or a list of parts", {str: TEXT, list: Each(Typed(table, rule=_BY_ROLE))})
 
 
 _MESSAGE_FIELDS: Final[dict[str, Form]] = {
@@ -124,12 +121,12 @@ _MESSAGE_FIELDS: Final[dict[str, Form]] = {
     "status": STATUS,
     "phase": one_or_null("commentary", "final_answer"),
 }
-_SAID: Final = form_of({**_MESSAGE_FIELDS, "content": content(INPUT)}, "content")
+_INPUT_MESSAGE: Final = form_of({**_MESSAGE_FIELDS, "content": content(INPUT)}, "content")
 MESSAGE: Final = Typed(
     {
-        "user": _SAID,
-        "system": _SAID,
-        "developer": _SAID,
+        "user": _INPUT_MESSAGE,
+        "system": _INPUT_MESSAGE,
+        "developer": _INPUT_MESSAGE,
         "assistant": form_of({**_MESSAGE_FIELDS, "content": content(_OUTPUT)}, "content"),
     },
     key="role",
@@ -140,8 +137,8 @@ MESSAGE: Final = Typed(
 _CALLERS: Final[dict[str, Form]] = {"allowed_callers": Maybe(Each(Values(("direct", "programmatic"))))}
 _NETWORK: Final = Typed(
     {
-        "disabled": typed({}),
-        "allowlist": typed({"allowed_domains": TEXTS, "domain_secrets": Each(OBJECT)}, "allowed_domains"),
+        "disabled": typed_form({}),
+        "allowlist": typed_form({"allowed_domains": TEXTS, "domain_secrets": Each(OBJECT)}, "allowed_domains"),
     }
 )
 _CONTAINER: Final[dict[str, Form]] = {
@@ -150,8 +147,8 @@ _CONTAINER: Final[dict[str, Form]] = {
     "network_policy": _NETWORK,
 }
 ENVIRONMENT: Final[dict[str, Form]] = {
-    "local": typed({"skills": Each(OBJECT)}),
-    "container_reference": typed({"container_id": TEXT}, "container_id"),
+    "local": typed_form({"skills": Each(OBJECT)}),
+    "container_reference": typed_form({"container_id": TEXT}, "container_id"),
 }
 _LOCATION: Final[dict[str, Form]] = {
     "search_context_size": Values(("low", "medium", "high")),
@@ -169,7 +166,7 @@ _CONNECTORS: Final = (
     *("dropbox", "gmail", "googlecalendar", "googledrive"),
     *("microsoftteams", "outlookcalendar", "outlookemail", "sharepoint"),
 )
-_FUNCTION: Final = typed(
+_FUNCTION: Final = typed_form(
     {
         "name": TEXT,
         "parameters": Maybe(OBJECT),
@@ -182,14 +179,14 @@ _FUNCTION: Final = typed(
     },
     "name",
 )
-_CUSTOM: Final = typed(
+_CUSTOM: Final = typed_form(
     {
         "name": TEXT,
         "description": TEXT,
         "format": Typed(
             {
-                "text": typed({}),
-                "grammar": typed(
+                "text": typed_form({}),
+                "grammar": typed_form(
                     {"definition": TEXT, "syntax": Values(("lark", "regex"))},
                     "definition",
                     "syntax",
@@ -203,20 +200,20 @@ _CUSTOM: Final = typed(
     "name",
 )
 _FILTER: Final = Typed(
-    dict.fromkeys(("and", "or"), typed({"filters": LIST}, "filters"))
+    dict.fromkeys(("and", "or"), typed_form({"filters": LIST}, "filters"))
     | dict.fromkeys(
         ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"),
-        typed(
+        typed_form(
             {
                 "key": TEXT,
                 "value": ByKind(
-                    "a text, a number, true or false, or a list",
+                    "a string, a number, true or false, or a list",
                     {
                         bool: FLAG,
                         str: TEXT,
                         int: NUMBER,
                         float: NUMBER,
-                        list: Each(ByKind("a text or a number", {str: TEXT, int: NUMBER, float: NUMBER})),
+                        list: Each(ByKind("a string or a number", {str: TEXT, int: NUMBER, float: NUMBER})),
                     },
                 ),
             },
@@ -232,20 +229,20 @@ PICTURE: Final[dict[str, Form]] = {
     "quality": Values(("low", "medium", "high", "xhigh", "max", "auto")),
 }
 _SEARCHED: Final[dict[str, Form]] = {"search_content_types": Each(Values(("text", "image"))), **_LOCATION}
-_WEB_SEARCH: Final = typed(
+_WEB_SEARCH: Final = typed_form(
     {"external_web_access": FLAG, "filters": Maybe(form_of({"allowed_domains": Maybe(TEXTS)})), **_SEARCHED}
 )
-_WEB_SEARCH_PREVIEW: Final = typed(_SEARCHED)
+_WEB_SEARCH_PREVIEW: Final = typed_form(_SEARCHED)
 TOOLS: Final[dict[str, Form]] = {
     "function": _FUNCTION,
     "custom": _CUSTOM,
-    "namespace": typed(
+    "namespace": typed_form(
         {"name": TEXT, "description": TEXT, "tools": Each(Typed({"function": _FUNCTION, "custom": _CUSTOM}))},
         "name",
         "description",
         "tools",
     ),
-    "file_search": typed(
+    "file_search": typed_form(
         {
             "vector_store_ids": TEXTS,
             "filters": Maybe(_FILTER),
@@ -260,8 +257,8 @@ TOOLS: Final[dict[str, Form]] = {
         },
         "vector_store_ids",
     ),
-    "computer": typed({}),
-    "computer_use_preview": typed(
+    "computer": typed_form({}),
+    "computer_use_preview": typed_form(
         {
             "display_height": WHOLE,
             "display_width": WHOLE,
@@ -275,7 +272,7 @@ TOOLS: Final[dict[str, Form]] = {
     "web_search_2025_08_26": _WEB_SEARCH,
     "web_search_preview": _WEB_SEARCH_PREVIEW,
     "web_search_preview_2025_03_11": _WEB_SEARCH_PREVIEW,
-    "mcp": typed(
+    "mcp": typed_form(
         {
             **dict.fromkeys(("server_label", "authorization", "server_description", "server_url", "tunnel_id"), TEXT),
             "allowed_tools": Maybe(ByKind("a list or a filter", {list: TEXTS, dict: _TOOL_FILTER})),
@@ -295,15 +292,15 @@ TOOLS: Final[dict[str, Form]] = {
         },
         "server_label",
     ),
-    "code_interpreter": typed(
+    "code_interpreter": typed_form(
         {
-            "container": ByKind("a text or an object", {str: TEXT, dict: Typed({"auto": typed(_CONTAINER)})}),
+            "container": ByKind("a string or an object", {str: TEXT, dict: Typed({"auto": typed_form(_CONTAINER)})}),
             **_CALLERS,
         },
         "container",
     ),
-    "programmatic_tool_calling": typed({}),
-    "image_generation": typed(
+    "programmatic_tool_calling": typed_form({}),
+    "image_generation": typed_form(
         {
             **PICTURE,
             "complexity": Values(("low", "medium", "high")),
@@ -316,17 +313,17 @@ TOOLS: Final[dict[str, Form]] = {
             **dict.fromkeys(("frame_count", "frame_duration_ms", "output_compression", "partial_images"), WHOLE),
         }
     ),
-    "local_shell": typed({}),
-    "shell": typed(
+    "local_shell": typed_form({}),
+    "shell": typed_form(
         {
             "environment": Maybe(
-                Typed(ENVIRONMENT | {"container_auto": typed({**_CONTAINER, "skills": Each(OBJECT)})})
+                Typed(ENVIRONMENT | {"container_auto": typed_form({**_CONTAINER, "skills": Each(OBJECT)})})
             ),
             **_CALLERS,
         }
     ),
-    "tool_search": typed(
+    "tool_search": typed_form(
         {"description": TEXT_OR_NULL, "execution": Values(("server", "client")), "parameters": ANYTHING}
     ),
-    "apply_patch": typed({**_CALLERS}),
+    "apply_patch": typed_form({**_CALLERS}),
 }

@@ -1,7 +1,7 @@
 """Reads a Gemini `generateContent` request for the referee.
 
 The API reads its messages as protocol buffers do: each field in camelCase or snake_case, null as missing, numbers
-also as texts, the values of enumerations by their names in any case or by their numbers, one object as a list of one.
+also as strings, the values of enumerations by their names in any case or by their numbers, one object as a list of one.
 Paths name the fields as they are written.
 """
 
@@ -110,7 +110,7 @@ _TRANSCRIPTION: Final = _form(
 
 
 def _one_datum(part: dict[str, Any], path: str, found: FormFaults) -> None:
-    """A part is a union: one datum, or none beside a signature that came alone."""
+    """A part is a union: one datum, or none beside a signature that arrived alone."""
     present = [name for name in _DATA if _get(part, name)[1] is not None]
     if len(present) > 1:
         found.wrong(path, f"a part holds one of {present[0]} and {present[1]}, not both")
@@ -301,7 +301,7 @@ _KEYWORDS: Final = {
         *("propertyOrdering", "additionalProperties"),
     )
 }
-_DEEPEST_SCHEMA: Final = 200
+_MAX_SCHEMA_DEPTH: Final = 200
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
 
@@ -325,13 +325,13 @@ def _setting(wire: dict[str, Any], path: str, name: str) -> Setting | None:
 
 
 def read(body: dict[str, Any]) -> View:
-    """The picture of a request."""
+    """The view of a request."""
     found = look(body, _BODY)
     request = fields(body)
     inner_path, config = _inside(request, "$", "generationConfig")
     thinking_path, thinking = _inside(config, inner_path, "thinkingConfig")
     sampling = {name: _setting(config, inner_path, field) for field, name in _SAMPLING.items()}
-    longest = _setting(config, inner_path, "maxOutputTokens")
+    max_tokens = _setting(config, inner_path, "maxOutputTokens")
     budget = _setting(thinking, thinking_path, "thinkingBudget")
     return View(
         system=_system(request, found),
@@ -339,8 +339,8 @@ def read(body: dict[str, Any]) -> View:
         messages_path="$.contents",
         tools=tuple(_tools(request["tools"], found)) if isinstance(request.get("tools"), list | dict) else None,
         choice=_choice(request),
-        max_tokens=longest,
-        max_tokens_field="" if longest is None else "maxOutputTokens",
+        max_tokens=max_tokens,
+        max_tokens_field="" if max_tokens is None else "maxOutputTokens",
         sampling={name: setting for name, setting in sampling.items() if setting is not None},
         thinking_mode=_mode(budget),
         effort=_effort(_setting(thinking, thinking_path, "thinkingLevel")),
@@ -412,26 +412,26 @@ def _function(function: dict[str, Any], path: str, found: FormFaults) -> ToolVie
         name=text_of(function.get("name")),
         type="function",
         description=text_of(function.get("description")),
-        schema=_spelled(schema) if kind == "parameters" else schema,
+        schema=_camel_case(schema) if kind == "parameters" else schema,
         schema_path="" if schema is None else f"{path}.{written}",
         schema_field="" if schema is None else kind,
         extra_fields=found.take(path),
     )
 
 
-def _spelled(schema: Any, depth: int = 0) -> Any:
+def _camel_case(schema: Any, depth: int = 0) -> Any:
     """A schema with its keywords in camelCase, as rules name them; names of properties stay."""
-    if not isinstance(schema, dict) or depth > _DEEPEST_SCHEMA:
+    if not isinstance(schema, dict) or depth > _MAX_SCHEMA_DEPTH:
         return schema
-    return {_KEYWORDS.get(word, word): _spelled_inside(word, value, depth + 1) for word, value in schema.items()}
+    return {_KEYWORDS.get(word, word): _camel_case_inside(word, value, depth + 1) for word, value in schema.items()}
 
 
-def _spelled_inside(word: str, value: Any, depth: int) -> Any:
+def _camel_case_inside(word: str, value: Any, depth: int) -> Any:
     if word in ("any_of", "anyOf") and isinstance(value, list):
-        return [_spelled(member, depth) for member in value]
+        return [_camel_case(member, depth) for member in value]
     if word == "properties" and isinstance(value, dict):
-        return {name: _spelled(member, depth) for name, member in value.items()}
-    return _spelled(value, depth) if word == "items" else value
+        return {name: _camel_case(member, depth) for name, member in value.items()}
+    return _camel_case(value, depth) if word == "items" else value
 
 
 def _system(request: dict[str, Any], found: FormFaults) -> Message | None:

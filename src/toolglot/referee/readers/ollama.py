@@ -1,6 +1,6 @@
 """Reads an Ollama `/api/chat` request for the referee.
 
-The server reads a request into fixed types and leaves out what it does not know; sampling stands in `options`.
+The server reads a request into fixed types and ignores what it does not know; sampling settings are in `options`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from toolglot.referee.readers.forms import (
     WHOLE,
     ByKind,
     Each,
-    Fields,
-    Form,
     FormFaults,
     Values,
     fields,
@@ -30,13 +28,10 @@ from toolglot.referee.readers.forms import (
     settings,
     text_of,
 )
+from toolglot.referee.readers.forms import (
+    lenient_form as _form,
+)
 from toolglot.referee.view import Message, PartView, Role, Setting, ToolView, View
-
-
-def _form(known: dict[str, Form], *required: str, rules: dict[str, str] | None = None) -> Fields:
-    """An object of this API, which reads null as missing."""
-    return Fields(known, required, rules or {}, null_is_absent=True)
-
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -119,17 +114,17 @@ _SAMPLING: Final = {
 
 
 def read(body: dict[str, Any]) -> View:
-    """The picture of a request."""
+    """The view of a request."""
     found = look(body, _BODY)
     request = fields(body)
     sampling = settings(fields(request.get("options")), _SAMPLING, "$.options")
-    longest = _limit(sampling.pop("max_tokens", None))
+    max_tokens = _limit(sampling.pop("max_tokens", None))
     think = request.get("think")
     return View(
         messages=tuple(_messages(request.get("messages"), found)),
         tools=tuple(_tools(request["tools"], found)) if isinstance(request.get("tools"), list) else None,
-        max_tokens=longest,
-        max_tokens_field="" if longest is None else "num_predict",
+        max_tokens=max_tokens,
+        max_tokens_field="" if max_tokens is None else "num_predict",
         sampling=sampling,
         thinking_mode=Setting("$.think", "on" if think else "off") if isinstance(think, bool) else None,
         effort=Setting("$.think", think) if isinstance(think, str) else None,
@@ -140,10 +135,10 @@ def read(body: dict[str, Any]) -> View:
     )
 
 
-def _limit(longest: Setting | None) -> Setting | None:
-    """A negative number stands for no limit."""
-    is_open = longest is not None and isinstance(longest.value, int) and longest.value < 0
-    return None if is_open else longest
+def _limit(max_tokens: Setting | None) -> Setting | None:
+    """A negative number means no limit."""
+    is_open = max_tokens is not None and isinstance(max_tokens.value, int) and max_tokens.value < 0
+    return None if is_open else max_tokens
 
 
 def _output(format: Any) -> Setting | None:
@@ -171,7 +166,7 @@ def _tools(written: Any, found: FormFaults) -> Iterator[ToolView]:
 
 def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
     for path, message in objects(written, "$.messages"):
-        # The server takes any role, in any case; one that a template does not know is shown as it comes.
+        # The server accepts any role, in any case; one that a template does not know is shown unchanged.
         role_name = (text_of(message.get("role")) or "").lower()
         role = _ROLES.get(role_name, "user")
         if role_name in _MEANT:

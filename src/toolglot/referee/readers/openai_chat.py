@@ -115,7 +115,7 @@ def _signature_fields(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _signature(details: Any) -> str | None:
-    """What signs a list of details (OpenRouter): a signature on a text, or encrypted data."""
+    """The signature of a list of details (OpenRouter): that of a text, or encrypted data."""
     listed = [fields(detail) for detail in details] if isinstance(details, list) else []
     signed = (text_of(detail.get(key)) for detail in listed for key in ("signature", "data"))
     return next((signature for signature in signed if signature), None)
@@ -249,7 +249,7 @@ def _choice(choice: Any) -> ChoiceView | None:
 
 
 def _names(tools: list[dict[str, Any]]) -> Iterator[str]:
-    """The names that a choice holds: a tool stands in it as it does among the tools."""
+    """The names in a choice: a tool is written there as it is in the list of tools."""
     for tool in tools:
         name = text_of(fields(tool.get(text_of(tool.get("type")) or "")).get("name"))
         if name is not None:

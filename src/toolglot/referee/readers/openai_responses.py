@@ -1,7 +1,7 @@
 """Reads an OpenAI Responses request for the referee.
 
-Items stand in one flat list. A run of the model's items is one assistant message, a run of the client's answers to
-calls is one tool message; every other item is a message of its own.
+Items are in one flat list. A run of the model's items is one assistant message, a run of the client's results is one
+tool message; every other item is a message of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BY_CLIENT: Final[dict[str, Role]] = {
     "additional_tools": "developer",
     "configuration_update": "developer",
 }
-"""Whose an item is that the model did not make."""
+"""The role of an item that the model did not make."""
 _OTHERS: Final = (
     *("item_reference", "compaction", "compaction_trigger", "mcp_list_tools", "mcp_approval_request"),
     *("mcp_approval_response", "additional_tools", "configuration_update"),
@@ -60,7 +60,7 @@ _MODES: Final[dict[str, Literal["auto", "none", "required"]]] = {
 
 
 def read(body: dict[str, Any]) -> View:
-    """The picture of a request."""
+    """The view of a request."""
     found = look(body, BODY)
     request = fields(body)
     return View(
@@ -161,7 +161,7 @@ def _choice(written: Any) -> ChoiceView | None:
         return ChoiceView(
             path="$.tool_choice", mode="allowed", names=tuple(name for name in listed if name is not None)
         )
-    # A hosted tool has a type in place of a name, and one of a remote server is not in the list of tools.
+    # A hosted tool has a type instead of a name, and one of a remote server is not in the list of tools.
     name = text_of(wire.get("name")) if kind in ("function", "custom") else None
     return (
         None if kind is None else ChoiceView(path="$.tool_choice", mode="named", names=() if name is None else (name,))
@@ -183,7 +183,7 @@ def _messages(written: Any, found: FormFaults) -> Iterator[Message]:
 
 
 def _same_message(numbered: tuple[int, tuple[str, dict[str, Any], Role | None]]) -> tuple[Role | None, int]:
-    """What neighbours share that are one message."""
+    """A key that neighbouring items share if they are one message."""
     number, (_, _, role) = numbered
     return role, -1 if role in _MERGED else number
 

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from toolglot import profiles
-from toolglot.profiles.name_patterns import matches, unmarked
+from toolglot.profiles.name_patterns import matches, strip_context_mark
 from toolglot.upstream.providers import PROVIDERS, Provider
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "provider_of",
     "spellings",
     "split_prefix",
-    "unmarked",
+    "strip_context_mark",
     "words_of",
 ]
 
@@ -59,13 +59,13 @@ class Destination(Struct, frozen=True):
 def spellings(name: str) -> Iterator[str]:
     """A name as it is, and without its mark."""
     yield name
-    if unmarked(name) != name:
-        yield unmarked(name)
+    if strip_context_mark(name) != name:
+        yield strip_context_mark(name)
 
 
 def is_pattern(name: str) -> bool:
     """Whether a name matches several models."""
-    return any(letter in unmarked(name) for letter in "*?[")
+    return any(letter in strip_context_mark(name) for letter in "*?[")
 
 
 def is_tier(name: str) -> bool:
@@ -92,7 +92,7 @@ def provider_of(name: str) -> tuple[Provider | None, str]:
     head, is_pair, model = name.partition("/")
     if is_pair and (found := PROVIDERS.get(profiles.resolve(head))) is not None:
         return found, model
-    bare = unmarked(name)
+    bare = strip_context_mark(name)
     return next((provider for provider in PROVIDERS.values() if is_named_like(bare, provider)), None), bare
 
 
@@ -140,4 +140,4 @@ class SimulatedNames:
 
     def _destination(self, provider: str, model: str) -> Destination | None:
         found = self.provider(provider)
-        return Destination(found, unmarked(model), simulated=True) if found and model else None
+        return Destination(found, strip_context_mark(model), simulated=True) if found and model else None

@@ -38,7 +38,7 @@ from toolglot.upstream.routing.model_names import (
     matches,
     spellings,
     split_prefix,
-    unmarked,
+    strip_context_mark,
     words_of,
 )
 from toolglot.upstream.routing.no_route import NoRouteError, RouteErrors
@@ -111,7 +111,7 @@ class Router:
             entry = self._names.get(spelling.lower())
             if entry is not None and entry is not self._rest:
                 return entry
-        words = () if self._by_prefix(name) is not None else words_of(unmarked(name))
+        words = () if self._by_prefix(name) is not None else words_of(strip_context_mark(name))
         for entry in self._entries:
             if entry.kind == "tier" and entry.name.lower() in words:
                 return entry
@@ -125,7 +125,7 @@ class Router:
         return (
             self._by_prefix(name)
             or self._by_listing(name)
-            or self._by_provider(unmarked(name))
+            or self._by_provider(strip_context_mark(name))
             or self._by_other_prefix(name)
         )
 
@@ -147,14 +147,14 @@ class Router:
     def _without_mark(self, found: Destination) -> Destination:
         """The model without a mark, unless the upstream has one of exactly this name."""
         models = self._table.upstreams[found.upstream].models
-        return found if found.model in models else Destination(found.upstream, unmarked(found.model))
+        return found if found.model in models else Destination(found.upstream, strip_context_mark(found.model))
 
     def _by_listing(self, name: str) -> Destination | None:
         for spelling in spellings(name):
             listed = self._listing.get(spelling.lower())
             if listed is not None:
                 return listed
-        bare = unmarked(name)
+        bare = strip_context_mark(name)
         return next((Destination(name, bare) for name, patterns in self._patterns if matches(bare, patterns)), None)
 
     def _by_provider(self, name: str) -> Destination | None:
@@ -200,7 +200,7 @@ def _route_by_entry(entry: ModelEntry, name: str) -> Route:
     first, *others = [
         Route(
             upstream_name=found.upstream,
-            model=unmarked(name) if found.model == REQUESTED else found.model,
+            model=strip_context_mark(name) if found.model == REQUESTED else found.model,
             alias_of=entry.name,
             simulated=found.simulated,
             settings=settings,
