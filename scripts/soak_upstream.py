@@ -21,13 +21,13 @@ from typing import Any, Final
 import msgspec
 
 from soak_plans import MARKER, RESULT, Plan, plan_in, stem
-from toolglot.simulator import Recorded, Script, Simulator
+from toolglot.simulator import RecordedRequest, Script, Simulator
 from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.protocols.base import fault_mismatch
 from toolglot.simulator.replies.faults import read_fault
 from toolglot.simulator.responder import Responder
 from toolglot.simulator.scripts.script import CallSpec, ReplySpec, ScriptRule
-from toolglot.simulator.serving import listening, server_of
+from toolglot.simulator.serving import listen, server_of
 from toolglot.simulator.stored_responses import MAX_RESPONSES, StoredItems
 
 MAX_SEEN: Final = 20_000
@@ -197,7 +197,7 @@ def simulator_of(log: int, state: Path) -> Simulator:
     def write(fields: Body) -> None:
         os.write(log, msgspec.json.encode(fields) + b"\n")
 
-    def log_request(recorded: Recorded, seconds: float) -> None:
+    def log_request(recorded: RecordedRequest, seconds: float) -> None:
         fields: Body = {"provider": recorded.provider, "status": recorded.status, "fault": recorded.fault}
         fields["seconds"] = round(seconds, 4)
         # A body that is not JSON was cut off: by a client that disconnected, or a gateway that was killed.
@@ -216,7 +216,7 @@ def main() -> None:
     port, log, state = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     writes = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     server = server_of(simulator_of(writes, state))
-    with listening(port) as sock:
+    with listen(port) as sock:
         print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)
         server.run(sockets=[sock])
 

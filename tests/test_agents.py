@@ -23,7 +23,7 @@ from support.gateway.served_gateway import Served, gateway
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.settings import discovered
 from toolglot.gateway.observability.request_log import RequestLog
-from toolglot.simulator import Recorded, Server, Simulator, serve
+from toolglot.simulator import RecordedRequest, Server, Simulator, serve
 from toolglot.simulator.upstreams import PREFACE
 
 pytestmark = pytest.mark.agents
@@ -108,7 +108,7 @@ def loop(agent: Agent) -> list[dict[str, Any]]:
     return [{"when": {"tool": agent.shell, "results": results}, "reply": reply} for results, reply in steps]
 
 
-def asked(simulated: Server) -> list[Recorded]:
+def asked(simulated: Server) -> list[RecordedRequest]:
     """What agents asked of a model; some look first whether anybody is there."""
     return [request for request in simulated.requests if request.method == "POST"]
 

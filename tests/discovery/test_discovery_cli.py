@@ -22,7 +22,7 @@ from support.simulator.discoveries import HARD, TOOLS, VARIANTS
 from toolglot import profiles
 from toolglot.cli.screen.probe_progress import ProgressLines, Silent, Table, progress_on
 from toolglot.cli.screen.terminal import TerminalPage
-from toolglot.discovery import PROBES, Finding, Probed
+from toolglot.discovery import PROBES, Finding, ProbeOutcome
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
@@ -261,7 +261,7 @@ class Screen(io.StringIO):
         return True
 
 
-PROBED = Probed(probe="ids.length", group="ids", question="how long an id may be", outcome="found", requests=4)
+PROBED = ProbeOutcome(probe="ids.length", group="ids", question="how long an id may be", outcome="found", requests=4)
 FOUND = [Finding(probe="ids.length", key="ids.max_length", value=40, quirk="short [bold]ids[/bold] \x1b[2J")]
 
 
@@ -274,7 +274,7 @@ def test_on_a_terminal_a_table_is_drawn_without_what_an_endpoint_slips_in(monkey
         assert isinstance(shown, Table)
         shown.on_start(next(probe for probe in PROBES if probe.name == "ids.length"))
         shown.on_end(PROBED, FOUND)
-        shown.on_end(Probed(probe="ids.twice", group="ids", question="", outcome="found", requests=1), [])
+        shown.on_end(ProbeOutcome(probe="ids.twice", group="ids", question="", outcome="found", requests=1), [])
     drawn = screen.getvalue()
     assert "2/8" in drawn
     assert "[bold]ids[/bold] \\x1b[2J" in drawn
@@ -300,8 +300,8 @@ def test_elsewhere_it_is_lines_or_nothing(
         assert type(shown) is kind
         shown.on_start(PROBES[0])
         shown.on_end(PROBED, FOUND)
-        shown.on_end(Probed(probe="a", group="ids", question="", outcome="unclear", reason="odd \x1b[2J"), [])
-        shown.on_end(Probed(probe="b", group="ids", question="", outcome="skipped", reason="not for x"), [])
+        shown.on_end(ProbeOutcome(probe="a", group="ids", question="", outcome="unclear", reason="odd \x1b[2J"), [])
+        shown.on_end(ProbeOutcome(probe="b", group="ids", question="", outcome="skipped", reason="not for x"), [])
     lines = screen.getvalue().splitlines()
     assert lines == (
         []

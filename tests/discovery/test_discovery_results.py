@@ -24,7 +24,7 @@ from toolglot.discovery import (
     Endpoint,
     Finding,
     Opinion,
-    Probed,
+    ProbeOutcome,
     ProviderInfo,
     SdkInfo,
     ToolingInfo,
@@ -45,7 +45,7 @@ from toolglot.discovery.model_opinion import MAX_EVIDENCE, prompt, read_opinion,
 from toolglot.discovery.parsed_reply import ParsedReply, no_response, parse_response
 from toolglot.discovery.probe import GROUPS, ProbeCase, Steps, UnclearError, find_maximum, is_accepted, protocol_order
 from toolglot.discovery.probes.ids import MARKS, name_pattern, pattern_of
-from toolglot.discovery.probes.replies import carrier_of, mistyped
+from toolglot.discovery.probes.replies import carrier_of, mistyped_arguments
 from toolglot.discovery.probes.schema import TRIED, find_refused
 from toolglot.discovery.protocol_detection import auths_for, base_of, bases_for, known_provider, models_in, pick_model
 from toolglot.discovery.remedies import REMEDIES, remedy
@@ -395,9 +395,9 @@ def test_requests_can_be_changed_by_hand_in_every_protocol(protocol: str) -> Non
 
 def test_arguments_of_other_types_are_found() -> None:
     good = {"city": "Bonn", "days": 3, "metric": True, "hours": [9]}
-    assert mistyped(good) == []
-    assert mistyped({**good, "days": "3", "metric": 1}) == ["days (str)", "metric (int)"]
-    assert mistyped({}) == ["city (missing)", "days (missing)", "metric (missing)", "hours (missing)"]
+    assert mistyped_arguments(good) == []
+    assert mistyped_arguments({**good, "days": "3", "metric": 1}) == ["days (str)", "metric (int)"]
+    assert mistyped_arguments({}) == ["city (missing)", "days (missing)", "metric (missing)", "hours (missing)"]
 
 
 @pytest.mark.parametrize(
@@ -597,7 +597,7 @@ def test_entries_are_compared_by_what_they_mean(key: str, found: Any, target: st
 
 
 def test_a_found_profile_is_read_back_as_it_was_found() -> None:
-    nasty = 'it said: "quotes" \\ and # and \u007f é'
+    nasty = 'its message: "quotes" \\ and # and \u007f é'
     result = result_of(
         one_of("ids.pattern", "[A-Za-z0-9.]+", note=nasty),
         one_of("ids.max_length", 24, confidence="weak"),
@@ -612,7 +612,7 @@ def test_a_found_profile_is_read_back_as_it_was_found() -> None:
     )
     profile = found_profile(result)
     assert (profile.ids.pattern, profile.ids.max_length, profile.ids.prefix) == ("[A-Za-z0-9.]+", 24, "call")
-    assert profile.origin("ids.pattern").error == nasty.removeprefix("it said: ")
+    assert profile.origin("ids.pattern").error == nasty.removeprefix("its message: ")
     assert [profile.origin(key).confidence for key in ("ids.pattern", "ids.max_length", "context.window")] == [
         *("observed", "guess", "documented"),
     ]
@@ -642,15 +642,15 @@ def test_a_report_tells_all_and_acts_on_nothing() -> None:
         name="r1", probe="p", about="x | y", method="POST", url="u", status=400, reply={"a": "`"}, verdict="refused"
     )
     result = result_of(
-        one_of("ids.max_length", 9, note="it said: <b>`|</b>"),
+        one_of("ids.max_length", 9, note="its message: <b>`|</b>"),
         one_of("turns.first", "any"),
         one_of("stream.index", "reliable", settles=False, note="one stream"),
         Finding(probe="replies.parallel", value=None, evidence=("r1",), confidence="weak"),
         Finding(probe="streams.names", value=True, evidence=("r1",), quirk="names are repeated"),
         tooling=ToolingInfo(format="json", example="```\nx", quirks=("names are repeated",)),
         probes=(
-            Probed(probe="a", group="ids", question="?", outcome="skipped", reason="because"),
-            Probed(probe="b", group="ids", question="?", outcome="skipped", reason="not for x"),
+            ProbeOutcome(probe="a", group="ids", question="?", outcome="skipped", reason="because"),
+            ProbeOutcome(probe="b", group="ids", question="?", outcome="skipped", reason="not for x"),
         ),
         evidence=(exchange,),
         complete=False,

@@ -227,7 +227,7 @@ class _Stopped:
 
 
 ORDERED = """\
-POST /openai/v1/chat/completions 503 fault 503 (order)
+POST /openai/v1/chat/completions 503 fault 503 (injected)
 POST /openai/v1/chat/completions 200 rules[0], fault wrong_stop
 POST /openai/v1/chat/completions 200 default script
 POST /openai/v1/chat/completions 401 refused: You didn't provide an API key.

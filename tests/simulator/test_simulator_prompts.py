@@ -17,7 +17,7 @@ from toolglot.conversation import Text, ToolSpec, Turn
 from toolglot.render.roles import TAGGED
 from toolglot.simulator import Simulator
 from toolglot.simulator.scripts.prompt_cues import MAX_PROMPT, UserPrompt, join_path, user_words, working_directory
-from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, shortened
+from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, shorten_quote
 from toolglot.simulator.scripts.tool_selection import Picker
 
 Body = dict[str, Any]
@@ -359,7 +359,7 @@ def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
         "a line of text",
         f"… ({len(long) - 1 - said.rindex(chr(10)) + 12:,} more characters)",
     ]
-    assert shortened("x" * 5000) == "x" * MAX_QUOTED + "\n… (3,000 more characters)"
+    assert shorten_quote("x" * 5000) == "x" * MAX_QUOTED + "\n… (3,000 more characters)"
 
 
 # --- hostile prompts and schemas --------------------------------------------------------------------
@@ -480,7 +480,7 @@ def test_arguments_agree_with_their_schema_whatever_it_is(prompt: str, propertie
     for filled in first:
         assert not Validator(schema).mismatches(filled.arguments)
     assert first == Picker(UserPrompt(prompt), "/work").fill(schema)
-    assert picker.ranked([ToolSpec("read", prompt, schema)]) is not None
+    assert picker.rank([ToolSpec("read", prompt, schema)]) is not None
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from support.referee.planted_faults import CHAT_PLANTS, CLAUDE_PLANTS
 from support.simulator.asgi_client import Answered, ask, request
 from toolglot import lint, profiles
 from toolglot.simulator import Server, Simulator
-from toolglot.simulator.protocols.base import simulated
-from toolglot.simulator.replies.refusals import refused_by
+from toolglot.simulator.protocols.base import simulated_protocol
+from toolglot.simulator.replies.refusals import refusal_for
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 
@@ -64,8 +64,8 @@ def test_every_fault_of_the_referees_own_tests_is_refused_in_its_words(target: s
     found = lint(body, target)
     answered = ask(Simulator(), target, body)
     assert answered.status in (400, 422)
-    rules = simulated(profiles.get(target).protocol)
-    assert message_of(target, answered) == refused_by(found, body, rules.wordings, rules.codes).message
+    rules = simulated_protocol(profiles.get(target).protocol)
+    assert message_of(target, answered) == refusal_for(found, body, rules.wordings, rules.codes).message
 
 
 # --- words written down -----------------------------------------------------------------------------

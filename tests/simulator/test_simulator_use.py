@@ -1,4 +1,4 @@
-"""What was used of a script and of the faults on order, and what each request was answered by."""
+"""What was used of a script and of the injected faults, and what each request was answered by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from support.simulator.asgi_client import Answered, ask, request
 from support.simulator.good_requests import BODIES
-from toolglot.simulator import Recorded, Server, Simulator
+from toolglot.simulator import RecordedRequest, Server, Simulator
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
 
@@ -50,7 +50,7 @@ def test_a_fault_on_order_that_leaves_no_answer_does_not_use_up_a_reply(fault: s
     ask(simulator, "openai", CHAT)
     ask(simulator, "openai", CHAT, order=f"fault={fault}")
     assert answers(simulator, 2) == ["one", "two"]
-    assert by(simulator) == ["order", "x-simulate", "rules[0].replies[0]", "rules[0].replies[1]"]
+    assert by(simulator) == ["injected", "x-simulate", "rules[0].replies[0]", "rules[0].replies[1]"]
 
 
 def test_a_fault_that_spoils_an_answer_uses_it_up() -> None:
@@ -94,7 +94,7 @@ def test_a_record_says_whose_answer_a_request_got() -> None:
 
 
 def test_a_log_is_told_of_every_request_when_it_is_over() -> None:
-    told: list[tuple[Recorded, float]] = []
+    told: list[tuple[RecordedRequest, float]] = []
     simulator = Simulator(log=lambda recorded, seconds: told.append((recorded, seconds)))
     ask(simulator, "openai", CHAT)
     ask(simulator, "openai", CHAT, order="fault=timeout,seconds=0.02")

@@ -1,6 +1,6 @@
 """How a request with tools, and one with calls in its history, must be written to be accepted at all.
 
-All other probes change one of these two, so they come first. The most usual forms are tried first.
+All other probes change one of these two, so they come first. Common forms are tried before rare ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from toolglot.discovery.bodies import Body, RequestStyle, calls, result, says, user
+from toolglot.discovery.bodies import Body, RequestStyle, assistant, calls, result, user
 from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import Probe, ProbeCase, Steps, finding, is_accepted
@@ -42,7 +42,7 @@ def forms(style: RequestStyle) -> Iterator[RequestStyle]:
 
 
 def _dialogue(case: ProbeCase) -> Steps:
-    body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
+    body = case.style.body(user("Hello"), assistant("Hello."), user("How are you?"), tools=None)
     response = yield ProbeRequest(body=body, about="a conversation without tools")
     if is_accepted(response):
         case.found["dialogue"] = True

@@ -6,7 +6,7 @@
 A style is what every request to the endpoint depends on: the field that limits the reply, the content of a turn with
 only calls, a placeholder for thinking. `baseline.py` finds it.
 
-Law: pure. Whatever is sent to an endpoint is made here or in a probe, and is harmless: it asks for the weather.
+Law: pure. Whatever is sent to an endpoint is made here or in a probe, and is harmless: a question about the weather.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ IMAGE: Final = Media("image", "image/png", PIXEL)
 PLACEHOLDER: Final = " "
 """Replaces thinking that was lost."""
 SIGNATURE: Final = "skip_thought_signature_validator"
-"""What Gemini accepts in place of a signature that was lost."""
+"""Gemini's placeholder for a signature that was lost."""
 
 
 def user(text: str = QUESTION) -> Turn:
     return Turn("user", (Text(text),))
 
 
-def says(text: str = "It is cold.") -> Turn:
+def assistant(text: str = "It is cold.") -> Turn:
     return Turn("assistant", (Text(text),))
 
 
@@ -123,7 +123,7 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
         conversation = Conversation(
             _with_style_ids(_with_signatures(turns, self), self), tools or (), settings, self.model
         )
-        # A codec that writes signatures also asks the profile which kind of schema the model takes.
+        # A codec that writes signatures also reads in the profile which kind of schema the model takes.
         profile = profiles.get(self.target, self.model) if self.has("call_signatures") else None
         # A copy: the codec may return parts of the samples themselves, and probes change bodies.
         body: Body = msgspec.json.decode(
@@ -139,7 +139,7 @@ class RequestStyle(Struct, frozen=True, kw_only=True):
 
     @property
     def is_chat(self) -> bool:
-        """Whether it is Chat Completions, whose many hosts differ most."""
+        """Whether it is Chat Completions, whose many hosts differ from each other."""
         return self.protocol == "openai_chat"
 
     def has(self, feature: Feature) -> bool:

@@ -39,7 +39,7 @@ KEPT_BYTES: Final = 6_000
 MAX_ATTEMPTS: Final = 3
 FIRST_WAIT: Final = 2.0
 MAX_WAIT: Final = 20.0
-"""Seconds before the first retry of a busy endpoint, if it does not say; and at most."""
+"""Seconds before a retry of a busy endpoint: before the first one, if the endpoint does not say, and at most."""
 CHARACTERS_PER_TOKEN: Final = 3.5
 MAX_COUNT: Final = 10**12
 """The largest budget of requests or tokens."""

@@ -10,13 +10,17 @@ Law: every finding names the exchanges that show it; text from the endpoint is s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-SureAs = Literal["observed", "weak", "told"]
-"""Shown by a reply or a refusal; shown by something that may have another cause; stated by the endpoint itself."""
+Confidence = Literal["observed", "weak", "told"]
+"""Shown by a reply or a refusal; shown by something that may have another cause; stated by the endpoint itself. The
+values are in the JSON of `toolglot probe`."""
 Outcome = Literal["found", "skipped", "unclear"]
+
+MESSAGE: Final = "its message: "
+"""How a note begins that quotes the endpoint's error message."""
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,7 +32,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entry of a profile."""
     evidence: tuple[str, ...] = ()
     """The exchanges that show it, by their names."""
-    confidence: SureAs = "observed"
+    confidence: Confidence = "observed"
     settles: bool = True
     note: str = ""
     quirk: str = ""
@@ -57,7 +61,7 @@ class Exchange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float = 0.0
 
 
-class Probed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProbeOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of one probe."""
 
     probe: str
@@ -150,7 +154,7 @@ class DiscoveryResult(Struct, frozen=True, kw_only=True):
     sdk: SdkInfo
     tooling: ToolingInfo
     findings: tuple[Finding, ...] = ()
-    probes: tuple[Probed, ...] = ()
+    probes: tuple[ProbeOutcome, ...] = ()
     evidence: tuple[Exchange, ...] = ()
     spent: ProbeCost = ProbeCost()
     base: str = ""

@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 
 from toolglot import profiles
 from toolglot.discovery.comparison import value_of
-from toolglot.discovery.findings import DiscoveryResult, Finding
+from toolglot.discovery.findings import MESSAGE, DiscoveryResult, Finding
 from toolglot.discovery.secret_masking import one_line
 from toolglot.profiles import Overrides, Profile
 
-_MESSAGE: Final = "it said: "
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 _CONFIDENCES: Final = {"observed": "observed", "told": "documented", "weak": "guess"}
 _MEDIA: Final = ("results.media", "turns.media")
@@ -92,13 +91,13 @@ def found_profile(result: DiscoveryResult) -> Profile:
 
 
 def _rule(name: str, key: str, found: Finding, result: DiscoveryResult) -> list[str]:
-    has_message = found.note.startswith(_MESSAGE)
+    has_message = found.note.startswith(MESSAGE)
     fields = {
         "value": _value(found.value),
         "id": _text(f"{name}-{key}"),
         "source": _text(f"toolglot probe {found.probe} ({', '.join(found.evidence[:8])})"),
         "confidence": _text(_CONFIDENCES[found.confidence]),
-        "error": _text(found.note.removeprefix(_MESSAGE)) if has_message else "",
+        "error": _text(found.note.removeprefix(MESSAGE)) if has_message else "",
         "note": _text(found.note) if found.note and not has_message else "",
     }
     lines = [f"{field} = {value}" for field, value in fields.items() if value]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.discovery.comparison import Departure
-from toolglot.discovery.findings import DiscoveryResult, Exchange, Finding
+from toolglot.discovery.findings import MESSAGE, DiscoveryResult, Exchange, Finding
 from toolglot.discovery.found_profile import entries_of
 from toolglot.discovery.remedies import remedy
 from toolglot.discovery.secret_masking import one_line
@@ -110,7 +110,7 @@ def _troubles(result: DiscoveryResult) -> str:
     for key, found in sorted(entries_of(result).items()):
         todo = remedy(found)
         if todo:
-            message = f"<br>{code(found.note.removeprefix('it said: '))}" if found.note else ""
+            message = f"<br>{code(found.note.removeprefix(MESSAGE))}" if found.note else ""
             question = questions.get(found.probe, found.probe)
             entry = f"`{key}` = {code(value_text(found.value), 80)}"
             rows.append(f"| {question}{message} | {todo} | {entry} | {', '.join(found.evidence[:3])} |")

@@ -40,7 +40,7 @@ class ProbePlan(Struct, frozen=True, kw_only=True):
 
 
 def plan(protocol: str = "auto", only: Sequence[str] = ()) -> ProbePlan:
-    """What is sent at most. For `auto` as if the endpoint spoke the protocol that takes most."""
+    """The upper bound of what is sent. For `auto`: that of the protocol with the largest one."""
     names = protocol_order() if protocol == "auto" else [protocol]
     plans = [_of(name, select_probes(only), is_sought=protocol == "auto") for name in names]
     return max(plans, key=lambda one: (one.requests, one.input_tokens))

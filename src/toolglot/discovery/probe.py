@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.conversation import Text
+from toolglot.conversation import Reply, Text
 from toolglot.discovery.bodies import Body, RequestStyle
 from toolglot.discovery.endpoint_client import ProbeRequest
-from toolglot.discovery.findings import Finding
+from toolglot.discovery.findings import MESSAGE, Finding
 from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.errors import ToolglotError
 from toolglot.protocols.base import Feature, get, names
@@ -93,7 +93,7 @@ class Probe(Struct, frozen=True, kw_only=True):
 
 
 def protocol_order() -> list[str]:
-    """All protocols in the order in which an endpoint is tried: Chat Completions first, which most speak."""
+    """All protocols in the order in which they are tried: Chat Completions first, because it is the most common."""
     return sorted(names(), key=lambda name: name != "openai_chat")
 
 
@@ -106,6 +106,14 @@ def is_accepted(response: ParsedReply) -> bool:
     raise UnclearError(response.words or f"no clear response ({response.verdict})")
 
 
+def get_reply(request: ProbeRequest) -> Generator[ProbeRequest, ParsedReply, tuple[ParsedReply, Reply]]:
+    """Send a request that needs a reply; the response, and the reply in it. Without one, the outcome is unclear."""
+    response = yield request
+    if not is_accepted(response) or response.reply is None:
+        raise UnclearError(response.words)
+    return response, response.reply
+
+
 def confidence_of(*response: ParsedReply) -> Any:
     """A server that fails on a request refuses it, but may have failed for another reason."""
     return "weak" if any(one.verdict == "broke" for one in response) else "observed"
@@ -113,7 +121,7 @@ def confidence_of(*response: ParsedReply) -> Any:
 
 def note_of(response: ParsedReply) -> str:
     """The endpoint's message, if it refused."""
-    return "" if response.accepted else f"it said: {response.words}" if response.words else f"status {response.status}"
+    return "" if response.accepted else f"{MESSAGE}{response.words}" if response.words else f"status {response.status}"
 
 
 def finding(name: str, key: str, value: Any, *response: ParsedReply, **more: Any) -> Finding:
@@ -179,7 +187,7 @@ _GROUP_OF: Final = {"names": "ids", "choice": "tools", "stream": "streams"}
 
 
 def unless_ignored(case: ProbeCase) -> str:
-    """If unknown fields are ignored, that one is accepted says nothing."""
+    """Why a probe of a field is skipped: if unknown fields are ignored, an accepted one says nothing."""
     return "unknown fields are ignored, so an accepted request says nothing" if case.ignores_fields else ""
 
 

@@ -118,11 +118,11 @@ async def detect_protocols(
     url = base_of(client.endpoint.url)
     known = known_provider(url)
     models, listing = await _list(client, url, protocols, known)
-    select_probes = model or pick_model(models)
+    chosen = model or pick_model(models)
     ways: list[WorkingProtocol] = []
     problems: dict[str, str] = {}
     for protocol in protocols:
-        way = await _try_protocol(client, protocol, url, select_probes, known, target)
+        way = await _try_protocol(client, protocol, url, chosen, known, target)
         if isinstance(way, WorkingProtocol):
             ways.append(way)
         else:
@@ -131,10 +131,12 @@ async def detect_protocols(
         # An endpoint that has nothing at any URL, the list included, does not speak these protocols.
         problems |= {way.route.protocol: way.response.words for way in ways}
         ways = []
-    return ReachedEndpoint(ways=tuple(ways), models=models, listing=listing, problems=_grouped(problems, protocols))
+    return ReachedEndpoint(
+        ways=tuple(ways), models=models, listing=listing, problems=_group_problems(problems, protocols)
+    )
 
 
-def _grouped(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
+def _group_problems(problems: Mapping[str, str], protocols: Sequence[str]) -> tuple[str, ...]:
     """Each reason with its protocols; without them, if it is the same for all."""
     by_reason: dict[str, list[str]] = {}
     for protocol, why in problems.items():

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from toolglot.discovery import baseline
 from toolglot.discovery.endpoint_client import Budget, Endpoint, EndpointClient, StoppedError
-from toolglot.discovery.findings import DiscoveryResult, Finding, Probed
+from toolglot.discovery.findings import DiscoveryResult, Finding, ProbeOutcome
 from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import GROUPS, Probe, ProbeCase, UnclearError, protocol_order
 from toolglot.discovery.probes import history as probes_history
@@ -60,7 +60,7 @@ _FIRST: Final = (
     "endpoint.control",
 )
 
-Progress = Callable[[Probed, Sequence[Finding]], None]
+Progress = Callable[[ProbeOutcome, Sequence[Finding]], None]
 
 
 def select_probes(only: Sequence[str] = ()) -> tuple[Probe, ...]:
@@ -99,7 +99,7 @@ class Discovery:
         self.name = name
         self.base = base
         self.findings: list[Finding] = []
-        self.probed: list[Probed] = []
+        self.probed: list[ProbeOutcome] = []
         self.earlier: list[Finding] = []
         """What was found with protocols that refuse tools."""
         self.reached: ReachedEndpoint | None = None
@@ -201,7 +201,7 @@ class Discovery:
         self._keep(found, case)
         if any(one.probe == "endpoint.control" and not one.value for one in found):
             self.stopped = found[0].quirk
-        probed = Probed(
+        probed = ProbeOutcome(
             probe=probe.name,
             group=probe.group,
             question=probe.question,

@@ -68,7 +68,7 @@ def summarise(discovery: Discovery, stopped: str) -> DiscoveryResult:
 
 
 def _value(findings: tuple[Finding, ...], probe: str) -> Any:
-    """What a finding that is no entry of a profile says."""
+    """The value of a finding that is not an entry of a profile."""
     return next((one.value for one in findings if one.probe == probe and not one.key), None)
 
 

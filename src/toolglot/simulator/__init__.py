@@ -12,7 +12,7 @@ is signed, and checked when it comes back. Streams are native. Faults can be inj
 Law: the same requests get the same replies, except for the time in them.
 """
 
-from toolglot.simulator.app import Recorded, Simulator
+from toolglot.simulator.app import RecordedRequest, Simulator
 from toolglot.simulator.providers import PROVIDERS, url_of
 from toolglot.simulator.replies.faults import FAULTS, Fault, read_fault
 from toolglot.simulator.scripts.script import CallSpec, ReplySpec, Script, ScriptRule, When
@@ -25,7 +25,7 @@ __all__ = [
     "PROVIDERS",
     "CallSpec",
     "Fault",
-    "Recorded",
+    "RecordedRequest",
     "ReplySpec",
     "Script",
     "ScriptRule",

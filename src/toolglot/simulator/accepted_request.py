@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Conversation, ToolResult, ToolSpec, Turn
 from toolglot.profiles import Profile
-from toolglot.simulator.replies.json_bytes import canonical
+from toolglot.simulator.replies.json_bytes import canonical_bytes
 
 
 class AcceptedRequest(Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ def _without_stream(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hash_of(*values: Any) -> str:
-    return hashlib.sha256(canonical(values)).hexdigest()
+    return hashlib.sha256(canonical_bytes(values)).hexdigest()
 
 
 def _last_prompt(turns: tuple[Turn, ...]) -> tuple[str, int, tuple[ToolResult, ...]]:

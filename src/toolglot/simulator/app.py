@@ -19,7 +19,7 @@ from toolglot.limits import DEFAULT_LIMITS
 from toolglot.masking import MASK, SECRET_HEADERS, mask
 from toolglot.profiles import Overrides
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.replies.faults import Order, integer, read_fault
+from toolglot.simulator.replies.faults import FaultSpec, integer, read_fault
 from toolglot.simulator.responder import Responder, SimulatedOutcome, SimulatedRequest
 from toolglot.simulator.scripts.script_reading import ScriptSource, notes_of, script_from
 
@@ -34,7 +34,7 @@ UPLOAD_TIMEOUT: Final = 60.0
 """Seconds that a request may take to arrive."""
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class RecordedRequest(Struct, frozen=True, kw_only=True):
     """A request, and how it was answered."""
 
     method: str
@@ -53,12 +53,12 @@ class Recorded(Struct, frozen=True, kw_only=True):
     fault: str = ""
     """The fault that was injected."""
     answered_by: str = ""
-    """Where the reply came from: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `order` or
-    `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing` and `count` for models and
+    """Where the reply came from: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `injected`
+    or `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing` and `count` for models and
     tokens."""
 
 
-Log = Callable[[Recorded, float], None]
+Log = Callable[[RecordedRequest, float], None]
 """Called with each request when it is over, and the seconds that it took."""
 
 
@@ -86,13 +86,13 @@ class Simulator:
         self._log = log
         self._first = script_from(script if script is not None else {})
         self._responder = Responder(self._first, clock, overrides)
-        self._recorded: deque[tuple[Recorded, int]] = deque()
+        self._recorded: deque[tuple[RecordedRequest, int]] = deque()
         self._size = 0
 
     def use(self, script: ScriptSource | None = None, **fields: Any) -> None:
         """Use another script from now on: a value, the name of a file, or its fields by name.
 
-        Faults that are ordered stay; stored replies are dropped.
+        Injected faults stay; stored replies are dropped.
         """
         if script is not None and fields:
             raise InputError("expected a script or its fields, not both", path="script")
@@ -100,14 +100,14 @@ class Simulator:
         responder.faults.extend(self._responder.faults)
         self._responder = responder
 
-    def fault(self, order: Order, *, times: int = 1) -> None:
+    def fault(self, spec: FaultSpec, *, times: int = 1) -> None:
         """Inject a fault into the next requests: `429`, `"reset,after=2"` or `{"kind": "reset", "after": 2}`."""
-        fault = read_fault(order)
+        fault = read_fault(spec)
         count = integer(times, "times", MAX_FAULTS - len(self._responder.faults), 1)
         self._responder.faults.extend([fault] * count)
 
     def unused(self) -> list[str]:
-        """What no request got so far: rules of the script, their replies, ordered faults."""
+        """What no request got so far: rules of the script, their replies, injected faults."""
         return self._responder.unused()
 
     @property
@@ -122,7 +122,7 @@ class Simulator:
         self._size = 0
 
     @property
-    def requests(self) -> list[Recorded]:
+    def requests(self) -> list[RecordedRequest]:
         """The last thousand requests, the latest last."""
         return [recorded for recorded, _ in self._recorded]
 
@@ -156,14 +156,14 @@ class Simulator:
         finally:
             self._report(recorded, started)
 
-    def _report(self, recorded: Recorded, started: float) -> None:
+    def _report(self, recorded: RecordedRequest, started: float) -> None:
         if self._log is not None:
             self._log(recorded, time.monotonic() - started)
 
-    def _record(self, request: SimulatedRequest, outcome: SimulatedOutcome) -> Recorded:
+    def _record(self, request: SimulatedRequest, outcome: SimulatedOutcome) -> RecordedRequest:
         size = len(request.body or b"")
         headers = {name: MASK if name in SECRET_HEADERS else mask(value) for name, value in request.headers.items()}
-        recorded = Recorded(
+        recorded = RecordedRequest(
             method=request.method,
             path=request.path,
             headers=headers,
@@ -183,9 +183,9 @@ class Simulator:
         return recorded
 
 
-def _root(method: str) -> Recorded:
+def _root(method: str) -> RecordedRequest:
     """A request for the root, which is logged but not recorded: it is for no provider."""
-    return Recorded(
+    return RecordedRequest(
         method=method, path="/", headers={}, body=None, provider="", model="", status=200, answered_by="listing"
     )
 

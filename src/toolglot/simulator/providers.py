@@ -15,13 +15,13 @@ from msgspec import Struct
 from toolglot.conversation import FailureKind
 from toolglot.profiles.target_names import ANY_HOST, profile_heads
 from toolglot.protocols.fields.reading import Fields
-from toolglot.simulator.protocols.base import SimulatedRoute, simulated
+from toolglot.simulator.protocols.base import SimulatedRoute, simulated_protocol
 from toolglot.simulator.replies.refusals import ErrorEdit, Refusal
 from toolglot.simulator.replies.streams import StreamStyle
 
 
 class ErrorMessages(Struct, frozen=True, kw_only=True):
-    """What a provider answers to a request with a wrong key or path, or that is not JSON."""
+    """What a provider replies to a request with a wrong key or path, or that is not JSON."""
 
     no_key: str
     bad_key: str
@@ -47,7 +47,7 @@ class SimulatedProvider(Struct, frozen=True, kw_only=True):
     """The query parameter that can hold the key."""
     needs_key: bool = True
     required_header: str = ""
-    """A header that every request needs, and that tells its requests from those of others where paths clash."""
+    """A header that every request needs. It also distinguishes its requests from those of others if paths clash."""
     models: tuple[str, ...] = ()
     stream_style: StreamStyle = StreamStyle()
     edit_error: ErrorEdit | None = None
@@ -62,7 +62,7 @@ class MatchedPath(Struct, frozen=True, kw_only=True):
     model: str = ""
     """The model that the path names."""
     is_stream: bool = False
-    """Whether the path asks for a stream."""
+    """Whether the path is that of a stream."""
 
     @property
     def target(self) -> str:
@@ -102,7 +102,7 @@ def _kimi_error(_refusal: Refusal, status: int, body: Fields) -> tuple[int, Fiel
 
 # --- the providers ----------------------------------------------------------------------------------
 
-_CHAT: Final = simulated("openai_chat").routes
+_CHAT: Final = simulated_protocol("openai_chat").routes
 _CHAT_MESSAGES: Final = ErrorMessages(
     no_key="Authentication failed: no API key provided",
     bad_key="Authentication failed: invalid API key",
@@ -145,7 +145,7 @@ _DESCRIBED: Final = {
     for provider in (
         SimulatedProvider(
             name="anthropic",
-            routes=simulated("anthropic").routes,
+            routes=simulated_protocol("anthropic").routes,
             messages=ErrorMessages(
                 no_key="x-api-key header is required",
                 bad_key="invalid x-api-key",
@@ -157,14 +157,14 @@ _DESCRIBED: Final = {
         ),
         SimulatedProvider(
             name="openai",
-            routes=(*_CHAT, *simulated("openai_responses").routes),
+            routes=(*_CHAT, *simulated_protocol("openai_responses").routes),
             messages=_OPENAI_MESSAGES,
             base="/v1",
             models=("gpt-4.1", "gpt-5.5"),
         ),
         SimulatedProvider(
             name="gemini",
-            routes=simulated("gemini").routes,
+            routes=simulated_protocol("gemini").routes,
             messages=ErrorMessages(
                 no_key=(
                     "Method doesn't allow unregistered callers (callers without established identity). Please use API "
@@ -212,7 +212,7 @@ _DESCRIBED: Final = {
         ),
         SimulatedProvider(
             name="bedrock",
-            routes=simulated("bedrock").routes,
+            routes=simulated_protocol("bedrock").routes,
             messages=ErrorMessages(
                 no_key="Missing Authentication Token",
                 bad_key="The security token included in the request is invalid.",
@@ -223,7 +223,7 @@ _DESCRIBED: Final = {
         ),
         SimulatedProvider(
             name="cohere",
-            routes=simulated("cohere").routes,
+            routes=simulated_protocol("cohere").routes,
             messages=ErrorMessages(
                 no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"
             ),
@@ -232,7 +232,7 @@ _DESCRIBED: Final = {
         ),
         SimulatedProvider(
             name="ollama",
-            routes=simulated("ollama").routes,
+            routes=simulated_protocol("ollama").routes,
             messages=ErrorMessages(
                 no_key="unauthorized", bad_key="unauthorized", not_json="{reason}", no_route="404 page not found"
             ),
@@ -246,7 +246,7 @@ _DESCRIBED: Final = {
 PROVIDERS: Final[dict[str, SimulatedProvider]] = _DESCRIBED | {
     name: _chat(name) for name, head in profile_heads().items() if head.extends == ANY_HOST and name not in _DESCRIBED
 }
-"""Those, and every other host of Chat Completions that has a profile."""
+"""The described ones, and every other host of Chat Completions that has a profile."""
 
 _UNPREFIXED: Final = ("openai", "anthropic", "gemini", "bedrock", "cohere", "ollama")
 """Providers whose native paths work without a prefix; of those that clash, the first."""

@@ -22,7 +22,7 @@ from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import lint
 from toolglot.simulator import providers
 from toolglot.simulator.accepted_request import AcceptedRequest, accepted_request, hash_of
-from toolglot.simulator.protocols.base import ReplyContext, account_of, fault_mismatch, simulated
+from toolglot.simulator.protocols.base import ReplyContext, account_of, fault_mismatch, simulated_protocol
 from toolglot.simulator.providers import MatchedPath, SimulatedProvider
 from toolglot.simulator.replies.fault_effects import faulty_plan
 from toolglot.simulator.replies.faults import (
@@ -30,13 +30,13 @@ from toolglot.simulator.replies.faults import (
     UNANSWERED,
     Fault,
     integer,
+    names_hint,
     number,
-    one_of,
     parse_settings,
     read_fault,
 )
-from toolglot.simulator.replies.json_bytes import encoded
-from toolglot.simulator.replies.refusals import Refusal, refused_by, write_refusal
+from toolglot.simulator.replies.json_bytes import encode_json
+from toolglot.simulator.replies.refusals import Refusal, refusal_for, write_refusal
 from toolglot.simulator.replies.signatures import Signer
 from toolglot.simulator.replies.streams import StreamJob, StreamSettings, cut_event, pieces_of
 from toolglot.simulator.scripts.plan import ReplyPlan, plan, tokens_of
@@ -44,7 +44,7 @@ from toolglot.simulator.scripts.script import MAX_CALLS, MAX_PACE, ReplySpec, Sc
 from toolglot.simulator.stored_responses import StoredItems
 
 FAULT_HEADER: Final = "x-simulate"
-"""The header of a request that orders a fault, or says how the reply is sent."""
+"""The header of a request that injects a fault, or says how the reply is sent."""
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -92,7 +92,7 @@ class _RefusedError(Exception):
 
 
 class Responder:
-    """Answers requests by a script. Its state: how often rules were used, faults that are ordered, stored replies."""
+    """Answers requests by a script. Its state: how often rules were used, injected faults, stored replies."""
 
     def __init__(self, script: Script, clock: Callable[[], float], overrides: Overrides | None = None) -> None:
         self.script = script
@@ -110,7 +110,7 @@ class Responder:
         try:
             outcome = job.outcome()
         except _RefusedError as refused:
-            outcome = job.refused(refused.refusal)
+            outcome = job.refusal_outcome(refused.refusal)
         outcome.provider, outcome.model, outcome.value = provider.name, job.model, job.value
         outcome.answered_by = job.answered_by
         return outcome
@@ -147,7 +147,7 @@ class Responder:
         self._uses[rule_index] += 1
 
     def unused(self) -> list[str]:
-        """Rules and replies that no request got yet, and faults that are still ordered."""
+        """Rules, replies and injected faults that no request got yet."""
         found: list[str] = []
         for index, (rule, uses) in enumerate(zip(self.script.rules, self._uses, strict=True)):
             rest = range(uses, len(rule.replies)) if uses else ()
@@ -166,7 +166,7 @@ class _RequestJob:
         self.provider = provider
         self.call = call
         self.protocol = call.route.protocol if call is not None else provider.routes[0].protocol
-        self.simulated = simulated(self.protocol)
+        self.simulated = simulated_protocol(self.protocol)
         self.model = call.model if call is not None else ""
         self.value: Any = None
         self.fault: Fault | None = None
@@ -184,11 +184,11 @@ class _RequestJob:
         page = self._page(call)
         if page is not None:
             self.answered_by = "listing"
-            return self._whole(page)
+            return self._whole_outcome(page)
         body = self._parse_body()
         if call.route.kind == "count":
             self.answered_by = "count"
-            return self._whole(self.simulated.token_count(tokens_of(body)))
+            return self._whole_outcome(self.simulated.token_count(tokens_of(body)))
         return self._generate(call, body)
 
     def _page(self, call: MatchedPath) -> Fields | None:
@@ -235,13 +235,13 @@ class _RequestJob:
         profile = profiles.get(call.target, self.model, overrides=self.responder.overrides)
         accepted = self._accept(call, body, profile)
         rule = self.responder.rule_for(accepted)
-        settings, ordered_by = self._take_fault(rule)
+        settings, injected_by = self._take_fault(rule)
         reply, name = self.responder.next_reply(rule) if rule is not None else (None, "default script")
         if self.fault is not None:
             self._check_fault(self.fault, accepted)
         is_lost = self.fault is not None and self.fault.name in UNANSWERED
-        self.answered_by = ordered_by if is_lost and ordered_by else name
-        if rule is not None and not (is_lost and ordered_by):
+        self.answered_by = injected_by if is_lost and injected_by else name
+        if rule is not None and not (is_lost and injected_by):
             self.responder.count_use(rule)
         if self.fault is not None:
             self._fail(self.fault)
@@ -251,7 +251,7 @@ class _RequestJob:
             self._store(body, accepted, written)
         if accepted.wants_stream:
             return self._stream(accepted, planned, written, settings)
-        return self._paced(self._whole(written), settings)
+        return self._with_pace(self._whole_outcome(written), settings)
 
     def _write(self, accepted: AcceptedRequest, planned: ReplyPlan) -> Fields:
         """The body of the reply, as a fault leaves it."""
@@ -298,29 +298,29 @@ class _RequestJob:
     def _judge(self, body: Fields, profile: Profile) -> None:
         violations = lint(body, profile.name, self.model, self.responder.overrides)
         if violations:
-            raise _RefusedError(refused_by(violations, body, self.simulated.wordings, self.simulated.codes))
+            raise _RefusedError(refusal_for(violations, body, self.simulated.wordings, self.simulated.codes))
 
     # --- the reply ----------------------------------------------------------------------------------
 
     def _take_fault(self, rule_index: int | None) -> tuple[StreamSettings, str]:
-        """How the reply is sent, and who ordered its fault: the request itself or an earlier order.
+        """How the reply is sent, and where its fault comes from: the header of the request, or `Simulator.fault`.
 
-        If neither did, the fault is the rule's, if it has one.
+        Otherwise it is the fault of the rule, if the rule has one.
         """
         rule = self.responder.script.rules[rule_index] if rule_index is not None else ScriptRule()
-        ordered_by = ""
+        injected_by = ""
         try:
             own = parse_settings(self.request.headers.get(FAULT_HEADER, ""), FAULT_HEADER)
             settings = _stream_settings(own, self.responder.script)
             if own:
-                self.fault, ordered_by = _own_fault(own), FAULT_HEADER
+                self.fault, injected_by = _own_fault(own), FAULT_HEADER
             elif self.responder.faults:
-                self.fault, ordered_by = self.responder.faults.popleft(), "order"
+                self.fault, injected_by = self.responder.faults.popleft(), "injected"
             elif rule.fault != "":
                 self.fault = read_fault(rule.fault)
         except InputError as error:
             raise _RefusedError(Refusal(kind="bad_request", message=f"toolglot simulator: {error}")) from None
-        return settings, ordered_by
+        return settings, injected_by
 
     def _check_fault(self, fault: Fault, accepted: AcceptedRequest) -> None:
         problem = fault_mismatch(fault, self.protocol, stream=accepted.wants_stream)
@@ -346,7 +346,7 @@ class _RequestJob:
         _raise_if(self.simulated.check_plan(planned, self.fault))
         return planned
 
-    def refused(self, refusal: Refusal) -> SimulatedOutcome:
+    def refusal_outcome(self, refusal: Refusal) -> SimulatedOutcome:
         response = write_refusal(
             self.protocol,
             refusal,
@@ -354,7 +354,7 @@ class _RequestJob:
             names_param=self.simulated.names_param,
             edit=self.provider.edit_error,
         )
-        outcome = self._whole(response.body, response.status)
+        outcome = self._whole_outcome(response.body, response.status)
         outcome.headers |= response.headers
         outcome.rule, outcome.error = refusal.rule, refusal.message
         if self.fault is not None and self.fault.name == "timeout":
@@ -364,13 +364,13 @@ class _RequestJob:
     def _headers(self) -> dict[str, str]:
         return {get(self.protocol).request_id_header: self.id}
 
-    def _whole(self, body: Fields | bytes, status: int = 200) -> SimulatedOutcome:
-        data = body if isinstance(body, bytes) else encoded(body)
+    def _whole_outcome(self, body: Fields | bytes, status: int = 200) -> SimulatedOutcome:
+        data = body if isinstance(body, bytes) else encode_json(body)
         name = self.fault.name if self.fault is not None else ""
         headers = {**_JSON, **self._headers()}
         return SimulatedOutcome(status=status, headers=headers, pieces=[data], length=len(data), fault=name)
 
-    def _paced(self, outcome: SimulatedOutcome, settings: StreamSettings) -> SimulatedOutcome:
+    def _with_pace(self, outcome: SimulatedOutcome, settings: StreamSettings) -> SimulatedOutcome:
         """A whole reply as it arrives over a bad connection."""
         if outcome.fault == "reset":
             outcome.pieces, outcome.breaks = [outcome.pieces[0][: (outcome.length or 0) // 2]], True
@@ -419,7 +419,7 @@ def _raise_if(refusal: Refusal | None) -> None:
 
 
 def _streams_by_default(protocol: Protocol) -> bool:
-    """Whether a request that does not say so asks for a stream."""
+    """Whether a request that does not say so gets a stream."""
     return any(route.streams_by_default for route in protocol.routes if route.action == "generate")
 
 
@@ -435,9 +435,9 @@ def _stream_settings(own: dict[str, str], script: Script) -> StreamSettings:
 
 
 def _own_fault(own: dict[str, str]) -> Fault:
-    """The fault that a request orders for itself."""
+    """The fault that the header of a request injects."""
     if "fault" not in own:
-        hint = one_of(next(iter(own)), ("fault", *StreamSettings.__struct_fields__))
+        hint = names_hint(next(iter(own)), ("fault", *StreamSettings.__struct_fields__))
         raise InputError(f"unknown key {quote(next(iter(own)))} without a fault", path=FAULT_HEADER, hint=hint)
     return read_fault({"kind": own.pop("fault"), **own}, FAULT_HEADER)
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from toolglot import profiles
 from toolglot.errors import InputError, how_to_install, quote, unknown_name
-from toolglot.simulator.app import Recorded, Simulator
+from toolglot.simulator.app import RecordedRequest, Simulator
 from toolglot.simulator.providers import PROVIDERS, url_of
-from toolglot.simulator.replies.faults import Order
+from toolglot.simulator.replies.faults import FaultSpec
 from toolglot.simulator.scripts.script_reading import ScriptSource
 
 LOOPBACK: Final = "127.0.0.1"
@@ -45,21 +45,21 @@ class Server:
         """Use another script; see `Simulator.use`."""
         self.simulator.use(script, **fields)
 
-    def fault(self, order: Order, *, times: int = 1) -> None:
+    def fault(self, spec: FaultSpec, *, times: int = 1) -> None:
         """Inject a fault into the next requests; see `Simulator.fault`."""
-        self.simulator.fault(order, times=times)
+        self.simulator.fault(spec, times=times)
 
     def unused(self) -> list[str]:
         """What no request got so far; see `Simulator.unused`."""
         return self.simulator.unused()
 
     @property
-    def requests(self) -> list[Recorded]:
+    def requests(self) -> list[RecordedRequest]:
         """The last thousand requests, the latest last."""
         return self.simulator.requests
 
 
-def uvicorn_of() -> Any:
+def import_uvicorn() -> Any:
     """The uvicorn module; an error that says how to install it if it is missing."""
     try:
         return importlib.import_module("uvicorn")
@@ -70,7 +70,7 @@ def uvicorn_of() -> Any:
 
 def server_of(simulator: Simulator) -> Any:
     """A uvicorn server for a simulator, not yet listening."""
-    uvicorn = uvicorn_of()
+    uvicorn = import_uvicorn()
     config = uvicorn.Config(
         simulator,
         lifespan="off",
@@ -84,7 +84,7 @@ def server_of(simulator: Simulator) -> Any:
     return uvicorn.Server(config)
 
 
-def listening(port: int = 0, host: str = LOOPBACK) -> socket.socket:
+def listen(port: int = 0, host: str = LOOPBACK) -> socket.socket:
     """A socket that listens; port 0 is a free one."""
     if type(port) is not int or not 0 <= port <= _MAX_PORT:
         raise InputError(f"invalid port {quote(port)}", path="port", hint=f"a number from 0 to {_MAX_PORT}")
@@ -112,7 +112,7 @@ def serve(simulator: Simulator | ScriptSource | None = None, *, port: int = 0) -
     """A simulator, or one with this script, on loopback in a thread, as long as the block lasts."""
     app = simulator if isinstance(simulator, Simulator) else Simulator(simulator)
     server = server_of(app)
-    with listening(port) as sock:
+    with listen(port) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         try:

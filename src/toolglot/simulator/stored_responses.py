@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final
 
-from toolglot.simulator.replies.json_bytes import canonical
+from toolglot.simulator.replies.json_bytes import canonical_bytes
 from toolglot.simulator.replies.refusals import Refusal
 
 MAX_RESPONSES: Final = 500
@@ -29,7 +29,7 @@ class StoredItems:
 
     def keep(self, id: str, items: list[Item], size: int) -> None:
         """Store a reply, with all items that led to it, unless it alone is larger than the limit."""
-        size = max(size, len(canonical(items)))
+        size = max(size, len(canonical_bytes(items)))
         if size > self._max_bytes:
             return
         while self._replies and (len(self._replies) >= MAX_RESPONSES or self._size + size > self._max_bytes):

@@ -18,7 +18,7 @@ from support.gateway.http_client import ask, request_of
 from support.gateway.served_gateway import Served, gateway
 from support.hostile.raw_sockets import connect, post
 from support.waiting import HANG_SECONDS, wait_until
-from toolglot.simulator import Recorded, Simulator, serve
+from toolglot.simulator import RecordedRequest, Simulator, serve
 from toolglot.simulator.serving import Server
 
 LONG = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.5}
@@ -46,7 +46,7 @@ class Ended:
     def __init__(self) -> None:
         self._event = threading.Event()
 
-    def __call__(self, _: Recorded, __: float) -> None:
+    def __call__(self, _: RecordedRequest, __: float) -> None:
         self._event.set()
 
     def wait(self) -> bool:

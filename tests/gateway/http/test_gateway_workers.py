@@ -248,9 +248,9 @@ def test_a_place_is_read_once_and_nonsense_is_none() -> None:
 STUBBORN = """
 import signal, sys, time
 from toolglot.gateway.http import workers
-from toolglot.simulator.serving import listening
+from toolglot.simulator.serving import listen
 workers.KILL_SECONDS = 0.2
-sock = listening()
+sock = listen()
 supervisor = workers.Supervisor([], 1, sock, drain_seconds=0, notice=lambda text: print(text, flush=True))
 supervisor._words = [sys.executable, "-c", sys.argv[1]]
 print("ready", flush=True)

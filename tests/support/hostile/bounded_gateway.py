@@ -11,7 +11,7 @@ from support.waiting import wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.http.connections import BoundedProtocol
 from toolglot.gateway.http.serving import server_of
-from toolglot.simulator.serving import listening
+from toolglot.simulator.serving import listen
 
 
 class Short(BoundedProtocol):
@@ -30,7 +30,7 @@ def bounded(app: Gateway, limits: type[BoundedProtocol] = Short) -> Iterator[Ser
     """The gateway on loopback, with connections whose limits are short."""
     server = server_of(app, grace=1)
     server.config.http = limits
-    with listening(0) as sock:
+    with listen(0) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         try:

@@ -22,7 +22,7 @@ from toolglot.gateway.config.settings import MEMORY, OFF, Config, read_config
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, read_worker_settings
 from toolglot.gateway.observability.request_log import RequestLog
-from toolglot.simulator.serving import listening
+from toolglot.simulator.serving import listen
 from toolglot.store import Store, shown
 
 WHY_NOT: InputError | None = None
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             terminal.note(warning)
     _check_server()  # before printing an address that would never respond
     gateway = Gateway(config, reread=lambda: _config(arguments)) if arguments.workers == 1 else None
-    with listening(config.gateway.port, config.gateway.host) as sock:
+    with listen(config.gateway.port, config.gateway.host) as sock:
         root = f"http://{_url_host(config.gateway.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet and config.gateway.log != "json":
             _print_banner(root, config, terminal)

@@ -14,10 +14,10 @@ import msgspec
 from toolglot.cli.options import add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean
 from toolglot.errors import InputError
-from toolglot.simulator import FAULTS, PROVIDERS, Recorded, Script, Simulator, read_script, script_of, url_of
+from toolglot.simulator import FAULTS, PROVIDERS, RecordedRequest, Script, Simulator, read_script, script_of, url_of
 from toolglot.simulator.app import Log
 from toolglot.simulator.responder import FAULT_HEADER
-from toolglot.simulator.serving import LOOPBACK, listening, server_of
+from toolglot.simulator.serving import LOOPBACK, listen, server_of
 
 _MAIN: Final = ("anthropic", "openai", "gemini", "mistral", "deepseek", "kimi", "bedrock", "cohere", "ollama")
 """Providers whose addresses are printed; the others are listed by name."""
@@ -47,7 +47,7 @@ examples:
   toolglot simulate --fault 429,retry_after=2 --fault reset,after=3
   ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic ANTHROPIC_API_KEY=any claude
 
-faults, each for one request, in the given order:
+faults, each for one request, in the order of the options:
   {", ".join(name for name in FAULTS if name.isdigit())}
 {faults}
 
@@ -81,12 +81,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     simulator = Simulator(_script(arguments), log=None if arguments.quiet else _log(terminal))
-    for order in arguments.fault:
+    for fault in arguments.fault:
         with _naming_option("--fault"):
-            simulator.fault(order)
+            simulator.fault(fault)
     server = server_of(simulator)
     with _naming_option("--"):
-        opened = listening(arguments.port, arguments.host)
+        opened = listen(arguments.port, arguments.host)
     with opened as sock:
         root = f"http://{_url_host(arguments.host)}:{sock.getsockname()[1]}"
         if not arguments.quiet:
@@ -115,7 +115,7 @@ def _naming_option(name: str) -> Iterator[None]:
 def _log(terminal: Terminal) -> Log:
     """Writes a line for each request."""
 
-    def write(recorded: Recorded, seconds: float) -> None:
+    def write(recorded: RecordedRequest, seconds: float) -> None:
         words = clean(f"{recorded.method} {recorded.path} {recorded.status} {_describe_reply(recorded)}")
         terminal.err.line(f"{words} {seconds * 1000:.0f} ms")
         terminal.err.stream.flush()
@@ -123,14 +123,14 @@ def _log(terminal: Terminal) -> Log:
     return write
 
 
-def _describe_reply(recorded: Recorded) -> str:
+def _describe_reply(recorded: RecordedRequest) -> str:
     """The reply that a request got, for the log."""
     if recorded.answered_by == "refused":
         why = ": ".join(filter(None, (recorded.rule, recorded.error)))
         return textwrap.shorten(f"refused: {why}", _MAX_REASON, placeholder=" …")
     if not recorded.fault:
         return recorded.answered_by
-    is_all = recorded.answered_by in ("order", FAULT_HEADER)
+    is_all = recorded.answered_by in ("injected", FAULT_HEADER)
     return (
         f"fault {recorded.fault} ({recorded.answered_by})"
         if is_all

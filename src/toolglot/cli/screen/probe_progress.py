@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolglot.cli.screen.terminal import TerminalPage, clean
-from toolglot.discovery.findings import Finding, Probed
+from toolglot.discovery.findings import Finding, ProbeOutcome
 from toolglot.discovery.markdown_report import finding_text
 from toolglot.discovery.probe import GROUPS, Probe
 
@@ -23,7 +23,7 @@ class Silent:
     def on_start(self, probe: Probe) -> None:
         """A probe starts."""
 
-    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
+    def on_end(self, probed: ProbeOutcome, found: Sequence[Finding]) -> None:
         """A probe has ended."""
 
 
@@ -33,14 +33,14 @@ class ProgressLines(Silent):
     def __init__(self, page: TerminalPage) -> None:
         self._page = page
 
-    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
+    def on_end(self, probed: ProbeOutcome, found: Sequence[Finding]) -> None:
         if probed.reason.startswith("not for "):
             return
         self._page.line(f"{probed.probe:<24} {describe_outcome(probed, found)}")
         self._page.stream.flush()
 
 
-def describe_outcome(probed: Probed, found: Sequence[Finding]) -> str:
+def describe_outcome(probed: ProbeOutcome, found: Sequence[Finding]) -> str:
     """The outcome of a probe, in a few words."""
     if probed.outcome != "found":
         return clean(f"{probed.outcome}: {probed.reason}")[:160]
@@ -66,7 +66,7 @@ class Table(Silent):
         self._now = probe.question
         self._draw()
 
-    def on_end(self, probed: Probed, found: Sequence[Finding]) -> None:
+    def on_end(self, probed: ProbeOutcome, found: Sequence[Finding]) -> None:
         group = probed.group
         self._done[group] += 1
         self._requests[group] += probed.requests

@@ -1,1 +1,1 @@
-"""The probes, one file a subject: what is asked of an endpoint, and what its answer means."""
+"""The probes, one file per subject: what is sent to an endpoint, and what its response means."""

@@ -15,12 +15,12 @@ from toolglot.discovery.bodies import (
     TOOL,
     Body,
     RequestStyle,
+    assistant,
     call,
     calls,
     messages_of,
     result,
     results,
-    says,
     user,
 )
 from toolglot.discovery.endpoint_client import ProbeRequest
@@ -81,23 +81,23 @@ def _text_and_call(style: RequestStyle) -> Body:
     return style.body(user(), Turn("assistant", (Text("I look it up."), call())), result())
 
 
-def _parallel(style: RequestStyle) -> Body:
+def _parallel_calls(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), results(ID, ID_2))
 
 
 def _call_after_text(style: RequestStyle) -> Body:
-    return style.body(user(), says("One moment."), calls(), result())
+    return style.body(user(), assistant("One moment."), calls(), result())
 
 
 # --- results ----------------------------------------------------------------------------------------
 
 
-def _unanswered(style: RequestStyle) -> Body:
+def _unanswered_call(style: RequestStyle) -> Body:
     return style.body(user(), calls(), user("Well?"))
 
 
-def _orphan(style: RequestStyle) -> Body:
-    return style.body(user("Hello"), says("Hello."), result())
+def _orphan_result(style: RequestStyle) -> Body:
+    return style.body(user("Hello"), assistant("Hello."), result())
 
 
 def _two_results(style: RequestStyle) -> Body:
@@ -105,10 +105,10 @@ def _two_results(style: RequestStyle) -> Body:
 
 
 def _late_result(style: RequestStyle) -> Body:
-    return style.body(user(), calls(), user("Well?"), says("One moment."), result())
+    return style.body(user(), calls(), user("Well?"), assistant("One moment."), result())
 
 
-def _split(style: RequestStyle) -> Body:
+def _split_results(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), result(ID), result(ID_2))
 
 
@@ -120,7 +120,7 @@ def _before_text(style: RequestStyle) -> Body:
     return style.body(user(), calls(), Turn("user", (ToolResult(ID, "7 degrees", name=TOOL), Text("Go on."))))
 
 
-def _reversed(style: RequestStyle) -> Body:
+def _reversed_results(style: RequestStyle) -> Body:
     return style.body(user(), calls(ID, ID_2), results(ID_2, ID))
 
 
@@ -209,7 +209,7 @@ PROBES: Final = (
         "calls.parallel",
         "calls.parallel",
         "two calls in a turn",
-        _parallel,
+        _parallel_calls,
         yes=True,
         no=False,
         needs=_HISTORY,
@@ -240,7 +240,7 @@ PROBES: Final = (
         "results.complete",
         "results.complete",
         "a call without a result",
-        _unanswered,
+        _unanswered_call,
         yes=False,
         no=True,
         needs=_HISTORY,
@@ -250,7 +250,7 @@ PROBES: Final = (
         "results.paired",
         "results.paired",
         "a result without a call",
-        _orphan,
+        _orphan_result,
         yes=False,
         no=True,
         needs=(*_HISTORY, "dialogue"),
@@ -279,7 +279,7 @@ PROBES: Final = (
         "results.together",
         "results.together",
         "the results of one turn in two",
-        _split,
+        _split_results,
         yes=False,
         no=True,
         needs=_HISTORY,
@@ -311,7 +311,7 @@ PROBES: Final = (
         "results.order",
         "results.call_order",
         "results in another order than the calls",
-        _reversed,
+        _reversed_results,
         yes=False,
         no=True,
         needs=_HISTORY,

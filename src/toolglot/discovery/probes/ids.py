@@ -6,7 +6,18 @@ from typing import Final
 
 import msgspec
 
-from toolglot.discovery.bodies import ID, Body, RequestStyle, calls, messages_of, result, says, tool, user, without_ids
+from toolglot.discovery.bodies import (
+    ID,
+    Body,
+    RequestStyle,
+    assistant,
+    calls,
+    messages_of,
+    result,
+    tool,
+    user,
+    without_ids,
+)
 from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
 from toolglot.discovery.parsed_reply import ParsedReply
@@ -99,15 +110,17 @@ def _id_length(case: ProbeCase) -> Steps:
     longer = yield request_for(len(ID) + 1)
     if not is_accepted(longer):
         shorter = yield request_for(len(ID) - 1)
-        return _exact(longer, shorter)
+        return _exact_length(longer, shorter)
     maximum, shown = yield from find_maximum(request_for, len(ID) + 1, ID_LADDER)
     quirk = f"ids have at most {maximum} characters" if maximum < ID_LADDER[0] else ""
     return [
-        finding("ids.length", "ids.max_length", maximum, longer, *shown, quirk=quirk, **_untried(maximum, ID_LADDER))
+        finding(
+            "ids.length", "ids.max_length", maximum, longer, *shown, quirk=quirk, **_untried_note(maximum, ID_LADDER)
+        )
     ]
 
 
-def _exact(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
+def _exact_length(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
     found = [finding("ids.length", "ids.max_length", len(ID), longer, shorter)]
     if not is_accepted(shorter):
         quirk = f"ids have exactly {len(ID)} characters"
@@ -116,12 +129,12 @@ def _exact(longer: ParsedReply, shorter: ParsedReply) -> list[Finding]:
     return found
 
 
-def _untried(maximum: int, ladder: tuple[int, ...]) -> dict[str, str]:
+def _untried_note(maximum: int, ladder: tuple[int, ...]) -> dict[str, str]:
     return {"note": "longer ones were not tried"} if maximum == ladder[-1] else {}
 
 
-def _twice(style: RequestStyle) -> Body:
-    return style.body(user(), calls(ID), result(ID), says(), user(), calls(ID), result(ID))
+def _repeated_id(style: RequestStyle) -> Body:
+    return style.body(user(), calls(ID), result(ID), assistant(), user(), calls(ID), result(ID))
 
 
 def _no_ids(style: RequestStyle) -> Body:
@@ -146,11 +159,11 @@ def _item_id(case: ProbeCase) -> Steps:
 # --- names ------------------------------------------------------------------------------------------
 
 FIRSTS: Final = {"digit": "9", "_": "_"}
-"""What may stand at the beginning of a name, or not."""
+"""Characters with which a name may not begin everywhere."""
 NAME_MARKS: Final = ("-", ".", ":", "/")
 
 
-def _named(style: RequestStyle, name: str) -> Body:
+def _named_tool(style: RequestStyle, name: str) -> Body:
     return style.body(user(), tools=(tool(name),))
 
 
@@ -170,7 +183,7 @@ def _name_characters(case: ProbeCase) -> Steps:
     taken: dict[str, bool] = {}
     tries = {**{first: f"{mark}weather" for first, mark in FIRSTS.items()}, **{m: f"get{m}weather" for m in NAME_MARKS}}
     for what, name in tries.items():
-        response = yield ProbeRequest(body=_named(case.style, name), about=f"a tool called {name}")
+        response = yield ProbeRequest(body=_named_tool(case.style, name), about=f"a tool called {name}")
         taken[what] = is_accepted(response)
         shown.append(response)
     firsts = {first: taken[first] for first in FIRSTS}
@@ -182,10 +195,12 @@ def _name_characters(case: ProbeCase) -> Steps:
 
 def _name_length(case: ProbeCase) -> Steps:
     def request_for(length: int) -> ProbeRequest:
-        return ProbeRequest(body=_named(case.style, "w" * length), about=f"a tool with a name of {length} characters")
+        return ProbeRequest(
+            body=_named_tool(case.style, "w" * length), about=f"a tool with a name of {length} characters"
+        )
 
     maximum, shown = yield from find_maximum(request_for, len("get_weather"), NAME_LADDER)
-    return [finding("names.length", "names.max_length", maximum, *shown, **_untried(maximum, NAME_LADDER))]
+    return [finding("names.length", "names.max_length", maximum, *shown, **_untried_note(maximum, NAME_LADDER))]
 
 
 PROBES: Final = (
@@ -212,7 +227,7 @@ PROBES: Final = (
         "ids.twice",
         "ids.unique_in",
         "the same id on calls of two turns",
-        _twice,
+        _repeated_id,
         yes="turn",
         no="conversation",
         needs=("history", "dialogue"),

@@ -16,14 +16,14 @@ from toolglot.discovery.bodies import TOOL, TWO_CITIES, WEATHER, Body, tool, use
 from toolglot.discovery.endpoint_client import ProbeRequest
 from toolglot.discovery.findings import Finding
 from toolglot.discovery.parsed_reply import ParsedReply
-from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, is_accepted, text_of
+from toolglot.discovery.probe import Probe, ProbeCase, Steps, UnclearError, finding, get_reply, is_accepted, text_of
 from toolglot.discovery.secret_masking import one_line
 from toolglot.jsontext import compact
 from toolglot.protocols.base import get
 
 REPLY_TOKENS: Final = 400
 PROMPTED: Final = "hermes"
-"""The dialect that describes tools in a prompt: most models know it."""
+"""The dialect that describes tools in a prompt: a common one."""
 _MAX_TEXT: Final = 20_000
 TYPED: Final[dict[str, Any]] = {
     "type": "object",
@@ -41,27 +41,25 @@ _TYPED_QUESTION: Final = "Use the tool for Bonn: 3 days, metric units, at the ho
 _CHAT_CARRIERS: Final = ("reasoning_content", "reasoning_details", "reasoning")
 
 
+def _question(case: ProbeCase, *turns: Turn, about: str, **settings: Any) -> ProbeRequest:
+    """A request whose reply has room for a call."""
+    body = case.style.body(*turns, limit=REPLY_TOKENS, **settings)
+    return ProbeRequest(body=body, about=about, reply_tokens=REPLY_TOKENS)
+
+
 # --- one call ---------------------------------------------------------------------------------------
 
 
 def _native(case: ProbeCase) -> Steps:
     """Whether calls are in the protocol's own fields, in text, or missing."""
-    request = ProbeRequest(
-        body=case.style.body(user(), limit=REPLY_TOKENS), about="a question for a tool", reply_tokens=REPLY_TOKENS
-    )
-    response = yield request
-    if not is_accepted(response) or response.reply is None:
-        raise UnclearError(response.words)
-    if response.reply.turn.calls:
-        return _call_findings(case, response, response.reply.turn.calls)
+    response, reply = yield from get_reply(_question(case, user(), about="a question for a tool"))
+    if reply.turn.calls:
+        return _call_findings(case, response, reply.turn.calls)
     found = _calls_in_text(response)
     if found:
         return found
-    forced = yield ProbeRequest(
-        body=case.style.body(user(), choice=ToolChoice("required"), limit=REPLY_TOKENS),
-        about="a question for which a tool is required",
-        reply_tokens=REPLY_TOKENS,
-    )
+    about = "a question for which a tool is required"
+    forced = yield _question(case, user(), choice=ToolChoice("required"), about=about)
     if forced.accepted and forced.reply is not None and forced.reply.turn.calls:
         note = "only when a tool was required"
         calls = forced.reply.turn.calls
@@ -156,11 +154,7 @@ def _by_prompt(case: ProbeCase) -> Steps:
     """Whether the model can use tools that are described in the prompt."""
     described = dialects.to_prompt((WEATHER,), Conversation((user(),)), PROMPTED)
     turns = (Turn("system", (Text(described.system),)), *described.turns)
-    response = yield ProbeRequest(
-        body=case.style.body(*turns, tools=None, limit=REPLY_TOKENS),
-        about="a tool that is described in the prompt",
-        reply_tokens=REPLY_TOKENS,
-    )
+    response = yield _question(case, *turns, tools=None, about="a tool that is described in the prompt")
     is_seen = is_accepted(response) and bool(dialects.parse_text(text_of(response)[:_MAX_TEXT], dialect=PROMPTED).calls)
     note = "it called the tool" if is_seen else "it made no call; whether it can is unknown"
     sure: Any = "observed" if is_seen else "weak"
@@ -174,39 +168,30 @@ def _by_prompt(case: ProbeCase) -> Steps:
 
 
 def _parallel(case: ProbeCase) -> Steps:
-    response = yield ProbeRequest(
-        body=case.style.body(user(TWO_CITIES), limit=REPLY_TOKENS),
-        about="a question for two calls at once",
-        reply_tokens=REPLY_TOKENS,
-    )
-    if not is_accepted(response) or response.reply is None:
-        raise UnclearError(response.words)
-    count = len(response.reply.turn.calls)
+    request = _question(case, user(TWO_CITIES), about="a question for two calls at once")
+    response, reply = yield from get_reply(request)
+    count = len(reply.turn.calls)
     if count > 1:
         return [
             finding("replies.parallel", "", True, response, note=f"{count} calls in one reply"),
-            *_id_findings(response.reply.turn.calls, response),
+            *_id_findings(reply.turn.calls, response),
         ]
     return [finding("replies.parallel", "", None, response, confidence="weak", note=f"it made {count} calls, not two")]
 
 
 def _argument_types(case: ProbeCase) -> Steps:
-    response = yield ProbeRequest(
-        body=case.style.body(user(_TYPED_QUESTION), tools=(tool(schema=TYPED),), limit=REPLY_TOKENS),
-        about="a call with arguments of several types",
-        reply_tokens=REPLY_TOKENS,
-    )
-    if not is_accepted(response) or response.reply is None:
-        raise UnclearError(response.words)
-    call = next(iter(response.reply.turn.calls), None)
+    about = "a call with arguments of several types"
+    request = _question(case, user(_TYPED_QUESTION), tools=(tool(schema=TYPED),), about=about)
+    response, reply = yield from get_reply(request)
+    call = next(iter(reply.turn.calls), None)
     if call is None:
         raise UnclearError("it made no call")
-    wrong = mistyped(call.arguments or {})
+    wrong = mistyped_arguments(call.arguments or {})
     quirk = f"arguments with another type than in the schema: {', '.join(wrong)}" if wrong else ""
     return [finding("replies.types", "", not wrong, response, quirk=quirk)]
 
 
-def mistyped(arguments: dict[str, Any]) -> list[str]:
+def mistyped_arguments(arguments: dict[str, Any]) -> list[str]:
     """Parameters of `TYPED` whose values are of another type, or missing."""
     wrong = []
     for name, schema in TYPED["properties"].items():
@@ -218,14 +203,10 @@ def mistyped(arguments: dict[str, Any]) -> list[str]:
 
 
 def _thinking(case: ProbeCase) -> Steps:
-    response = yield ProbeRequest(
-        body=case.style.body(user("Which is larger, 9.9 or 9.11? Think first."), tools=None, limit=REPLY_TOKENS),
-        about="a question to think about",
-        reply_tokens=REPLY_TOKENS,
-    )
-    if not is_accepted(response) or response.reply is None:
-        raise UnclearError(response.words)
-    carrier = carrier_of(case.protocol, response.value, response.reply)
+    prompt = user("Which is larger, 9.9 or 9.11? Think first.")
+    request = _question(case, prompt, tools=None, about="a question to think about")
+    response, reply = yield from get_reply(request)
+    carrier = carrier_of(case.protocol, response.value, reply)
     if not carrier:
         return [finding("reasoning.field", "", "", response, confidence="weak", note="it showed no thinking")]
     found = [finding("reasoning.field", "reasoning.carrier", carrier, response)]

@@ -13,10 +13,10 @@ from toolglot.discovery.bodies import (
     SIGNATURE,
     Body,
     RequestStyle,
+    assistant,
     calls,
     messages_of,
     result,
-    says,
     user,
 )
 from toolglot.discovery.endpoint_client import ProbeRequest
@@ -84,7 +84,7 @@ def _least_limit(case: ProbeCase) -> Steps:
 # --- settings ---------------------------------------------------------------------------------------
 
 
-def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[ProbeCase], Steps]:
+def _try_each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str) -> Callable[[ProbeCase], Steps]:
     """Steps that try settings one by one and list those that are accepted.
 
     If unknown fields are ignored, only a refusal says something.
@@ -108,7 +108,7 @@ def _each(name: str, key: str, values: Iterator[tuple[str, Options]], about: str
     return steps
 
 
-def _sampled() -> Iterator[tuple[str, Options]]:
+def _sampling_options() -> Iterator[tuple[str, Options]]:
     for name, value in _SAMPLING.items():
         yield name, Options(sampling=Sampling(**{name: value}))
 
@@ -170,7 +170,7 @@ def _back(case: ProbeCase) -> Steps:
             finding("reasoning.back", "reasoning.placeholder", SIGNATURE, refused),
         ]
     only_calls = msgspec.structs.replace(case.style, thinking="calls")
-    body = only_calls.body(user(), calls(), result(), says("Hello."), user("Hello"))
+    body = only_calls.body(user(), calls(), result(), assistant("Hello."), user("Hello"))
     response = yield ProbeRequest(body=body, about="a reply without its thinking, after calls with it")
     where = "calls" if is_accepted(response) else "assistant"
     case.style = msgspec.structs.replace(case.style, thinking=where)
@@ -222,7 +222,7 @@ PROBES: Final = (
         name="request.sampling",
         group="request",
         question="which sampling settings are accepted",
-        steps=_each("request.sampling", "request.sampling", _sampled(), "the setting"),
+        steps=_try_each("request.sampling", "request.sampling", _sampling_options(), "the setting"),
         keys=("request.sampling",),
         max_requests=len(_SAMPLING),
     ),
@@ -230,7 +230,7 @@ PROBES: Final = (
         name="request.output",
         group="request",
         question="which structured output is accepted",
-        steps=_each("request.output", "request.output", _outputs(), "output as"),
+        steps=_try_each("request.output", "request.output", _outputs(), "output as"),
         keys=("request.output",),
         max_requests=len(_OUTPUTS),
         why_not=unless_ignored,
@@ -267,7 +267,7 @@ PROBES: Final = (
         name="reasoning.efforts",
         group="reasoning",
         question="which efforts are accepted",
-        steps=_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
+        steps=_try_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
         keys=("reasoning.efforts",),
         max_requests=len(EFFORTS),
         feature="efforts",

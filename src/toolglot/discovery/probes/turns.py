@@ -9,9 +9,9 @@ from toolglot.discovery.bodies import (
     IMAGE,
     Body,
     RequestStyle,
+    assistant,
     messages_of,
     raw_message,
-    says,
     user,
 )
 from toolglot.discovery.endpoint_client import ProbeRequest
@@ -30,7 +30,7 @@ from toolglot.discovery.probe import (
 def _ending(case: ProbeCase) -> Steps:
     """Whether a request may end with an assistant turn, and whether that is then continued."""
     start = "The capital of Italy is the city of Ro"
-    body = case.style.body(user("What is the capital of Italy?"), says(start), tools=None)
+    body = case.style.body(user("What is the capital of Italy?"), assistant(start), tools=None)
     response = yield ProbeRequest(body=body, about="a request that ends with the start of the reply")
     if is_accepted(response):
         goes_on = text_of(response).lstrip().lower().startswith("me")
@@ -42,7 +42,7 @@ def _ending(case: ProbeCase) -> Steps:
     shown = [response]
     value = "no"
     for about, change in _FLAGS.items() if case.style.has("prefill_flags") else ():
-        flagged = case.style.body(user("What is the capital of Italy?"), says(start), tools=None)
+        flagged = case.style.body(user("What is the capital of Italy?"), assistant(start), tools=None)
         change(flagged)
         response = yield ProbeRequest(body=flagged, about=f"the start of the reply, marked with {about}")
         shown.append(response)
@@ -64,7 +64,7 @@ _FLAGS: Final = {"prefix": _mark("prefix"), "partial": _mark("partial")}
 
 def _system_inside(case: ProbeCase) -> Steps:
     def request_for(about: str, *messages: Body | Turn) -> ProbeRequest:
-        body = case.style.body(user("Hello"), says("Hello."), user("How are you?"), tools=None)
+        body = case.style.body(user("Hello"), assistant("Hello."), user("How are you?"), tools=None)
         turns = messages_of(body)
         for index, message in zip((2, 1, 0), messages, strict=False):
             if isinstance(message, dict):
@@ -118,7 +118,7 @@ def _with_block(text: str) -> Any:
 
 
 def _silent_turn(style: RequestStyle) -> Body:
-    body = style.body(user("Hello"), says("?"), user("How are you?"), tools=None)
+    body = style.body(user("Hello"), assistant("?"), user("How are you?"), tools=None)
     turn = messages_of(body)[1]
     turn["parts" if "parts" in turn else "content"] = "" if style.has("system_messages") else []
     return body
@@ -148,7 +148,7 @@ PROBES: Final = (
         "turns.first",
         "turns.first",
         "a conversation that the assistant begins",
-        lambda style: style.body(says("Hello."), user("How are you?"), tools=None),
+        lambda style: style.body(assistant("Hello."), user("How are you?"), tools=None),
         needs=("dialogue",),
         yes="any",
         no="user",

@@ -24,7 +24,7 @@ from toolglot.gateway.config.settings import Config, read_config
 from toolglot.gateway.http.connection_limit import raise_descriptor_limit
 from toolglot.gateway.http.memory import give_back_early
 from toolglot.middleware import ToolMiddleware
-from toolglot.simulator.serving import listening
+from toolglot.simulator.serving import listen
 
 KEEP_ALIVE: Final = 75
 BACKLOG: Final = 2048
@@ -83,7 +83,7 @@ def serve(
     read = config if isinstance(config, Config) else read_config(config, os.environ)
     read = read.listening_at(host, port) if host is not None or port is not None else read
     gateway = Gateway(read, middleware=app_middleware)
-    with listening(read.gateway.port, read.gateway.host) as sock:
+    with listen(read.gateway.port, read.gateway.host) as sock:
         run(gateway, sock)
 
 
@@ -115,7 +115,7 @@ def _spare_collector() -> None:
 def running(gateway: Gateway, *, port: int = 0) -> Iterator[str]:
     """A gateway on loopback, in a thread, as long as the block lasts; its address."""
     server = server_of(gateway, grace=1)
-    with listening(port) as sock:
+    with listen(port) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         try:

@@ -1,1 +1,1 @@
-"""How the simulator serves each protocol: one file a protocol, named like it."""
+"""How the simulator serves each protocol: one file per protocol, with the protocol's name."""

@@ -21,7 +21,7 @@ from toolglot.simulator.replies.fault_effects import break_json
 from toolglot.simulator.replies.ids import call_id, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
-from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse
+from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
 from toolglot.simulator.scripts.plan import ReplyPlan
 
 _NAME: Final = "anthropic"
@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 
 def _binding_control(body: Fields, headers: Mapping[str, str]) -> tuple[Refusal | None, bool]:
-    """Whether blocks that are bound elsewhere are dropped, as a request may ask for under a beta header."""
+    """Whether blocks that are bound elsewhere are dropped, which a request may demand under a beta header."""
     thinking = body.get("thinking")
     binding = thinking.get("block_binding") if isinstance(thinking, dict) else None
     if not isinstance(binding, dict):
@@ -174,7 +174,7 @@ class _Anthropic(SimulatedProtocol):
         pieces = [event["delta"] for event in events if event.get("delta", {}).get("type") == "input_json_delta"]
         if pieces:
             pieces[-1]["partial_json"] = break_json(pieces[-1]["partial_json"])
-        return [b"event: %b\n%b" % (event["type"].encode(), sse(event)) for event in events]
+        return [b"event: %b\n%b" % (event["type"].encode(), sse_event(event)) for event in events]
 
     def model_entry(self, name: str, now: int) -> Fields:
         return {"type": "model", "id": name, "display_name": name, "created_at": _CREATED}

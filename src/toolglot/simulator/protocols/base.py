@@ -1,8 +1,7 @@
 """What the simulator knows of a protocol: its paths, and how providers that speak it answer.
 
-One file of this folder for each protocol, named like it, with a `SIMULATED`. The replies are written by hand, after the
-providers' own descriptions, and not by the codecs: in tests the codecs read what is written here, and it must be able
-to find them wrong.
+Each file of this folder has a protocol's name, and a `SIMULATED`. The replies are written by hand, after the providers'
+own documentation, and not by the codecs: in tests the codecs read them, and a mistake of a codec must show.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class SimulatedProtocol:
     ) -> Refusal | None:
         """Why the provider refuses signed thinking that came back; None if it does not.
 
-        The referee sees whether there is a signature. Only the provider that made it can tell whether it is right: its
+        The referee sees whether there is a signature. Only the provider that made it knows whether it is valid: its
         own, for this content, at this position. What a provider does not check is not checked here either.
         """
         return None
@@ -98,7 +97,7 @@ class SimulatedProtocol:
         return [frame.raw for frame in encoder_frames(job)]
 
     def array_frames(self, frames: list[bytes], query: Mapping[str, str]) -> list[bytes] | None:
-        """The stream as one JSON array, where the query asks for that; None: as events."""
+        """The stream as one JSON array, if the query requests that; None: as events."""
         return None
 
     def model_entry(self, name: str, now: int) -> Fields:
@@ -113,7 +112,7 @@ class SimulatedProtocol:
 
 
 @cache
-def simulated(protocol: str) -> SimulatedProtocol:
+def simulated_protocol(protocol: str) -> SimulatedProtocol:
     """How the simulator serves a protocol."""
     found: SimulatedProtocol = importlib.import_module(f"{__package__}.{protocol}").SIMULATED
     return found
@@ -121,7 +120,7 @@ def simulated(protocol: str) -> SimulatedProtocol:
 
 def fault_mismatch(fault: Fault, protocol: str, *, stream: bool) -> str:
     """Why a fault cannot happen to a reply; empty if it can."""
-    if fault.name in CHAT_ONLY and not simulated(protocol).has_chat_faults:
+    if fault.name in CHAT_ONLY and not simulated_protocol(protocol).has_chat_faults:
         return f"the fault {fault.name} exists in Chat Completions only"
     if fault.name in STREAM_ONLY and not stream:
         return f"the fault {fault.name} exists in streams only"

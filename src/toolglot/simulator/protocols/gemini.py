@@ -21,14 +21,14 @@ from toolglot.simulator.protocols.base import (
 from toolglot.simulator.replies.ids import hexadecimal
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
-from toolglot.simulator.replies.streams import StreamJob, sse
+from toolglot.simulator.replies.streams import StreamJob, sse_event
 from toolglot.simulator.replies.wordings import first_field, path_of
 from toolglot.simulator.scripts.plan import ReplyPlan
 
 _NAME: Final = "gemini"
 _MODEL: Final = r"/v1(?:beta|alpha)?/models/(?P<model>[^:]+)"
 SKIPPED: Final = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
-"""What Gemini accepts in place of a signature."""
+"""Placeholders that Gemini accepts instead of a signature."""
 
 
 # --- signatures that come back ----------------------------------------------------------------------
@@ -50,7 +50,7 @@ def _is_prompt(content: Fields) -> bool:
 
 
 def _check_signature(text: str, part: Fields, model: str, signer: Signer) -> str | None:
-    if text in SKIPPED or _decoded(text) in SKIPPED:
+    if text in SKIPPED or _decode_placeholder(text) in SKIPPED:
         return None
     signature = signer.read("thought", text)
     if signature is None:
@@ -59,7 +59,7 @@ def _check_signature(text: str, part: Fields, model: str, signer: Signer) -> str
     return None if is_own else "Invalid thought signature."
 
 
-def _decoded(signature: str) -> str:
+def _decode_placeholder(signature: str) -> str:
     try:
         return base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True).decode()
     except (binascii.Error, ValueError):
@@ -175,10 +175,10 @@ class _Gemini(SimulatedProtocol):
         }
 
     def stream_frames(self, job: StreamJob) -> list[bytes]:
-        return [sse(job.body)] if job.has_malformed_arguments else super().stream_frames(job)
+        return [sse_event(job.body)] if job.has_malformed_arguments else super().stream_frames(job)
 
     def array_frames(self, frames: list[bytes], query: Mapping[str, str]) -> list[bytes] | None:
-        """For clients that do not ask for server-sent events: one array, with an entry for each event."""
+        """For clients that do not request server-sent events: one array, with an entry for each event."""
         if query.get("alt") == "sse":
             return None
         entries = [frame.removeprefix(b"data: ").rstrip() for frame in frames]

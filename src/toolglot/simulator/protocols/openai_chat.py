@@ -16,7 +16,7 @@ from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.protocols.base import ReplyContext, SimulatedProtocol, SimulatedRoute
 from toolglot.simulator.replies.faults import Fault
 from toolglot.simulator.replies.ids import call_id, hexadecimal, letters
-from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse
+from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
 from toolglot.simulator.replies.wordings import too_long
 from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan
 
@@ -211,7 +211,7 @@ class _Chat(SimulatedProtocol):
         if job.style.whole_calls:
             chunks = _join_calls(chunks)
         _apply_fault(chunks, job.fault)
-        return [*map(sse, chunks), *([_DONE] if b"[DONE]" in data else [])]
+        return [*map(sse_event, chunks), *([_DONE] if b"[DONE]" in data else [])]
 
 
 SIMULATED: Final = _Chat()

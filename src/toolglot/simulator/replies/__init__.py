@@ -1,1 +1,1 @@
-"""Answers of the simulated providers in their own protocols, right ones and broken ones."""
+"""Replies of the simulated providers in their own protocols: valid ones, refusals, and replies with faults."""

@@ -1,21 +1,20 @@
-"""The faults that can be injected, and how they are ordered.
+"""The faults that can be injected, and how a fault is written.
 
     429        429,retry_after=3        reset,after=2        {"kind": "text_dialect", "dialect": "hermes"}
 
-The first word names the fault, the rest are its options. An order comes from a rule of the script, from the header
-`x-simulate: fault=reset, after=2` of a request, from the command line or from the fixture. Law: an order that is not
-understood in full is refused.
+The first word names the fault, the rest are its options. A fault comes from a rule of the script, from the header
+`x-simulate: fault=reset, after=2` of a request, from the command line or from the fixture. Law: what is not understood
+in full is refused.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, closest_names, quote
 from toolglot.simulator.scripts.text_calls import DIALECTS
 
 MAX_WAIT: Final = 600.0
@@ -34,8 +33,8 @@ class Fault(Struct, frozen=True, kw_only=True):
     dialect: str = "hermes"
 
 
-Order = str | int | Mapping[str, Any] | Fault
-"""The order of a fault: its name or status, with or without options, or an object with its `kind`."""
+FaultSpec = str | int | Mapping[str, Any] | Fault
+"""A fault as users write it: its name or status, with or without options, or an object with its `kind`."""
 
 STATUSES: Final = {
     "400": "bad_request",
@@ -81,18 +80,18 @@ OPTIONS: Final = {
 """The option of a fault, if it has one."""
 
 UNANSWERED: Final = frozenset({*STATUSES, "context_overflow", "timeout", "reset", "error_event"})
-"""Faults that leave no reply: a retry gets what the first attempt should have got."""
+"""Faults that leave no reply: a retry gets the reply that the first attempt should have got."""
 CHAT_ONLY: Final = frozenset({"index_zero", "no_index", "repeated_names"})
 STREAM_ONLY: Final = frozenset({"no_end", "malformed_event", "error_event", *CHAT_ONLY})
 
 
-def read_fault(order: Order, path: str = "fault") -> Fault:
-    """Read and check an order."""
-    if isinstance(order, Fault):
-        order = _order_of(order)
-    name, options = _parts(order, path)
+def read_fault(spec: FaultSpec, path: str = "fault") -> Fault:
+    """Read and check a fault."""
+    if isinstance(spec, Fault):
+        spec = _spec_of(spec)
+    name, options = _parts(spec, path)
     if name not in FAULTS:
-        raise InputError(f"unknown fault {quote(name)}", path=path, hint=one_of(name, FAULTS))
+        raise InputError(f"unknown fault {quote(name)}", path=path, hint=names_hint(name, FAULTS))
     own = OPTIONS.get(name, "")
     for option in options:
         if option != own:
@@ -109,34 +108,34 @@ def read_fault(order: Order, path: str = "fault") -> Fault:
     )
 
 
-def _order_of(fault: Fault) -> Mapping[str, Any]:
-    """The order of this fault, without the options that it does not have."""
+def _spec_of(fault: Fault) -> Mapping[str, Any]:
+    """This fault as users write it, without the options that it does not have."""
     own = OPTIONS.get(fault.name, "")
     options = {"kind": fault.name, own: getattr(fault, own or "name")}
     return {key: value for key, value in options.items() if key and value is not None}
 
 
-def _parts(order: object, path: str) -> tuple[str, dict[str, Any]]:
+def _parts(spec: object, path: str) -> tuple[str, dict[str, Any]]:
     """The name of a fault and its options."""
-    if isinstance(order, str):
-        name, _, rest = order.strip().removeprefix("fault=").partition(",")
+    if isinstance(spec, str):
+        name, _, rest = spec.strip().removeprefix("fault=").partition(",")
         return name.strip(), parse_settings(rest, path)
-    if isinstance(order, Mapping):
-        options = dict(order)
+    if isinstance(spec, Mapping):
+        options = dict(spec)
         kind = options.pop("kind", None)
         if type(kind) not in (str, int):
             hint = 'such as {"kind": "reset", "after": 2}'
-            raise InputError("the order of a fault needs its kind", path=f"{path}.kind", hint=hint)
+            raise InputError("a fault needs its kind", path=f"{path}.kind", hint=hint)
         return str(kind).strip(), {str(key): value for key, value in options.items()}
-    if type(order) is int:
-        return str(order), {}
+    if type(spec) is int:
+        return str(spec), {}
     hint = 'such as 429, "reset,after=2" or {"kind": "reset", "after": 2}'
-    raise InputError(f"expected a fault, got {quote(order)}", path=path, hint=hint)
+    raise InputError(f"expected a fault, got {quote(spec)}", path=path, hint=hint)
 
 
 def _dialect(name: object, path: str) -> str:
     if not isinstance(name, str) or name not in DIALECTS:
-        raise InputError(f"unknown dialect {quote(name)}", path=path, hint=one_of(name, DIALECTS))
+        raise InputError(f"unknown dialect {quote(name)}", path=path, hint=names_hint(name, DIALECTS))
     return name
 
 
@@ -170,9 +169,9 @@ def integer(value: object, path: str, maximum: float = MAX_NUMBER, minimum: int 
     return int(found)
 
 
-def one_of(name: object, known: Iterable[str]) -> str:
+def names_hint(name: object, known: Iterable[str]) -> str:
     """A hint: the names that are possible, and the closest."""
     names = list(known)
-    close = difflib.get_close_matches(str(name)[:80], names, n=1) if isinstance(name, str | int) else []
+    close = closest_names(str(name), names) if isinstance(name, str | int) else ()
     suggestion = f"did you mean {close[0]}? " if close else ""
     return f"{suggestion}one of {', '.join(names)}"

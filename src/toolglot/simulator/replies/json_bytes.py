@@ -11,11 +11,11 @@ from typing import Any
 from toolglot.jsontext import compact, fix_surrogates
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """A value as bytes for a client."""
     return fix_surrogates(compact(value)).encode()
 
 
-def canonical(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     """A value in one form, whatever the order of its keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -46,7 +46,7 @@ class WholeResponse(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
 
 
-def refused_by(
+def refusal_for(
     violations: Sequence[Violation],
     body: Fields,
     wordings: Mapping[tuple[str, str], Wording],

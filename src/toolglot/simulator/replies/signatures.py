@@ -1,8 +1,7 @@
 """Signatures that the simulator puts on thinking, and checks when it comes back.
 
 A signature names the model, the content, its position and the prefix before it, with a code over all of them that only
-the same simulator can make. So it can be told whether what comes back was forged, edited, moved, or sent after another
-conversation.
+the same simulator can make. So it detects what was forged, edited, moved, or sent after another conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.simulator.replies.json_bytes import canonical
+from toolglot.simulator.replies.json_bytes import canonical_bytes
 
 _MARK: Final = b"\x12\x54\x47"
 _SHORT: Final = 12
@@ -35,7 +34,7 @@ class Signature(Struct, frozen=True):
 
 def digest(value: Any) -> bytes:
     """A hash of a JSON value, whatever the order of its keys."""
-    return hashlib.sha256(canonical(value)).digest()[:_SHORT]
+    return hashlib.sha256(canonical_bytes(value)).digest()[:_SHORT]
 
 
 class Signer:

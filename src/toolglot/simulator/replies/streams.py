@@ -1,4 +1,4 @@
-"""A reply as a stream: in the provider's own form, in events of a chosen size, with the faults that were ordered.
+"""A reply as a stream: in the provider's own form, in events of a chosen size, with injected faults.
 
 The protocol's encoder writes the events. Where a provider's streams differ, its protocol's file in
 `simulator/protocols/` changes them.
@@ -15,7 +15,7 @@ from toolglot.protocols.framing.text_frames import Frame
 from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.replies.fault_effects import reply_events
 from toolglot.simulator.replies.faults import Fault
-from toolglot.simulator.replies.json_bytes import encoded
+from toolglot.simulator.replies.json_bytes import encode_json
 from toolglot.simulator.scripts.plan import ReplyPlan
 
 
@@ -69,7 +69,7 @@ def encoder_frames(job: StreamJob) -> list[Frame]:
     encoder = protocol.stream.Encoder(options)
     framer = protocol.stream.framer()
     # Decoded from the bytes of a whole reply: what cannot be written as it is becomes the same in both.
-    reply = protocol.reply.decode(parse(encoded(job.body)).value)
+    reply = protocol.reply.decode(parse(encode_json(job.body)).value)
     events = list(reply_events(reply, job.plan, job.fault, job.chunk))
     return [*framer.feed(encoder.write(events)), *framer.finish()]
 
@@ -80,9 +80,9 @@ def _wants_usage(job: StreamJob) -> bool:
     return job.style.usage_at_end or (isinstance(options, dict) and options.get("include_usage") is True)
 
 
-def sse(fields: Fields) -> bytes:
+def sse_event(fields: Fields) -> bytes:
     """A server-sent event."""
-    return b"data: %b\n\n" % encoded(fields)
+    return b"data: %b\n\n" % encode_json(fields)
 
 
 def cut_event(frames: list[bytes], fault: Fault | None) -> list[bytes]:

@@ -18,7 +18,7 @@ from toolglot.conversation import StopReason, ToolResult, ToolSpec, Usage
 from toolglot.jsontext import compact
 from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.scripts.prompt_cues import UserPrompt, starts_agents, user_words, working_directory
-from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, quote_results, shortened
+from toolglot.simulator.scripts.result_quotes import MAX_QUOTED, quote_results, shorten_quote
 from toolglot.simulator.scripts.sample_arguments import sample, sample_value
 from toolglot.simulator.scripts.script import CallSpec, ReplySpec
 from toolglot.simulator.scripts.tool_selection import MAX_TRIED, Picker
@@ -135,7 +135,7 @@ def _answer_text(request: AcceptedRequest, prompt: str, results: tuple[ToolResul
     quoted = quote_results(results, turns, working_directory(turns)) if results else []
     if output is not None and output.kind == "json":
         return compact({"answer": quoted or prompt[:MAX_QUOTED]})
-    return "\n".join(quoted) if quoted else f"You said: {shortened(prompt)}{why_not}"
+    return "\n".join(quoted) if quoted else f"You said: {shorten_quote(prompt)}{why_not}"
 
 
 def _select(request: AcceptedRequest, prompt: str, count: int | None, *, is_strict: bool) -> _Selection:
@@ -145,7 +145,7 @@ def _select(request: AcceptedRequest, prompt: str, count: int | None, *, is_stri
     """
     tools = _callable_tools(request)
     picker = Picker(UserPrompt(prompt), working_directory(request.conversation.turns))
-    relevant = picker.ranked(tools)[:MAX_TRIED]
+    relevant = picker.rank(tools)[:MAX_TRIED]
     choice = request.conversation.options.tool_choice
     is_forced = choice is not None and choice.mode in ("required", "named")
     others = (tool for tool in tools if tool not in relevant and (is_forced or not starts_agents(tool.name)))
@@ -204,10 +204,10 @@ def _fill(tool: ToolSpec, picker: Picker) -> list[tuple[PlannedCall, tuple[str, 
         call = PlannedCall(tool.name, None, text, is_custom=True, namespace=tool.namespace)
         return [(call, () if quoted else ("input",))]
     schema = _lowercase_types(tool.parameters) if tool.parameters is not None else None
-    return [(_planned(tool, filled.arguments), filled.guessed) for filled in picker.fill(schema)]
+    return [(_plan_call(tool, filled.arguments), filled.guessed) for filled in picker.fill(schema)]
 
 
-def _planned(tool: ToolSpec, arguments: dict[str, Any]) -> PlannedCall:
+def _plan_call(tool: ToolSpec, arguments: dict[str, Any]) -> PlannedCall:
     return PlannedCall(tool.name, arguments, compact(arguments), namespace=tool.namespace)
 
 
@@ -235,7 +235,7 @@ def _sample_call(tool: ToolSpec) -> PlannedCall | None:
     if tool.type != "function" or tool.issuer is not None:
         return None
     arguments = sample(_lowercase_types(tool.parameters) if tool.parameters is not None else None)
-    return _planned(tool, arguments) if arguments is not None else None
+    return _plan_call(tool, arguments) if arguments is not None else None
 
 
 def _scripted_call(request: AcceptedRequest, spec: CallSpec) -> PlannedCall:

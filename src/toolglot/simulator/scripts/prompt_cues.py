@@ -1,4 +1,4 @@
-"""What the default script finds in a prompt: file names, quoted words, numbers, and what the user asks for.
+"""What the default script finds in a prompt: file names, quoted words, numbers, and what the user wants.
 
 One small table of cues: which words mean which kind of tool, and which names of arguments take which part of a prompt.
 `tool_selection.py` uses it.
@@ -190,7 +190,7 @@ class UserPrompt:
 
     @cached_property
     def actions(self) -> frozenset[str]:
-        """What the user wants done with a file or a page. A question never asks for a change."""
+        """What the user wants done with a file or a page. A question never means a change."""
         own = words_of(_LOOK_AT.sub("read", _QUOTED.sub(" ", self.plain)))
         found = {action for action in _ACTIONS if action in own or own & _MEANINGS[action]}
         if _QUESTION.match(self.wanted):
@@ -229,9 +229,9 @@ class UserPrompt:
     @cached_property
     def command(self) -> str:
         """A shell command that does what the user wants: their own, or one that only reads; else empty."""
-        order = _RUN.match(self.wanted)
-        if order is not None:
-            own = _QUOTED.match(self.wanted, order.end())
+        verb = _RUN.match(self.wanted)
+        if verb is not None:
+            own = _QUOTED.match(self.wanted, verb.end())
             return next(filter(None, own.groups())) if own is not None else ""
         if self.paths and "read" in self.words:
             return " ".join(["cat", *map(shlex.quote, self.paths)])
@@ -342,7 +342,7 @@ def only_reads(name: str) -> bool:
 
 
 def starts_agents(name: str) -> bool:
-    """Whether a tool, by its name, gives the work to another model."""
+    """Whether a tool, by its name, delegates work to another model."""
     parts = [part.removesuffix("s") for part in _parts(name)]
     return parts == ["task"] or not _SUBAGENTS.isdisjoint(parts)
 

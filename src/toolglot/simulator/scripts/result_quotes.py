@@ -1,4 +1,4 @@
-"""How the default script quotes tool results: `a.txt says: …`, `delete_file: …`, shortened if they are long.
+"""How the default script quotes tool results: `a.txt says: …`, `delete_file: …`, shorten_quote if they are long.
 
 Law: a reply quotes at most `MAX_QUOTED` characters of a result, and says how much it left out.
 """
@@ -25,12 +25,12 @@ _SHELL_HEAD: Final = re.compile(r"\A(?>[A-Z][\w ]{1,40}:? [^\n]{0,200}\n){1,8}Ou
 def quote_results(results: Sequence[ToolResult], turns: Iterable[Turn], directory: str) -> list[str]:
     """One sentence for each result."""
     calls = {call.id: call for turn in turns for call in turn.calls}
-    return [_quoted(result, calls.get(result.call_id), directory) for result in results]
+    return [_quote_result(result, calls.get(result.call_id), directory) for result in results]
 
 
-def _quoted(result: ToolResult, call: ToolCall | None, directory: str) -> str:
+def _quote_result(result: ToolResult, call: ToolCall | None, directory: str) -> str:
     name = result.name or (call.name if call is not None else "") or "The tool"
-    text = shortened(_text_of(result))
+    text = shorten_quote(_text_of(result))
     if result.is_error:
         return f"{name} failed: {text}"
     if not prompt_cues.only_reads(name) and not _has_command(call):
@@ -67,7 +67,7 @@ def _text_of(result: ToolResult) -> str:
     return text.strip("\n")
 
 
-def shortened(text: str) -> str:
+def shorten_quote(text: str) -> str:
     """A long text up to the end of a line, and how much more there is."""
     if len(text) <= MAX_QUOTED:
         return text

@@ -119,7 +119,7 @@ class _ValueMaker:
             raise _NothingFoundError
         if not isinstance(schema, dict):
             return "a"
-        plain = self._resolved(schema, depth)
+        plain = self._resolve(schema, depth)
         for value in _named_values(plain):
             return value
         for keyword in ("anyOf", "oneOf"):
@@ -127,7 +127,7 @@ class _ValueMaker:
                 return self._branch(plain, keyword, depth)
         return self._value_of_type(plain, depth)
 
-    def _resolved(self, schema: Schema, depth: int) -> Schema:
+    def _resolve(self, schema: Schema, depth: int) -> Schema:
         """The schema with its references and `allOf` merged into it."""
         plain = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
         parts = list(schema.get("allOf") or ()) if isinstance(schema.get("allOf"), list) else []
@@ -136,7 +136,7 @@ class _ValueMaker:
         for part in parts:
             if not isinstance(part, dict) or depth > MAX_DEPTH:
                 raise _NothingFoundError
-            plain = _merged(self._resolved(part, depth + 1), plain)
+            plain = _merge(self._resolve(part, depth + 1), plain)
         return plain
 
     def _branch(self, schema: Schema, keyword: str, depth: int) -> Any:
@@ -144,7 +144,7 @@ class _ValueMaker:
         base = {key: value for key, value in schema.items() if key != keyword}
         for branch in sorted((branch for branch in schema[keyword] if branch is not False), key=_is_null):
             try:
-                return self.value(_merged(base, branch if isinstance(branch, dict) else {}), depth + 1)
+                return self.value(_merge(base, branch if isinstance(branch, dict) else {}), depth + 1)
             except _NothingFoundError:
                 continue
         raise _NothingFoundError
@@ -189,7 +189,7 @@ class _ValueMaker:
             raise _NothingFoundError
         kinds = [*firsts[:count], *[schema.get("items", True)] * (count - len(firsts))]
         items = [self.value(kind, depth + 1) for kind in kinds]
-        return [_varied(item, index) for index, item in enumerate(items)] if schema.get("uniqueItems") else items
+        return [_vary(item, index) for index, item in enumerate(items)] if schema.get("uniqueItems") else items
 
 
 def _named_values(schema: Schema) -> Iterator[Any]:
@@ -204,7 +204,7 @@ def _named_values(schema: Schema) -> Iterator[Any]:
         yield schema["examples"][0]
 
 
-def _merged(first: Schema, second: Schema) -> Schema:
+def _merge(first: Schema, second: Schema) -> Schema:
     """Both schemas in one, in simple cases."""
     joined = {**first, **second}
     if "properties" in first and "properties" in second:
@@ -265,13 +265,13 @@ def _matching_text(pattern: str, low: int, high: int) -> str:
     """A string that matches a pattern: one that a simple pattern spells out, or one of a list."""
     # The validator's patterns take bounded time, which Python's do not.
     wanted = Validator({"properties": {"text": {"pattern": pattern}}})
-    for text in (*_spelled(pattern, low), *_CANDIDATES, *((text * low)[:low] for text in _CANDIDATES if low)):
+    for text in (*_spell_out(pattern, low), *_CANDIDATES, *((text * low)[:low] for text in _CANDIDATES if low)):
         if low <= len(text) <= high and not wanted.mismatches({"text": text}):
             return text
     raise _NothingFoundError
 
 
-def _spelled(pattern: str, low: int) -> Iterator[str]:
+def _spell_out(pattern: str, low: int) -> Iterator[str]:
     simple = _CLASSES.fullmatch(pattern[:200])
     if simple is None:
         return
@@ -310,7 +310,7 @@ def _is_within(value: float, low: float | None, over: float | None, high: float 
     )
 
 
-def _varied(item: Any, index: int) -> Any:
+def _vary(item: Any, index: int) -> Any:
     """An item that differs from the others of its array."""
     if isinstance(item, str):
         return f"{item}{index}" if index else item

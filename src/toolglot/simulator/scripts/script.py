@@ -133,7 +133,7 @@ class Script(Spec, frozen=True):
     keys: tuple[str, ...] = ()
     """The API keys that are accepted; none: every key that is not empty."""
     calls_unasked: bool = True
-    """Whether the default script calls a tool whatever the prompt is. If not, it calls only one that the prompt is
+    """Whether the default script calls a tool whatever the prompt is. If not, it calls only a tool that the prompt is
     about, with words of the prompt, or one that the request forces: for programs that really run tools."""
     preface: str = ""
     """How replies of the default script begin."""

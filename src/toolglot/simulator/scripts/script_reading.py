@@ -22,7 +22,7 @@ from toolglot.conversation import StopReason, Usage
 from toolglot.errors import InputError, how_to_install, quote, unknown_name
 from toolglot.jsontext import clone, parse
 from toolglot.simulator.providers import PROVIDERS
-from toolglot.simulator.replies.faults import MAX_NUMBER, integer, number, one_of, read_fault
+from toolglot.simulator.replies.faults import MAX_NUMBER, integer, names_hint, number, read_fault
 from toolglot.simulator.scripts.script import MAX_CALLS, MAX_PACE, CallSpec, ReplySpec, Script, ScriptRule, When
 
 MAX_RULES: Final = 10_000
@@ -93,7 +93,7 @@ def _convert(value: dict[Any, Any]) -> Script:
         path = where.rstrip("`") or "$"
         before, is_enum, name = message.partition("Invalid enum value ")
         if is_enum and not before:
-            hint = one_of(name.strip("'"), get_args(StopReason))
+            hint = names_hint(name.strip("'"), get_args(StopReason))
             raise InputError(f"unknown stop reason {name}", path=path, hint=hint) from None
         raise InputError(_in_words(message), path=path, hint="see docs/simulator.md") from None
 
@@ -113,7 +113,7 @@ def _check_keys(value: Any, part: type[Struct], path: str) -> None:
     known = _KEYS.get(part, part.__struct_fields__)
     for key, inner in value.items() if isinstance(value, Mapping) else ():
         if key not in known:
-            raise InputError(f"unknown key {quote(key)}", path=path, hint=one_of(key, known))
+            raise InputError(f"unknown key {quote(key)}", path=path, hint=names_hint(key, known))
         below = _PARTS.get(part, {}).get(key)
         if below is None:
             continue

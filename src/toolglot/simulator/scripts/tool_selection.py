@@ -1,7 +1,7 @@
 """Which tool a simulated model calls for a prompt, and with which arguments.
 
 It is the tool whose name and description share most words with the prompt; the name counts more than the description,
-of which only the beginning is read. A tool that changes something is called only if the prompt asks for a change, one
+of which only the beginning is read. A tool that changes something is called only if the prompt wants a change, one
 that starts other agents only if the prompt names it. Arguments come from the prompt if possible (`prompt_cues.py`),
 else from the schema (`sample_arguments.py`): required ones always get a value, optional ones only on a cue.
 
@@ -42,7 +42,7 @@ _SIMILAR: Final = frozenset(map(prompt_cues.stem, ("write", "edit")))
 """Either may do the work of the other."""
 
 
-class Filled(Struct, frozen=True):
+class FilledArguments(Struct, frozen=True):
     """Arguments for a tool."""
 
     arguments: dict[str, Any]
@@ -57,7 +57,7 @@ class Picker:
         self.prompt = prompt
         self.directory = directory
 
-    def ranked(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    def rank(self, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
         """The tools that fit the prompt, the best first."""
         scored = [(self._score(tool), tool) for tool in tools]
         return [tool for score, tool in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
@@ -91,28 +91,28 @@ class Picker:
         does |= _SIMILAR if does & _SIMILAR else frozenset()
         return bool(does) and not does & wanted and bool((does | wanted) & prompt_cues.CHANGES)
 
-    def fill(self, schema: Schema | None) -> list[Filled]:
+    def fill(self, schema: Schema | None) -> list[FilledArguments]:
         """Arguments for a schema, one set for each file or URL of the prompt; none if nothing satisfies it."""
         arguments = sample(schema)
         if arguments is None:
             return []
         return list(self._fill_each(schema or {}, arguments))
 
-    def _fill_each(self, schema: Schema, arguments: dict[str, Any]) -> Iterator[Filled]:
+    def _fill_each(self, schema: Schema, arguments: dict[str, Any]) -> Iterator[FilledArguments]:
         values = _Values(self.prompt, schema, self.directory)
         required = [name for name in arguments if name in _names(schema.get("required"))]
         try:
             validator = Validator(schema)
             found = values.fill(arguments, required, validator)
         except InputError:
-            yield Filled(arguments)
+            yield FilledArguments(arguments)
             return
         guessed = tuple(name for name in required if name not in found and values.is_free(name))
-        yield Filled(arguments, guessed)
+        yield FilledArguments(arguments, guessed)
         for one in values.others(found):
             other = {**arguments, **one}
             if not validator.mismatches(other):
-                yield Filled(other, guessed)
+                yield FilledArguments(other, guessed)
 
 
 class _Values:
@@ -124,7 +124,7 @@ class _Values:
         self.root = schema
         table = schema.get("properties")
         properties = table if isinstance(table, dict) else {}
-        self.properties = {name: self._resolved(part) for name, part in list(properties.items())[:MAX_ARGUMENTS]}
+        self.properties = {name: self._resolve(part) for name, part in list(properties.items())[:MAX_ARGUMENTS]}
         self._used: set[str] = set()
 
     def fill(self, arguments: dict[str, Any], required: Sequence[str], validator: Validator) -> set[str]:
@@ -198,7 +198,7 @@ class _Values:
         if not is_required:
             return
         items = self.properties[name].get("items")
-        kinds = _kinds(self._resolved(items) if isinstance(items, dict) else {})
+        kinds = _kinds(self._resolve(items) if isinstance(items, dict) else {})
         cue = prompt_cues.last_word(name)
         if cue in prompt_cues.COMMAND and self.prompt.command:
             with contextlib.suppress(ValueError):  # an open quote
@@ -253,7 +253,7 @@ class _Values:
         )
         return prompt_cues.join_path(self.directory, path) if is_absolute else path
 
-    def _resolved(self, schema: Any) -> Schema:
+    def _resolve(self, schema: Any) -> Schema:
         if isinstance(schema, dict) and "$ref" in schema:
             schema = local_reference(self.root, schema["$ref"])
         return schema if isinstance(schema, dict) else {}
