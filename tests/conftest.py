@@ -1,7 +1,9 @@
-"""How the suite runs: hypothesis profiles, markers, and what `make quick` chooses."""
+"""How the suite runs: hypothesis profiles, markers, tests in an event loop, and what `make quick` chooses."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import signal
 from pathlib import Path
@@ -70,6 +72,16 @@ def pytest_configure(config: pytest.Config) -> None:
         "agents: runs a coding agent of somebody else; `make test-agents` runs it",
     ):
         config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """An `async def` test runs in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    fixtures = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**fixtures))
+    return True
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

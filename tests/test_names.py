@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 import toolglot
@@ -188,13 +187,10 @@ def test_an_unknown_model_of_a_session_is_the_same_error() -> None:
         ProviderModels({}).find("opnai/gpt-5")
 
 
-def test_a_session_says_so_before_anything_is_sent() -> None:
-    async def run() -> None:
-        with pytest.raises(UnknownNameError, match="unknown model 'opnai/gpt-5'"):
-            async with Session(model="opnai/gpt-5"):
-                pass
-
-    anyio.run(run)
+async def test_a_session_says_so_before_anything_is_sent() -> None:
+    with pytest.raises(UnknownNameError, match="unknown model 'opnai/gpt-5'"):
+        async with Session(model="opnai/gpt-5"):
+            pass
 
 
 # --- configuration and command line -----------------------------------------------------------------

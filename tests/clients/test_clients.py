@@ -131,18 +131,14 @@ def test_closing_a_stream_early_cancels_the_upstream_request_at_once() -> None:
         assert stage.gone.wait(BOUND)
 
 
-def test_leaving_an_async_stream_early_cancels_the_upstream_request_at_once() -> None:
+async def test_leaving_an_async_stream_early_cancels_the_upstream_request_at_once() -> None:
     stage = Stage()
-
-    async def steps() -> None:
-        async with toolglot.async_client(**on(stage)) as http_client:
-            client = async_sdk(http_client)
-            async with await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True) as stream:
-                assert (await anext(stream)).choices
-                assert not stage.gone.is_set()
-            assert await asyncio.to_thread(stage.gone.wait, BOUND)
-
-    asyncio.run(steps())
+    async with toolglot.async_client(**on(stage)) as http_client:
+        client = async_sdk(http_client)
+        async with await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True) as stream:
+            assert (await anext(stream)).choices
+            assert not stage.gone.is_set()
+        assert await asyncio.to_thread(stage.gone.wait, BOUND)
 
 
 @pytest.mark.parametrize("waits", ["in a thread", "in a loop"])
@@ -183,18 +179,14 @@ def test_an_answer_that_nobody_reads_does_not_run_ahead() -> None:
         stream.close()
 
 
-def test_an_async_answer_that_nobody_reads_does_not_run_ahead() -> None:
+async def test_an_async_answer_that_nobody_reads_does_not_run_ahead() -> None:
     stage = Stage()
-
-    async def steps() -> None:
-        async with toolglot.async_client(**on(stage)) as http_client:
-            asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-            async with await asked as stream:
-                await anext(stream)
-                await asyncio.wrap_future(background(http_client).run(many_rounds))
-                assert stage.sent < 20
-
-    asyncio.run(steps())
+    async with toolglot.async_client(**on(stage)) as http_client:
+        asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+        async with await asked as stream:
+            await anext(stream)
+            await asyncio.wrap_future(background(http_client).run(many_rounds))
+            assert stage.sent < 20
 
 
 def test_a_stream_read_to_its_end_is_whole_and_leaves_the_client_usable() -> None:
@@ -221,22 +213,18 @@ def test_a_stream_that_is_dropped_ends() -> None:
         assert stage.gone.wait(BOUND)
 
 
-def test_cancelling_the_task_that_asks_cancels_the_upstream_request() -> None:
+async def test_cancelling_the_task_that_asks_cancels_the_upstream_request() -> None:
     stage = Stage(is_silent=True)
-
-    async def steps() -> None:
-        async with toolglot.async_client(**on(stage)) as http_client:
-            asking = asyncio.ensure_future(async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO))
-            assert await asyncio.to_thread(stage.asked.wait, BOUND)
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            assert await asyncio.to_thread(stage.gone.wait, BOUND)
-
-    asyncio.run(steps())
+    async with toolglot.async_client(**on(stage)) as http_client:
+        asking = asyncio.ensure_future(async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO))
+        assert await asyncio.to_thread(stage.asked.wait, BOUND)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await asyncio.to_thread(stage.gone.wait, BOUND)
 
 
-def test_cancelling_the_task_that_reads_cancels_the_upstream_request() -> None:
+async def test_cancelling_the_task_that_reads_cancels_the_upstream_request() -> None:
     stage = Stage()
 
     first = asyncio.Event()
@@ -245,17 +233,14 @@ def test_cancelling_the_task_that_reads_cancels_the_upstream_request() -> None:
         async for _ in stream:
             first.set()
 
-    async def steps() -> None:
-        async with toolglot.async_client(**on(stage)) as http_client:
-            asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-            reading = asyncio.ensure_future(read(await asked))
-            await first.wait()
-            reading.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await reading
-            assert await asyncio.to_thread(stage.gone.wait, BOUND)
-
-    asyncio.run(steps())
+    async with toolglot.async_client(**on(stage)) as http_client:
+        asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+        reading = asyncio.ensure_future(read(await asked))
+        await first.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert await asyncio.to_thread(stage.gone.wait, BOUND)
 
 
 def test_a_key_press_ends_waiting_and_the_upstream_request() -> None:
@@ -309,18 +294,14 @@ def test_the_time_out_of_the_client_is_the_sdks_own_exception_and_ends_the_reque
         assert stage.gone.wait(BOUND)
 
 
-def test_the_time_out_of_an_async_client_too() -> None:
+async def test_the_time_out_of_an_async_client_too() -> None:
     stage = Stage(is_silent=True)
-
-    async def steps() -> None:
-        async with toolglot.async_client(**on(stage)) as http_client:
-            await http_client.get("http://any/health")
-            client = anthropic.AsyncAnthropic(api_key="any", max_retries=0, timeout=1.0, http_client=http_client)
-            with pytest.raises(anthropic.APITimeoutError):
-                await client.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
-            assert await asyncio.to_thread(stage.gone.wait, BOUND)
-
-    asyncio.run(steps())
+    async with toolglot.async_client(**on(stage)) as http_client:
+        await http_client.get("http://any/health")
+        client = anthropic.AsyncAnthropic(api_key="any", max_retries=0, timeout=1.0, http_client=http_client)
+        with pytest.raises(anthropic.APITimeoutError):
+            await client.messages.create(model=MODEL, max_tokens=9, messages=HELLO)
+        assert await asyncio.to_thread(stage.gone.wait, BOUND)
 
 
 def test_the_sdks_own_time_out_counts_where_none_is_given() -> None:
@@ -485,20 +466,16 @@ def test_closing_a_client_ends_what_is_open_with_an_error_for_who_waits(store: s
     assert stage.gone.is_set()
 
 
-def test_closing_an_async_client_ends_what_is_open_with_an_error_for_who_waits() -> None:
+async def test_closing_an_async_client_ends_what_is_open_with_an_error_for_who_waits() -> None:
     stage = Stage()
-
-    async def steps() -> None:
-        client = async_sdk(toolglot.async_client(**on(stage)))
-        stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-        await anext(stream)
-        await client.close()
-        assert stage.gone.is_set()
-        with pytest.raises(openai.APIConnectionError):
-            async for _ in stream:
-                pass
-
-    asyncio.run(steps())
+    client = async_sdk(toolglot.async_client(**on(stage)))
+    stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+    await anext(stream)
+    await client.close()
+    assert stage.gone.is_set()
+    with pytest.raises(openai.APIConnectionError):
+        async for _ in stream:
+            pass
 
 
 def test_closing_a_client_while_it_is_starting_leaves_nothing_open(tmp_path: Path) -> None:

@@ -200,21 +200,17 @@ def test_a_file_in_the_place_of_another_is_opened_and_the_old_one_left_alone(tmp
         assert old.execute("SELECT key, value FROM kept").fetchall() == [("who", b"first")]
 
 
-def test_what_is_no_store_in_the_place_of_the_file_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
+async def test_what_is_no_store_in_the_place_of_the_file_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
-
-    async def steps() -> None:
-        async with kept(SqliteStore(file)) as store:
-            await store.keep("k", "c", {"who": b"first"}, until=LATER)
-            file.rename(tmp_path / "old.db")
-            file.write_bytes(b"a text that is no database, and long enough to be looked at " * 10)
-            before = file.read_bytes()
-            for _ in range(2):
-                with pytest.raises(StoreError, match="not an SQLite database"):
-                    await store.keep("k", "c", {"more": b"lost"}, until=LATER)
-            assert file.read_bytes() == before
-
-    asyncio.run(steps())
+    async with kept(SqliteStore(file)) as store:
+        await store.keep("k", "c", {"who": b"first"}, until=LATER)
+        file.rename(tmp_path / "old.db")
+        file.write_bytes(b"a text that is no database, and long enough to be looked at " * 10)
+        before = file.read_bytes()
+        for _ in range(2):
+            with pytest.raises(StoreError, match="not an SQLite database"):
+                await store.keep("k", "c", {"more": b"lost"}, until=LATER)
+        assert file.read_bytes() == before
 
 
 class kept:  # noqa: N801 - used as a function
@@ -367,23 +363,19 @@ def test_who_goes_away_leaves_the_others_their_answer() -> None:
     watching(steps)
 
 
-def test_the_clock_of_the_machine_decides_nothing(simulated: Server) -> None:
+async def test_the_clock_of_the_machine_decides_nothing(simulated: Server) -> None:
     """The row that is written ends by it; whether it is written does not."""
-
-    async def steps() -> None:
-        async with kept(SqliteStore(":memory:")) as store:
-            wall = Clock()
-            refusing, clock = Refusing(store), Clock()
-            watch = StoreWatch(refusing, clock=wall, monotonic=clock)  # type: ignore[arg-type]
-            await watch.problem()
-            wall.now -= 900.0
-            await watch.problem()
-            assert refusing.writes == 1
-            clock.now += 1
-            await watch.problem()
-            assert refusing.writes == 2
-
-    asyncio.run(steps())
+    async with kept(SqliteStore(":memory:")) as store:
+        wall = Clock()
+        refusing, clock = Refusing(store), Clock()
+        watch = StoreWatch(refusing, clock=wall, monotonic=clock)  # type: ignore[arg-type]
+        await watch.problem()
+        wall.now -= 900.0
+        await watch.problem()
+        assert refusing.writes == 1
+        clock.now += 1
+        await watch.problem()
+        assert refusing.writes == 2
 
 
 def test_ready_leaves_one_row(simulated: Server, tmp_path: Path) -> None:

@@ -81,21 +81,15 @@ def test_usage_is_stored_once_when_the_answer_of_the_store_was_lost(kind: str, t
     used(kind, tmp_path, act)
 
 
-def test_a_store_that_takes_no_writes_says_so_and_what_to_do(tmp_path: Path) -> None:
+async def test_a_store_that_takes_no_writes_says_so_and_what_to_do(tmp_path: Path) -> None:
     where = url_of("postgres", tmp_path, SERVERS["postgres"]().port)
-
-    async def act() -> None:
-        writing, reading = open_store(where), open_store(f"{where}&default_transaction_read_only=on")
-        await writing.keep("v", "a", {"k": b"1"}, until=1e12)
-        assert await reading.find("v", "a", ["k"]) == {"k": b"1"}
-        with pytest.raises(
-            StoreError, match=r"takes no writes .* put the address of the server that does into `store`"
-        ):
-            await reading.keep("v", "a", {"k": b"2"}, until=1e12)
-        await writing.close()
-        await reading.close()
-
-    asyncio.run(act())
+    writing, reading = open_store(where), open_store(f"{where}&default_transaction_read_only=on")
+    await writing.keep("v", "a", {"k": b"1"}, until=1e12)
+    assert await reading.find("v", "a", ["k"]) == {"k": b"1"}
+    with pytest.raises(StoreError, match=r"takes no writes .* put the address of the server that does into `store`"):
+        await reading.keep("v", "a", {"k": b"2"}, until=1e12)
+    await writing.close()
+    await reading.close()
 
 
 def test_a_store_whose_server_is_silent_is_closed_all_the_same_and_that_is_said() -> None:

@@ -332,17 +332,14 @@ def test_with_nothing_configured_health_says_so(empty: Served, keyed: Served) ->
 # --- a configuration that changes -------------------------------------------------------------------
 
 
-def test_a_key_that_comes_ends_the_simulation_and_none_that_goes_begins_it() -> None:
-    async def check() -> None:
-        async with Gateway(in_memory(discovered(NOTHING))) as app:
-            assert app.config.simulates_known
-            await app.reload(in_memory(discovered(ONE_KEY)))
-            assert not app.config.simulates_known
-            with pytest.raises(InputError, match="nothing is configured any more"):
-                await app.reload(in_memory(discovered(NOTHING)))
-            assert list(app.config.upstreams) == ["anthropic"]
-
-    asyncio.run(check())
+async def test_a_key_that_comes_ends_the_simulation_and_none_that_goes_begins_it() -> None:
+    async with Gateway(in_memory(discovered(NOTHING))) as app:
+        assert app.config.simulates_known
+        await app.reload(in_memory(discovered(ONE_KEY)))
+        assert not app.config.simulates_known
+        with pytest.raises(InputError, match="nothing is configured any more"):
+            await app.reload(in_memory(discovered(NOTHING)))
+        assert list(app.config.upstreams) == ["anthropic"]
 
 
 def test_a_file_that_appears_ends_the_simulation_while_the_gateway_runs(
@@ -466,7 +463,7 @@ def test_an_asynchronous_client_simulates_by_the_same_rule(bare: pytest.MonkeyPa
         asyncio.run(check("claude-opus-5"))
 
 
-def test_a_session_has_the_simulated_models_by_their_names(bare: pytest.MonkeyPatch) -> None:
+async def test_a_session_has_the_simulated_models_by_their_names(bare: pytest.MonkeyPatch) -> None:
     del bare
 
     @toolglot.tool
@@ -474,15 +471,12 @@ def test_a_session_has_the_simulated_models_by_their_names(bare: pytest.MonkeyPa
         """Tells the weather of a city."""
         return f"7 degrees in {city}"
 
-    async def check() -> None:
-        async with toolglot.Session(model="simulated/anthropic/claude-opus-5", tools=[get_weather]) as session:
-            answer = await session.run("What is the weather in Bonn?")
-            assert (answer.stop, answer.model) == ("stop", "simulated/anthropic/claude-opus-5")
-            assert "7 degrees" in answer.text
-            session.switch("Simulated/openai/gpt-5.5")
-            assert (await session.run("And now?")).model == "simulated/openai/gpt-5.5"
-
-    asyncio.run(check())
+    async with toolglot.Session(model="simulated/anthropic/claude-opus-5", tools=[get_weather]) as session:
+        answer = await session.run("What is the weather in Bonn?")
+        assert (answer.stop, answer.model) == ("stop", "simulated/anthropic/claude-opus-5")
+        assert "7 degrees" in answer.text
+        session.switch("Simulated/openai/gpt-5.5")
+        assert (await session.run("And now?")).model == "simulated/openai/gpt-5.5"
 
 
 @pytest.mark.parametrize(

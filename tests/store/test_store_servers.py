@@ -132,14 +132,11 @@ def test_processes_that_add_claim_and_keep_at_once_lose_nothing(where: str) -> N
     used(where, act)
 
 
-def test_stores_that_are_made_at_once_make_one(where: str) -> None:
-    async def run() -> None:
-        stores = [open_store(where, clock=lambda: NOW) for _ in range(5)]
-        await asyncio.gather(*(store.add("u", "a", "k", {"n": 1}, until=LATER) for store in stores))
-        assert await stores[0].add("u", "a", "k", {"n": 1}, until=LATER) == {"n": 6}
-        await asyncio.gather(*(store.close() for store in stores))
-
-    asyncio.run(run())
+async def test_stores_that_are_made_at_once_make_one(where: str) -> None:
+    stores = [open_store(where, clock=lambda: NOW) for _ in range(5)]
+    await asyncio.gather(*(store.add("u", "a", "k", {"n": 1}, until=LATER) for store in stores))
+    assert await stores[0].add("u", "a", "k", {"n": 1}, until=LATER) == {"n": 6}
+    await asyncio.gather(*(store.close() for store in stores))
 
 
 def test_what_waits_together_is_few_groups_and_a_conflict_or_failure_is_one_s_own(kind: str, where: str) -> None:
@@ -357,22 +354,19 @@ def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
         used(f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=0.1", act)
 
 
-def test_an_unexpected_error_is_reported_and_the_queue_goes_on() -> None:
+async def test_an_unexpected_error_is_reported_and_the_queue_goes_on() -> None:
     async def carry_out(jobs: list[StoreJob[int]]) -> None:
         for job in jobs:
             job.result = 10 // job.work
 
     async def shut() -> None: ...
 
-    async def act() -> None:
-        thread = LoopThread("a thread", shut)
-        queue: JobQueue[int] = JobQueue(thread, carry_out, location="here", max_waiting=10**6, width=2, group_bytes=1)
-        ended = await asyncio.gather(queue.run(2), queue.run(0), queue.run(5), return_exceptions=True)
-        assert [ended[0], type(ended[1]), ended[2]] == [5, ZeroDivisionError, 2]
-        assert queue.groups == 2
-        await thread.close()
-
-    asyncio.run(act())
+    thread = LoopThread("a thread", shut)
+    queue: JobQueue[int] = JobQueue(thread, carry_out, location="here", max_waiting=10**6, width=2, group_bytes=1)
+    ended = await asyncio.gather(queue.run(2), queue.run(0), queue.run(5), return_exceptions=True)
+    assert [ended[0], type(ended[1]), ended[2]] == [5, ZeroDivisionError, 2]
+    assert queue.groups == 2
+    await thread.close()
 
 
 # --- in a gateway -----------------------------------------------------------------------------------

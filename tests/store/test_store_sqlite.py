@@ -148,84 +148,69 @@ async def found(file: Path, keys: list[str], client: str = "a") -> dict[str, byt
 # --- groups -----------------------------------------------------------------------------------------
 
 
-def test_what_is_queued_is_committed_in_one_transaction(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        before = store.commits, commits_in_journal(file)
-        with held(file):
-            kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): b"x"}, until=LATER)) for n in range(64)]
-            await asyncio.sleep(0)
-        await asyncio.gather(*kept)
-        assert (store.commits, commits_in_journal(file)) == (before[0] + 1, before[1] + 1)
-        for number in range(5):
-            await store.keep("v", "a", {str(number): b"y"}, until=LATER)
-        assert (store.commits, commits_in_journal(file)) == (before[0] + 6, before[1] + 6)
-        await store.close()
-
-    asyncio.run(act())
+async def test_what_is_queued_is_committed_in_one_transaction(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    before = store.commits, commits_in_journal(file)
+    with held(file):
+        kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): b"x"}, until=LATER)) for n in range(64)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*kept)
+    assert (store.commits, commits_in_journal(file)) == (before[0] + 1, before[1] + 1)
+    for number in range(5):
+        await store.keep("v", "a", {str(number): b"y"}, until=LATER)
+    assert (store.commits, commits_in_journal(file)) == (before[0] + 6, before[1] + 6)
+    await store.close()
 
 
-def test_while_another_process_writes_the_loop_runs_and_rows_are_found(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        await store.keep("v", "a", {"k": b"1"}, until=LATER)
-        with held(file):
-            kept = asyncio.ensure_future(store.keep("v", "a", {"k": b"2"}, until=LATER))
-            for _ in range(3):
-                assert await store.find("v", "a", ["k"]) == {"k": b"1"}
-            assert not kept.done()
-        await kept
-        assert await store.find("v", "a", ["k"]) == {"k": b"2"}
-        await store.close()
-
-    asyncio.run(act())
+async def test_while_another_process_writes_the_loop_runs_and_rows_are_found(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    await store.keep("v", "a", {"k": b"1"}, until=LATER)
+    with held(file):
+        kept = asyncio.ensure_future(store.keep("v", "a", {"k": b"2"}, until=LATER))
+        for _ in range(3):
+            assert await store.find("v", "a", ["k"]) == {"k": b"1"}
+        assert not kept.done()
+    await kept
+    assert await store.find("v", "a", ["k"]) == {"k": b"2"}
+    await store.close()
 
 
-def test_who_waits_too_long_for_another_process_is_an_error_all_at_once_and_later_it_works(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW, busy_seconds=1.0)
-        with held(file):
-            asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER) for n in range(1000)]
-            async with asyncio.timeout(HANG_SECONDS):  # one wait for all of them, not one each
-                ended = await asyncio.gather(*asks, return_exceptions=True)
-        assert {type(one) for one in ended} == {StoreError}
-        assert "held the store too long" in str(ended[0])
-        assert store.commits == 0
-        await store.keep("v", "a", {"k": b"1"}, until=LATER)
-        assert await store.find("v", "a", ["k", "0"]) == {"k": b"1"}
-        await store.close()
-
-    asyncio.run(act())
+async def test_who_waits_too_long_for_another_process_is_an_error_all_at_once_and_later_it_works(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW, busy_seconds=1.0)
+    with held(file):
+        asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER) for n in range(1000)]
+        async with asyncio.timeout(HANG_SECONDS):  # one wait for all of them, not one each
+            ended = await asyncio.gather(*asks, return_exceptions=True)
+    assert {type(one) for one in ended} == {StoreError}
+    assert "held the store too long" in str(ended[0])
+    assert store.commits == 0
+    await store.keep("v", "a", {"k": b"1"}, until=LATER)
+    assert await store.find("v", "a", ["k", "0"]) == {"k": b"1"}
+    await store.close()
 
 
-def test_what_waits_is_bounded(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_waiting_bytes=10_000))
-        with held(file):
-            first = asyncio.ensure_future(store.keep("v", "a", {"1": b"x" * 20_000}, until=LATER))
-            await asyncio.sleep(0)
-            with pytest.raises(StoreError, match="too many writes are pending"):
-                await store.keep("v", "a", {"2": b"x"}, until=LATER)
-        await first
-        await store.keep("v", "a", {"3": b"x"}, until=LATER)
-        assert list(await store.find("v", "a", ["1", "2", "3"])) == ["1", "3"]
-        await store.close()
-
-    asyncio.run(act())
+async def test_what_waits_is_bounded(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_waiting_bytes=10_000))
+    with held(file):
+        first = asyncio.ensure_future(store.keep("v", "a", {"1": b"x" * 20_000}, until=LATER))
+        await asyncio.sleep(0)
+        with pytest.raises(StoreError, match="too many writes are pending"):
+            await store.keep("v", "a", {"2": b"x"}, until=LATER)
+    await first
+    await store.keep("v", "a", {"3": b"x"}, until=LATER)
+    assert list(await store.find("v", "a", ["1", "2", "3"])) == ["1", "3"]
+    await store.close()
 
 
-def test_a_very_large_group_is_several(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        with held(file):
-            value = b"x" * 10 * 1024**2
-            kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): value}, until=LATER)) for n in range(4)]
-            await asyncio.sleep(0)
-        await asyncio.gather(*kept)
-        assert store.commits == 2
-        await store.close()
-
-    asyncio.run(act())
+async def test_a_very_large_group_is_several(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    with held(file):
+        value = b"x" * 10 * 1024**2
+        kept = [asyncio.ensure_future(store.keep("v", "a", {str(n): value}, until=LATER)) for n in range(4)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*kept)
+    assert store.commits == 2
+    await store.close()
 
 
 def test_a_loop_that_is_gone_stops_nobody(file: Path) -> None:
@@ -293,36 +278,30 @@ async def in_one_group(worker: Worker, *jobs: Any) -> list[Any]:
     return await asyncio.gather(*rest, return_exceptions=True)
 
 
-def test_the_failure_of_one_in_a_group_is_not_that_of_the_others() -> None:
-    async def act() -> None:
-        worker = worker_in_memory()
-        ended = await in_one_group(worker, insert(1), insert(None), stumble, insert(3))
-        assert [ended[0], ended[3]] == [1, 1]
-        assert isinstance(ended[1], StoreError)
-        assert str(ended[1]) == "here: the store failed: NOT NULL constraint failed: t.a"
-        assert isinstance(ended[2], KeyError)
-        assert await worker.run(lambda c: c.execute("SELECT a FROM t").fetchall()) == [(1,), (3,)]
-        worker.end()
-        await worker.ended()
-
-    asyncio.run(act())
+async def test_the_failure_of_one_in_a_group_is_not_that_of_the_others() -> None:
+    worker = worker_in_memory()
+    ended = await in_one_group(worker, insert(1), insert(None), stumble, insert(3))
+    assert [ended[0], ended[3]] == [1, 1]
+    assert isinstance(ended[1], StoreError)
+    assert str(ended[1]) == "here: the store failed: NOT NULL constraint failed: t.a"
+    assert isinstance(ended[2], KeyError)
+    assert await worker.run(lambda c: c.execute("SELECT a FROM t").fetchall()) == [(1,), (3,)]
+    worker.end()
+    await worker.ended()
 
 
-def test_a_connection_that_is_lost_is_reported_to_every_caller() -> None:
+async def test_a_connection_that_is_lost_is_reported_to_every_caller() -> None:
     def lose(connection: sqlite3.Connection) -> None:
         connection.close()
         raise sqlite3.OperationalError("lost")
 
-    async def act() -> None:
-        worker = worker_in_memory()
-        ended = await in_one_group(worker, lose, insert(1))
-        assert {type(one) for one in ended} == {StoreError}
-        with pytest.raises(StoreError, match="closed database"):
-            await worker.run(insert(2))
-        worker.end()
-        await worker.ended()
-
-    asyncio.run(act())
+    worker = worker_in_memory()
+    ended = await in_one_group(worker, lose, insert(1))
+    assert {type(one) for one in ended} == {StoreError}
+    with pytest.raises(StoreError, match="closed database"):
+        await worker.run(insert(2))
+    worker.end()
+    await worker.ended()
 
 
 def test_only_being_held_is_waited_for() -> None:
@@ -385,28 +364,22 @@ def test_prune_goes_in_batches_and_others_write_in_between(file: Path) -> None:
     assert query(file, "SELECT count(*) FROM kept") == [(2,)]
 
 
-def test_prune_says_how_many_were_too_old_or_too_many(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=5100))
-        await store.keep("v", "a", {"past": b"x" * 100_000}, until=NOW)
-        await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(10)}, until=LATER)
-        assert await store.prune(NOW) == 1 + 5
-        assert await store.prune(NOW) == 0
-        await store.close()
-
-    asyncio.run(act())
+async def test_prune_says_how_many_were_too_old_or_too_many(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=5100))
+    await store.keep("v", "a", {"past": b"x" * 100_000}, until=NOW)
+    await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(10)}, until=LATER)
+    assert await store.prune(NOW) == 1 + 5
+    assert await store.prune(NOW) == 0
+    await store.close()
 
 
-def test_what_is_too_much_goes_in_batches_too(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=500))
-        await store.keep("v", "a", {f"{n:04}": b"x" * 94 for n in range(3005)}, until=LATER)
-        before = store.commits
-        assert await store.prune(NOW) == 3000
-        assert store.commits - before == 3 + 4, "three that find nothing past its time, three of a thousand, the last"
-        await store.close()
-
-    asyncio.run(act())
+async def test_what_is_too_much_goes_in_batches_too(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=500))
+    await store.keep("v", "a", {f"{n:04}": b"x" * 94 for n in range(3005)}, until=LATER)
+    before = store.commits
+    assert await store.prune(NOW) == 3000
+    assert store.commits - before == 3 + 4, "three that find nothing past its time, three of a thousand, the last"
+    await store.close()
 
 
 def test_an_age_does_not_come_again(file: Path) -> None:
@@ -421,17 +394,14 @@ def test_an_age_does_not_come_again(file: Path) -> None:
     assert query(file, "SELECT age FROM kept") == [(3,)]
 
 
-def test_two_that_prune_at_once_take_no_more_than_one(file: Path) -> None:
-    async def act() -> None:
-        limits = StoreLimits(max_bytes=1_500_000)
-        stores = [SqliteStore(file, clock=lambda: NOW, limits=limits) for _ in range(2)]
-        await stores[0].keep("v", "a", {f"{n:04}": b"x" * 994 for n in range(3000)}, until=LATER)
-        gone = await asyncio.gather(*(store.prune(NOW) for store in stores))
-        assert sum(gone) == 1500
-        for store in stores:
-            await store.close()
-
-    asyncio.run(act())
+async def test_two_that_prune_at_once_take_no_more_than_one(file: Path) -> None:
+    limits = StoreLimits(max_bytes=1_500_000)
+    stores = [SqliteStore(file, clock=lambda: NOW, limits=limits) for _ in range(2)]
+    await stores[0].keep("v", "a", {f"{n:04}": b"x" * 994 for n in range(3000)}, until=LATER)
+    gone = await asyncio.gather(*(store.prune(NOW) for store in stores))
+    assert sum(gone) == 1500
+    for store in stores:
+        await store.close()
 
 
 def test_the_sum_of_all_rows_and_the_search_for_old_ones_need_only_an_index(file: Path) -> None:
@@ -469,33 +439,24 @@ def test_two_processes_write_at_once_and_no_row_is_lost(file: Path) -> None:
     assert query(file, "SELECT count(*) FROM kept") == [(4000,)]
 
 
-def test_two_processes_add_at_once_and_nothing_is_lost(file: Path) -> None:
+async def test_two_processes_add_at_once_and_nothing_is_lost(file: Path) -> None:
     words = [sys.executable, "-c", ADDER, str(file), "30"]
     adders = [subprocess.Popen(words) for _ in range(2)]
     assert [adder.wait(120) for adder in adders] == [0, 0]
-
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        assert await store.add("usage", "a", "day", {"n": 0}, until=LATER) == {"n": 600}
-        await store.close()
-
-    asyncio.run(act())
+    store = SqliteStore(file, clock=lambda: NOW)
+    assert await store.add("usage", "a", "day", {"n": 0}, until=LATER) == {"n": 600}
+    await store.close()
 
 
-def test_additions_that_wait_are_one_transaction(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        with held(file):
-            adding = [
-                asyncio.ensure_future(store.add("usage", "a", str(n % 3), {"n": 1}, until=LATER)) for n in range(300)
-            ]
-            await asyncio.sleep(0)
-        await asyncio.gather(*adding)
-        assert store.commits <= 2
-        assert (await store.scan("usage", limit=9))[0].amounts == {"n": 100}
-        await store.close()
-
-    asyncio.run(act())
+async def test_additions_that_wait_are_one_transaction(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    with held(file):
+        adding = [asyncio.ensure_future(store.add("usage", "a", str(n % 3), {"n": 1}, until=LATER)) for n in range(300)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*adding)
+    assert store.commits <= 2
+    assert (await store.scan("usage", limit=9))[0].amounts == {"n": 100}
+    await store.close()
 
 
 def version_2(file: Path) -> None:
@@ -532,19 +493,16 @@ def test_a_scan_and_the_search_for_old_totals_need_only_an_index(file: Path) -> 
     assert "USING COVERING INDEX counted_by_until (until<?)" in str(query(file, old))
 
 
-def test_what_is_kept_for_ever_and_totals_are_never_too_much(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=2000))
-        await store.keep("keys", "", {"k": b"x" * 1500}, until=math.inf)
-        await store.add("usage", "a", "day", {"n": 1}, until=LATER)
-        for number in range(5):
-            await store.keep("vault", "a", {str(number): b"x" * 1000}, until=LATER)
-        assert await store.prune(NOW) == 5
-        assert await store.find("keys", "", ["k"]) == {"k": b"x" * 1500}
-        assert await store.add("usage", "a", "day", {"n": 1}, until=LATER) == {"n": 2}
-        await store.close()
-
-    asyncio.run(act())
+async def test_what_is_kept_for_ever_and_totals_are_never_too_much(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW, limits=StoreLimits(max_bytes=2000))
+    await store.keep("keys", "", {"k": b"x" * 1500}, until=math.inf)
+    await store.add("usage", "a", "day", {"n": 1}, until=LATER)
+    for number in range(5):
+        await store.keep("vault", "a", {str(number): b"x" * 1000}, until=LATER)
+    assert await store.prune(NOW) == 5
+    assert await store.find("keys", "", ["k"]) == {"k": b"x" * 1500}
+    assert await store.add("usage", "a", "day", {"n": 1}, until=LATER) == {"n": 2}
+    await store.close()
 
 
 def test_a_full_disk_is_reported_loses_nothing_and_may_pass(file: Path) -> None:
@@ -750,20 +708,17 @@ def test_a_file_that_others_hold_for_too_long_is_not_waited_for_for_ever(file: P
     asyncio.run(found(file, []))
 
 
-def test_a_file_that_is_corrupted_while_it_is_used_is_reported(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(1000)}, until=LATER)
-        await store.close()
-        store = SqliteStore(file, clock=lambda: NOW)
-        with file.open("r+b") as content:
-            content.seek(4096)
-            content.write(b"\xff" * (file.stat().st_size - 4096))
-        with pytest.raises(StoreError, match="the file is damaged"):
-            await store.find("v", "a", ["1"])
-        await store.close()
-
-    asyncio.run(act())
+async def test_a_file_that_is_corrupted_while_it_is_used_is_reported(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    await store.keep("v", "a", {str(n): b"x" * 1000 for n in range(1000)}, until=LATER)
+    await store.close()
+    store = SqliteStore(file, clock=lambda: NOW)
+    with file.open("r+b") as content:
+        content.seek(4096)
+        content.write(b"\xff" * (file.stat().st_size - 4096))
+    with pytest.raises(StoreError, match="the file is damaged"):
+        await store.find("v", "a", ["1"])
+    await store.close()
 
 
 def test_both_connections_are_as_the_store_says(file: Path) -> None:
@@ -784,16 +739,13 @@ def test_a_durable_store_synchronises_every_commit(file: Path) -> None:
     writing.close()
 
 
-def test_a_conflict_in_a_group_is_one_transaction_all_the_same(file: Path) -> None:
-    async def act() -> None:
-        store = SqliteStore(file, clock=lambda: NOW)
-        with held(file):
-            asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER, unless=[str(n // 2 * 2)]) for n in range(20)]
-            kept = [asyncio.ensure_future(ask) for ask in asks]
-            await asyncio.sleep(0)
-        ended = await asyncio.gather(*kept, return_exceptions=True)
-        assert [type(one) for one in ended[:4]] == [type(None), StoreConflictError, type(None), StoreConflictError]
-        assert store.commits == 1
-        await store.close()
-
-    asyncio.run(act())
+async def test_a_conflict_in_a_group_is_one_transaction_all_the_same(file: Path) -> None:
+    store = SqliteStore(file, clock=lambda: NOW)
+    with held(file):
+        asks = [store.keep("v", "a", {str(n): b"x"}, until=LATER, unless=[str(n // 2 * 2)]) for n in range(20)]
+        kept = [asyncio.ensure_future(ask) for ask in asks]
+        await asyncio.sleep(0)
+    ended = await asyncio.gather(*kept, return_exceptions=True)
+    assert [type(one) for one in ended[:4]] == [type(None), StoreConflictError, type(None), StoreConflictError]
+    assert store.commits == 1
+    await store.close()

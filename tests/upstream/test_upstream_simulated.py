@@ -75,48 +75,40 @@ TARGETS = [*((name, name) for name in PROVIDERS), ("openai", "openai_responses")
 
 @pytest.mark.parametrize("kind", ["http", "asgi"])
 @pytest.mark.parametrize(("name", "target"), TARGETS)
-def test_every_provider_answers_whole_and_streamed(server: Server, name: str, target: str, kind: str) -> None:
-    async def steps() -> None:
-        async with asyncio.timeout(120), way_to(server, kind) as (transport, root):
-            upstream = upstream_of(name, root, transport)
-            for stream in (False, True):
-                out = request_for(target, model_of(name), stream=stream)
-                answer = await upstream.call(out)
-                assert answer.status == 200
-                if stream:
-                    translator = toolglot.StreamTranslator(source=target, target="anthropic", request=out)
-                    told = [translator.feed(piece) async for piece in answer.pieces()]
-                    assert b"message_stop" in b"".join([*told, translator.finish()])
-                else:
-                    back = toolglot.convert_reply(
-                        await answer.whole(10**6), source=target, target="anthropic", request=out
-                    )
-                    assert back.body["content"]
-                await answer.close()
-
-    asyncio.run(steps())
+async def test_every_provider_answers_whole_and_streamed(server: Server, name: str, target: str, kind: str) -> None:
+    async with asyncio.timeout(120), way_to(server, kind) as (transport, root):
+        upstream = upstream_of(name, root, transport)
+        for stream in (False, True):
+            out = request_for(target, model_of(name), stream=stream)
+            answer = await upstream.call(out)
+            assert answer.status == 200
+            if stream:
+                translator = toolglot.StreamTranslator(source=target, target="anthropic", request=out)
+                told = [translator.feed(piece) async for piece in answer.pieces()]
+                assert b"message_stop" in b"".join([*told, translator.finish()])
+            else:
+                back = toolglot.convert_reply(await answer.whole(10**6), source=target, target="anthropic", request=out)
+                assert back.body["content"]
+            await answer.close()
 
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name in SIMULATED])
-def test_what_a_provider_lists_and_counts_is_found(server: Server, name: str) -> None:
-    async def steps() -> None:
-        async with asyncio.timeout(120), way_to(server, "asgi") as (transport, root):
-            upstream = upstream_of(name, root, transport)
-            profile = profiles.get(name)
-            listed = await upstream.models(profile)
-            assert (listed is None) == (name == "bedrock")
-            if listed is not None:
-                assert listed.status == 200
-                await listed.close()
-            out = request_for(name, model_of(name), stream=False)
-            counted = await upstream.count(profile, out.model, _countable(name, out.data))
-            assert (counted is None) == (not profile.request.count_tokens)
-            if counted is not None:
-                simulated = {route.kind for route in SIMULATED[name].routes}
-                assert counted.status == (200 if "count" in simulated else 404)
-                await counted.close()
-
-    asyncio.run(steps())
+async def test_what_a_provider_lists_and_counts_is_found(server: Server, name: str) -> None:
+    async with asyncio.timeout(120), way_to(server, "asgi") as (transport, root):
+        upstream = upstream_of(name, root, transport)
+        profile = profiles.get(name)
+        listed = await upstream.models(profile)
+        assert (listed is None) == (name == "bedrock")
+        if listed is not None:
+            assert listed.status == 200
+            await listed.close()
+        out = request_for(name, model_of(name), stream=False)
+        counted = await upstream.count(profile, out.model, _countable(name, out.data))
+        assert (counted is None) == (not profile.request.count_tokens)
+        if counted is not None:
+            simulated = {route.kind for route in SIMULATED[name].routes}
+            assert counted.status == (200 if "count" in simulated else 404)
+            await counted.close()
 
 
 def _countable(name: str, data: bytes) -> bytes:
@@ -229,16 +221,13 @@ def test_bedrock_is_signed_or_has_a_key_and_says_what_is_missing() -> None:
         asyncio.run(nobody.call(request_for("bedrock", "m", stream=False)))
 
 
-def test_the_simulated_bedrock_takes_a_signature_for_a_key(server: Server) -> None:
-    async def steps() -> None:
-        async with way_to(server, "http") as (transport, root):
-            who = AwsCredentials(access_key="AKIAEXAMPLE", secret_key=KEY, region="us-east-1")
-            upstream = upstream_of("bedrock", root, transport, key="", aws=who)
-            answer = await upstream.call(request_for("bedrock", model_of("bedrock"), stream=False))
-            assert answer.status == 200
-            await answer.close()
-
-    asyncio.run(steps())
+async def test_the_simulated_bedrock_takes_a_signature_for_a_key(server: Server) -> None:
+    async with way_to(server, "http") as (transport, root):
+        who = AwsCredentials(access_key="AKIAEXAMPLE", secret_key=KEY, region="us-east-1")
+        upstream = upstream_of("bedrock", root, transport, key="", aws=who)
+        answer = await upstream.call(request_for("bedrock", model_of("bedrock"), stream=False))
+        assert answer.status == 200
+        await answer.close()
 
 
 def test_no_key_is_shown() -> None:

@@ -346,74 +346,59 @@ def test_a_closed_transport_sends_nothing(play: Play) -> None:
 # --- without a socket -------------------------------------------------------------------------------
 
 
-def test_an_app_that_dies_or_says_nothing_gives_an_error_and_no_traceback() -> None:
-    async def steps() -> None:
-        async with called(Stage()) as (transport, root):
-            error = await failure_of(transport.send(HttpRequest(url=f"{root}/dies"), LIMITS))
-            assert error.failure.kind == "server"
-            assert error.failure.message == "simulator closed the connection without a response (RuntimeError)"
-            error = await failure_of(transport.send(HttpRequest(url=f"{root}/quits"), LIMITS))
-            assert error.failure.message == "simulator closed the connection without a response"
-
-    asyncio.run(steps())
+async def test_an_app_that_dies_or_says_nothing_gives_an_error_and_no_traceback() -> None:
+    async with called(Stage()) as (transport, root):
+        error = await failure_of(transport.send(HttpRequest(url=f"{root}/dies"), LIMITS))
+        assert error.failure.kind == "server"
+        assert error.failure.message == "simulator closed the connection without a response (RuntimeError)"
+        error = await failure_of(transport.send(HttpRequest(url=f"{root}/quits"), LIMITS))
+        assert error.failure.message == "simulator closed the connection without a response"
 
 
-def test_an_app_can_be_one_piece_ahead_and_no_more() -> None:
-    async def steps() -> None:
-        stage = Stage()
-        async with called(stage) as (transport, root):
-            answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
-            for expected in (1, 2, 3):
-                for _ in range(10):
-                    await asyncio.sleep(0)
-                assert stage.sent == expected
-                await anext(answer.pieces())
-            await answer.close()
-            await asyncio.wait_for(stage.refused.wait(), BOUND)
-
-    asyncio.run(steps())
-
-
-def test_an_app_that_does_not_listen_is_cancelled_after_a_while() -> None:
-    async def steps() -> None:
-        stage = Stage()
-        async with called(stage) as (transport, root):
-            answer = await transport.send(HttpRequest(url=f"{root}/deaf"), LIMITS)
-            await answer.close()
-            assert not stage.cancelled.is_set()
-            await asyncio.wait_for(stage.cancelled.wait(), BOUND)
-
-    asyncio.run(steps())
-
-
-def test_closing_the_transport_ends_what_still_runs() -> None:
-    async def steps() -> None:
-        stage = Stage()
-        transport = AsgiTransport(stage)
-        answer = await transport.send(HttpRequest(url="http://app/deaf"), LIMITS)
-        await transport.close()
-        assert stage.cancelled.is_set()
+async def test_an_app_can_be_one_piece_ahead_and_no_more() -> None:
+    stage = Stage()
+    async with called(stage) as (transport, root):
+        answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
+        for expected in (1, 2, 3):
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert stage.sent == expected
+            await anext(answer.pieces())
         await answer.close()
+        await asyncio.wait_for(stage.refused.wait(), BOUND)
 
-    asyncio.run(steps())
 
-
-def test_an_app_may_go_on_after_its_last_piece() -> None:
-    async def steps() -> None:
-        over = asyncio.Event()
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await send({"type": "http.response.start", "status": 200})
-            await send({"type": "http.response.body", "body": b"all"})
-            assert (await receive())["type"] == "http.request"
-            assert (await receive())["type"] == "http.disconnect"
-            over.set()
-
-        transport = AsgiTransport(app, grace=0.0)
-        answer = await transport.send(HttpRequest(url="http://app/"), LIMITS)
-        assert await answer.whole(10) == b"all"
+async def test_an_app_that_does_not_listen_is_cancelled_after_a_while() -> None:
+    stage = Stage()
+    async with called(stage) as (transport, root):
+        answer = await transport.send(HttpRequest(url=f"{root}/deaf"), LIMITS)
         await answer.close()
-        await asyncio.wait_for(over.wait(), BOUND)
-        await transport.close()
+        assert not stage.cancelled.is_set()
+        await asyncio.wait_for(stage.cancelled.wait(), BOUND)
 
-    asyncio.run(steps())
+
+async def test_closing_the_transport_ends_what_still_runs() -> None:
+    stage = Stage()
+    transport = AsgiTransport(stage)
+    answer = await transport.send(HttpRequest(url="http://app/deaf"), LIMITS)
+    await transport.close()
+    assert stage.cancelled.is_set()
+    await answer.close()
+
+
+async def test_an_app_may_go_on_after_its_last_piece() -> None:
+    over = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"all"})
+        assert (await receive())["type"] == "http.request"
+        assert (await receive())["type"] == "http.disconnect"
+        over.set()
+
+    transport = AsgiTransport(app, grace=0.0)
+    answer = await transport.send(HttpRequest(url="http://app/"), LIMITS)
+    assert await answer.whole(10) == b"all"
+    await answer.close()
+    await asyncio.wait_for(over.wait(), BOUND)
+    await transport.close()

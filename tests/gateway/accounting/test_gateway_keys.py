@@ -731,7 +731,7 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_on
     with_store(act)
 
 
-def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_batch(
+async def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("toolglot.gateway.accounting.metering.BATCH_SECONDS", 0.001)
@@ -745,47 +745,40 @@ def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off_in_a_
             await self.go_on.wait()
             return await super().add(*values, **named)
 
-    async def act() -> None:
-        clock = Clock()
-        store = SlowStore(":memory:", clock=clock)
-        worker = Worker(store, clock)
-        running = asyncio.ensure_future(worker.meter.run())
-        await worker.use(ANYONE)
-        await store.begun.wait()
-        running.cancel()
-        await asyncio.sleep(0)  # it is told in the middle of the batch
-        store.go_on.set()
-        await worker.use(ANYONE)
-        await worker.meter.close()
-        (row,) = await read_usage(store)
-        assert (row.client, row.amounts.requests) == (ANYONE, 2)
-        await store.close()
-
-    asyncio.run(act())
+    clock = Clock()
+    store = SlowStore(":memory:", clock=clock)
+    worker = Worker(store, clock)
+    running = asyncio.ensure_future(worker.meter.run())
+    await worker.use(ANYONE)
+    await store.begun.wait()
+    running.cancel()
+    await asyncio.sleep(0)  # it is told in the middle of the batch
+    store.go_on.set()
+    await worker.use(ANYONE)
+    await worker.meter.close()
+    (row,) = await read_usage(store)
+    assert (row.client, row.amounts.requests) == (ANYONE, 2)
+    await store.close()
 
 
-def test_at_the_end_nothing_is_lost_that_was_used_while_an_earlier_batch_is_not_confirmed(tmp_path: Path) -> None:
+async def test_at_the_end_nothing_is_lost_that_was_used_while_an_earlier_batch_is_not_confirmed(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
-
-    async def act() -> None:
-        clock = Clock()
-        store = SqliteStore(file, clock=clock, busy_seconds=HANG_SECONDS)
-        worker = Worker(store, clock, store_seconds=0.001)
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # nobody else can write
-            await worker.use(ANYONE, model="one")
-            await worker.meter.flush()
-            await worker.use(ANYONE, model="one")
-            await worker.use(ANYONE, model="two")
-            await worker.meter.close()
-            other.execute("ROLLBACK")
-        await store.close()
-        store = SqliteStore(file, clock=clock)
-        models = group_usage(await read_usage(store), "model")
-        assert {model: amounts.requests for model, amounts in models.items()} == {"one": 2, "two": 1}
-        await store.close()
-
-    asyncio.run(act())
+    clock = Clock()
+    store = SqliteStore(file, clock=clock, busy_seconds=HANG_SECONDS)
+    worker = Worker(store, clock, store_seconds=0.001)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # nobody else can write
+        await worker.use(ANYONE, model="one")
+        await worker.meter.flush()
+        await worker.use(ANYONE, model="one")
+        await worker.use(ANYONE, model="two")
+        await worker.meter.close()
+        other.execute("ROLLBACK")
+    await store.close()
+    store = SqliteStore(file, clock=clock)
+    models = group_usage(await read_usage(store), "model")
+    assert {model: amounts.requests for model, amounts in models.items()} == {"one": 2, "two": 1}
+    await store.close()
 
 
 def test_usage_that_cannot_be_stored_at_the_end_is_reported_as_lost() -> None:

@@ -143,27 +143,24 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
     assert "ulimit" in said[1]
 
 
-def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
-    async def run() -> None:
-        full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
-        transports: list[Any] = [Transport() for _ in range(MAX_LINGERING + 2)]
-        for transport in transports[:-1]:
-            assert not full.takes(2, transport)
-        assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MAX_LINGERING])
-        assert transports[-2].done == [ANSWER, "closed"]
-        first = transports[0]
-        first.protocol.data_received(bytes(MAX_IGNORED))
-        assert first.done == [ANSWER, "ended"]
-        first.protocol.data_received(b"x")
-        assert first.done == [ANSWER, "ended", "aborted"]
-        first.protocol.connection_lost(None)
-        assert not full.takes(2, transports[-1])
-        assert transports[-1].done == [ANSWER, "ended"]
-        for transport in transports[1:MAX_LINGERING]:
-            transport.protocol.connection_lost(None)
-        transports[-1].protocol.connection_lost(None)
-
-    asyncio.run(run())
+async def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
+    full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
+    transports: list[Any] = [Transport() for _ in range(MAX_LINGERING + 2)]
+    for transport in transports[:-1]:
+        assert not full.takes(2, transport)
+    assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MAX_LINGERING])
+    assert transports[-2].done == [ANSWER, "closed"]
+    first = transports[0]
+    first.protocol.data_received(bytes(MAX_IGNORED))
+    assert first.done == [ANSWER, "ended"]
+    first.protocol.data_received(b"x")
+    assert first.done == [ANSWER, "ended", "aborted"]
+    first.protocol.connection_lost(None)
+    assert not full.takes(2, transports[-1])
+    assert transports[-1].done == [ANSWER, "ended"]
+    for transport in transports[1:MAX_LINGERING]:
+        transport.protocol.connection_lost(None)
+    transports[-1].protocol.connection_lost(None)
 
 
 def test_who_finds_no_room_hears_so_after_a_large_body() -> None:

@@ -188,37 +188,32 @@ def test_a_configuration_that_no_worker_can_start_with_ends_all(simulated: Serve
     assert "not an SQLite database" in ended.err
 
 
-def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:
-    async def act() -> None:
-        every = [WorkerLinks(str(tmp_path), number) for number in (1, 2, 3)]
-        for number, sibling in enumerate(every, 1):
-            request_log = RequestLog(max_remembered=10, form="off")
-            for client in ("a", "b"):
-                request_log.end(
-                    ended_request(id=f"{client}{number}", client=client, body=b"{}", started_at=float(number))
-                )
-            await sibling.start(request_log, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
-        first = every[0]
-        assert [one["id"] for one in await first.requests("a")] == ["a3", "a2", "a1"]
-        assert len(await first.requests(None)) == 6
-        assert (await first.request("a3", "a"))["id"] == "a3"
-        assert await first.request("a3", "b") is None
-        assert (await first.request("a1", "a"))["id"] == "a1"
-        series = 'up{worker="1"} 1\nup{worker="2"} 2\nup{worker="3"} 3\n'
-        assert (await first.metrics()).decode() == f"# HELP up it is\n# TYPE up gauge\n{series}"
-        nowhere = WorkerLinks(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
-        await nowhere.start(RequestLog(max_remembered=0, form="off"), bytes)
-        await every[1].close()
-        (tmp_path / "2.sock").write_text("nobody listens here")
-        assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]
-        reader, writer = await asyncio.open_unix_connection(tmp_path / "3.sock")
-        writer.write(b"no question\n")
-        assert await reader.read() == b""
-        writer.close()
-        for sibling in every:
-            await sibling.close()
-
-    asyncio.run(act())
+async def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker_is_left_out(tmp_path: Path) -> None:
+    every = [WorkerLinks(str(tmp_path), number) for number in (1, 2, 3)]
+    for number, sibling in enumerate(every, 1):
+        request_log = RequestLog(max_remembered=10, form="off")
+        for client in ("a", "b"):
+            request_log.end(ended_request(id=f"{client}{number}", client=client, body=b"{}", started_at=float(number)))
+        await sibling.start(request_log, f"# HELP up it is\n# TYPE up gauge\nup {number}\n".encode)
+    first = every[0]
+    assert [one["id"] for one in await first.requests("a")] == ["a3", "a2", "a1"]
+    assert len(await first.requests(None)) == 6
+    assert (await first.request("a3", "a"))["id"] == "a3"
+    assert await first.request("a3", "b") is None
+    assert (await first.request("a1", "a"))["id"] == "a1"
+    series = 'up{worker="1"} 1\nup{worker="2"} 2\nup{worker="3"} 3\n'
+    assert (await first.metrics()).decode() == f"# HELP up it is\n# TYPE up gauge\n{series}"
+    nowhere = WorkerLinks(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
+    await nowhere.start(RequestLog(max_remembered=0, form="off"), bytes)
+    await every[1].close()
+    (tmp_path / "2.sock").write_text("nobody listens here")
+    assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "3.sock")
+    writer.write(b"no question\n")
+    assert await reader.read() == b""
+    writer.close()
+    for sibling in every:
+        await sibling.close()
 
 
 # --- the supervisor by itself -----------------------------------------------------------------------

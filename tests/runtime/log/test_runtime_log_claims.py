@@ -211,50 +211,38 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
     asyncio.run(asyncio.wait_for(test(), PATIENCE))
 
 
-def test_a_log_that_lost_its_claim_writes_nothing_into_the_list() -> None:
-    async def test() -> None:
-        store = HookedStore(SqliteStore(":memory:"))
-        log = await SessionLog.create(store)
-        await log.add_turn(user("one"))
-        log._claim.lost_to = "other"
-        store.moments.clear()
-        await log.close()
-        assert store.moments == []
-        await store.close()
-
-    asyncio.run(test())
+async def test_a_log_that_lost_its_claim_writes_nothing_into_the_list() -> None:
+    store = HookedStore(SqliteStore(":memory:"))
+    log = await SessionLog.create(store)
+    await log.add_turn(user("one"))
+    log._claim.lost_to = "other"
+    store.moments.clear()
+    await log.close()
+    assert store.moments == []
+    await store.close()
 
 
-def test_a_session_that_this_process_has_open_is_told_as_such() -> None:
-    async def test() -> None:
-        store = SqliteStore(":memory:")
-        async with await SessionLog.create(store, id="mine"):
-            with pytest.raises(SessionTakenError, match="in this process already"):
-                await SessionLog.open(store, "mine")
-        await store.close()
-
-    asyncio.run(test())
+async def test_a_session_that_this_process_has_open_is_told_as_such() -> None:
+    store = SqliteStore(":memory:")
+    async with await SessionLog.create(store, id="mine"):
+        with pytest.raises(SessionTakenError, match="in this process already"):
+            await SessionLog.open(store, "mine")
+    await store.close()
 
 
 @pytest.mark.parametrize("lease", [0, -1, float("inf"), float("nan"), "30"])
-def test_a_lease_is_a_time(lease: float) -> None:
-    async def test() -> None:
-        store = SqliteStore(":memory:")
-        with pytest.raises(InputError, match="seconds"):
-            await SessionLog.create(store, lease=lease)
-        await store.close()
-
-    asyncio.run(test())
+async def test_a_lease_is_a_time(lease: float) -> None:
+    store = SqliteStore(":memory:")
+    with pytest.raises(InputError, match="seconds"):
+        await SessionLog.create(store, lease=lease)
+    await store.close()
 
 
-def test_a_clock_that_is_far_behind_the_store_s_is_told() -> None:
-    async def test() -> None:
-        store = SqliteStore(":memory:")
-        with pytest.raises(StoreError, match="clock"):
-            await SessionLog.create(store, clock=lambda: 1.0)
-        await store.close()
-
-    asyncio.run(test())
+async def test_a_clock_that_is_far_behind_the_store_s_is_told() -> None:
+    store = SqliteStore(":memory:")
+    with pytest.raises(StoreError, match="clock"):
+        await SessionLog.create(store, clock=lambda: 1.0)
+    await store.close()
 
 
 def test_a_process_writes_itself_down_so_that_it_can_be_read() -> None:

@@ -202,36 +202,30 @@ def test_a_search_tells_of_a_damaged_session_and_goes_on() -> None:
     on_a_session(test)
 
 
-def test_rows_that_are_large_are_read_a_few_at_a_time() -> None:
-    async def test() -> None:
-        store = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
-        async with await SessionLog.create(store, id=ID) as log:
-            for n in range(40):
-                await log.add_turn(user(f"{n} " * 300))
-        async with await SessionLog.open(store, ID) as again:
-            assert again.history.turns == log.history.turns
-        await store.close()
-
-    asyncio.run(test())
+async def test_rows_that_are_large_are_read_a_few_at_a_time() -> None:
+    store = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
+    async with await SessionLog.create(store, id=ID) as log:
+        for n in range(40):
+            await log.add_turn(user(f"{n} " * 300))
+    async with await SessionLog.open(store, ID) as again:
+        assert again.history.turns == log.history.turns
+    await store.close()
 
 
-def test_one_row_that_is_larger_than_a_call_may_be_is_refused() -> None:
-    async def test() -> None:
-        store = SqliteStore(":memory:")
-        async with await SessionLog.create(store, id=ID) as log:
-            await log.add_turn(user("x" * 5000))
-        values = [row.value for row in await store.scan("turns", client=ID, limit=10)]
-        infos = await store.find("sessions", "", [ID])
-        narrow = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
-        wide = LogRows(store, ID)
-        assert await wide.contains(0, [value for value in values if value is not None])
-        await narrow.keep("sessions", "", infos, until=math.inf)
-        with pytest.raises(InputError):
-            await SessionLog.open(narrow, ID)
-        await narrow.close()
-        await store.close()
-
-    asyncio.run(test())
+async def test_one_row_that_is_larger_than_a_call_may_be_is_refused() -> None:
+    store = SqliteStore(":memory:")
+    async with await SessionLog.create(store, id=ID) as log:
+        await log.add_turn(user("x" * 5000))
+    values = [row.value for row in await store.scan("turns", client=ID, limit=10)]
+    infos = await store.find("sessions", "", [ID])
+    narrow = SqliteStore(":memory:", limits=StoreLimits(max_call_bytes=4000))
+    wide = LogRows(store, ID)
+    assert await wide.contains(0, [value for value in values if value is not None])
+    await narrow.keep("sessions", "", infos, until=math.inf)
+    with pytest.raises(InputError):
+        await SessionLog.open(narrow, ID)
+    await narrow.close()
+    await store.close()
 
 
 def test_numbers_come_to_an_end() -> None:

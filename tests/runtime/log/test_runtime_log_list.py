@@ -73,28 +73,25 @@ async def turns_of(store: SqliteStore, id: str, owner: str = "") -> tuple[Turn, 
     return tuple(standing.turns)
 
 
-def test_sessions_are_listed_the_newest_first_and_page_by_page() -> None:
-    async def test() -> None:
-        clock = Clock()
-        store = SqliteStore(":memory:", clock=clock)
-        for id in ("a", "b", "c", "d", "e"):
-            await talk(store, id, user(f"this is {id}"), clock=clock, model="openai/gpt-5")
-        async with await SessionLog.open(store, "b", clock=clock) as log:
-            await log.add_turn(user("once more"))
-        seen, after = [], ""
-        while True:
-            page = await list_sessions(store, after=after, limit=2)
-            seen += [info.id for info in page.sessions]
-            assert len(page.sessions) <= 2
-            if not (after := page.next):
-                break
-        assert seen == ["b", "e", "d", "c", "a"]
-        first = page.sessions[0]
-        assert (first.title, first.model, first.turns) == ("this is a", "openai/gpt-5", 1)
-        assert first.created < first.updated
-        await store.close()
-
-    asyncio.run(test())
+async def test_sessions_are_listed_the_newest_first_and_page_by_page() -> None:
+    clock = Clock()
+    store = SqliteStore(":memory:", clock=clock)
+    for id in ("a", "b", "c", "d", "e"):
+        await talk(store, id, user(f"this is {id}"), clock=clock, model="openai/gpt-5")
+    async with await SessionLog.open(store, "b", clock=clock) as log:
+        await log.add_turn(user("once more"))
+    seen, after = [], ""
+    while True:
+        page = await list_sessions(store, after=after, limit=2)
+        seen += [info.id for info in page.sessions]
+        assert len(page.sessions) <= 2
+        if not (after := page.next):
+            break
+    assert seen == ["b", "e", "d", "c", "a"]
+    first = page.sessions[0]
+    assert (first.title, first.model, first.turns) == ("this is a", "openai/gpt-5", 1)
+    assert first.created < first.updated
+    await store.close()
 
 
 @pytest.mark.parametrize("given", [{"limit": 0}, {"limit": True}, {"after": "nonsense"}, {"after": 3}])

@@ -436,48 +436,42 @@ def test_a_session_is_made_behind_whatever_its_id_has_left() -> None:
 HOUR = 3600.0
 
 
-def test_a_process_whose_clock_is_behind_loses_its_session_and_damages_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        now = 1_000_000.0
-        behind, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now - HOUR, lambda: now))
-        slow = await SessionLog.create(behind, id=ID, clock=lambda: now - HOUR)
-        await slow.add_turn(user("slow"))
-        async with await SessionLog.open(right, ID, clock=lambda: now) as other:  # its claim has run out, for others
-            await other.add_turn(user("right"))
-            await other.change(lambda history: history.rewind(None))
-            await other.add_turn(user("anew"))
-        await shrink_session(right, ID, clock=lambda: now)
-        row = await right.find("sessions", "", [ID])
-        with pytest.raises(SessionTakenError):
-            await slow.add_turn(user("late"))
-        await slow.close()
-        assert await right.find("sessions", "", [ID]) == row
-        async with await SessionLog.open(right, ID, clock=lambda: now) as again:
-            assert [turn.text for turn in again.history.turns] == ["anew"]
-        await behind.close()
-        await right.close()
-
-    asyncio.run(test())
+async def test_a_process_whose_clock_is_behind_loses_its_session_and_damages_nothing(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    behind, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now - HOUR, lambda: now))
+    slow = await SessionLog.create(behind, id=ID, clock=lambda: now - HOUR)
+    await slow.add_turn(user("slow"))
+    async with await SessionLog.open(right, ID, clock=lambda: now) as other:  # its claim has run out, for others
+        await other.add_turn(user("right"))
+        await other.change(lambda history: history.rewind(None))
+        await other.add_turn(user("anew"))
+    await shrink_session(right, ID, clock=lambda: now)
+    row = await right.find("sessions", "", [ID])
+    with pytest.raises(SessionTakenError):
+        await slow.add_turn(user("late"))
+    await slow.close()
+    assert await right.find("sessions", "", [ID]) == row
+    async with await SessionLog.open(right, ID, clock=lambda: now) as again:
+        assert [turn.text for turn in again.history.turns] == ["anew"]
+    await behind.close()
+    await right.close()
 
 
-def test_a_process_whose_clock_is_ahead_keeps_its_session_for_so_much_longer(tmp_path: Path) -> None:
-    async def test() -> None:
-        now = 1_000_000.0
-        ahead, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now + HOUR, lambda: now))
-        fast = await SessionLog.create(ahead, id=ID, clock=lambda: now + HOUR)
-        await fast.add_turn(user("fast"))
-        with pytest.raises(SessionTakenError):
-            await SessionLog.open(right, ID, clock=lambda: now + HOUR - 1)
-        await fast.add_turn(user("still here"))
-        await fast.close()  # given back is given back, whatever the time
-        async with await SessionLog.open(right, ID, clock=lambda: now) as log:
-            await log.add_turn(user("right"))
-        async with await SessionLog.open(ahead, ID, clock=lambda: now + HOUR) as log:
-            assert [turn.text for turn in log.history.turns] == ["fast", "still here", "right"]
-        await ahead.close()
-        await right.close()
-
-    asyncio.run(test())
+async def test_a_process_whose_clock_is_ahead_keeps_its_session_for_so_much_longer(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    ahead, right = (SqliteStore(tmp_path / "s.db", clock=clock) for clock in (lambda: now + HOUR, lambda: now))
+    fast = await SessionLog.create(ahead, id=ID, clock=lambda: now + HOUR)
+    await fast.add_turn(user("fast"))
+    with pytest.raises(SessionTakenError):
+        await SessionLog.open(right, ID, clock=lambda: now + HOUR - 1)
+    await fast.add_turn(user("still here"))
+    await fast.close()  # given back is given back, whatever the time
+    async with await SessionLog.open(right, ID, clock=lambda: now) as log:
+        await log.add_turn(user("right"))
+    async with await SessionLog.open(ahead, ID, clock=lambda: now + HOUR) as log:
+        assert [turn.text for turn in log.history.turns] == ["fast", "still here", "right"]
+    await ahead.close()
+    await right.close()
 
 
 # --- what opening costs -------------------------------------------------------------------------

@@ -155,18 +155,15 @@ def test_cancelling_one_call_tells_the_server_and_leaves_the_others(
     connect(test)
 
 
-def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        note = tmp_path / "cancelled"
-        async with over_stdio(timeout=0.5) as box:
-            wait = box.find("wait")
-            assert wait is not None
-            assert wait.timeout == 0.5
-            with pytest.raises(ToolError, match=r"'kinds' did not respond within 0\.5 s, and the call was cancelled"):
-                await ask(box, "wait", note=str(note))
-            await until(note.exists)
-
-    asyncio.run(main())
+async def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_told(tmp_path: Path) -> None:
+    note = tmp_path / "cancelled"
+    async with over_stdio(timeout=0.5) as box:
+        wait = box.find("wait")
+        assert wait is not None
+        assert wait.timeout == 0.5
+        with pytest.raises(ToolError, match=r"'kinds' did not respond within 0\.5 s, and the call was cancelled"):
+            await ask(box, "wait", note=str(note))
+        await until(note.exists)
 
 
 def test_calls_come_from_any_task_at_once(connect: Callable[[Test], None]) -> None:
@@ -180,29 +177,24 @@ def test_calls_come_from_any_task_at_once(connect: Callable[[Test], None]) -> No
 # --- servers that end -------------------------------------------------------------------------------
 
 
-def test_a_process_that_dies_fails_its_calls_and_is_started_once_more(tmp_path: Path) -> None:
-    async def main() -> None:
-        secret = "hunter-twenty-two"  # noqa: S105
-        server = over_stdio(env={"SECRET": secret})
-        async with server as box:
-            waiting = asyncio.create_task(ask(box, "wait", note=str(tmp_path / "n")))
-            await until((tmp_path / "n.started").exists)
-            with pytest.raises(
-                ToolError, match="'kinds' failed: it ended while the call ran; whether the tool did its"
-            ):
-                await ask(box, "die")
-            with pytest.raises(ToolError, match="it ended while the call ran"):
-                await waiting
-            assert not server.is_open
-            assert server.errors == "killed, key ***\n"
-            assert secret not in repr(server) + repr(vars(server))
-            assert (await ask(box, "echo", text="again")).content == "again"
-            assert server.is_open
+async def test_a_process_that_dies_fails_its_calls_and_is_started_once_more(tmp_path: Path) -> None:
+    secret = "hunter-twenty-two"  # noqa: S105
+    server = over_stdio(env={"SECRET": secret})
+    async with server as box:
+        waiting = asyncio.create_task(ask(box, "wait", note=str(tmp_path / "n")))
+        await until((tmp_path / "n.started").exists)
+        with pytest.raises(ToolError, match="'kinds' failed: it ended while the call ran; whether the tool did its"):
+            await ask(box, "die")
+        with pytest.raises(ToolError, match="it ended while the call ran"):
+            await waiting
         assert not server.is_open
-        with pytest.raises(ToolError, match="the MCP server 'kinds' is not open"):
-            await ask(box, "echo", text="closed")
-
-    asyncio.run(main())
+        assert server.errors == "killed, key ***\n"
+        assert secret not in repr(server) + repr(vars(server))
+        assert (await ask(box, "echo", text="again")).content == "again"
+        assert server.is_open
+    assert not server.is_open
+    with pytest.raises(ToolError, match="the MCP server 'kinds' is not open"):
+        await ask(box, "echo", text="closed")
 
 
 def test_an_http_server_that_dies_fails_its_calls_and_is_connected_to_once_more() -> None:
@@ -239,7 +231,7 @@ def test_an_http_server_that_was_started_anew_and_forgot_the_session_is_connecte
         asyncio.run(main(McpServer.http(url, name="kinds", handshake="legacy"), stop))
 
 
-def test_nothing_is_left_of_a_process_when_it_is_closed(tmp_path: Path) -> None:
+async def test_nothing_is_left_of_a_process_when_it_is_closed(tmp_path: Path) -> None:
     child = "import os, subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, file=sys.stderr); "
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     script = tmp_path / "stubborn.py"
@@ -247,16 +239,12 @@ def test_nothing_is_left_of_a_process_when_it_is_closed(tmp_path: Path) -> None:
     script.write_text(child + stubborn + source.replace("\nmain()\n", "\nmain()\ntime.sleep(60)\n"), "utf-8")
     # The head docstring of the source comes after code then, and a future import may not.
     script.write_text(script.read_text("utf-8").replace("from __future__ import annotations\n", ""), "utf-8")
-
-    async def main() -> None:
-        server = McpServer.stdio(sys.executable, [str(script), "ask"], limits=McpLimits(stop=0.2))
-        async with server as box:
-            assert (await ask(box, "ask")).content == "ok"
-            await until(lambda: server.errors.strip().isdigit())
-            left = int(server.errors)
-        await until(lambda: _is_gone(left))
-
-    asyncio.run(main())
+    server = McpServer.stdio(sys.executable, [str(script), "ask"], limits=McpLimits(stop=0.2))
+    async with server as box:
+        assert (await ask(box, "ask")).content == "ok"
+        await until(lambda: server.errors.strip().isdigit())
+        left = int(server.errors)
+    await until(lambda: _is_gone(left))
 
 
 def _is_gone(pid: int) -> bool:
@@ -269,40 +257,34 @@ def _is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-def test_a_server_is_given_up_when_whoever_opens_it_is_cancelled(is_started: bool) -> None:
-    async def main() -> None:
-        server = McpServer.stdio(sys.executable, ["-c", "import time; time.sleep(60)"], limits=McpLimits(stop=0.2))
-        opening = asyncio.create_task(McpServers([server]).open())
-        await until(lambda: server._connection is not None)
-        connection = server._connection
-        assert connection is not None
-        await until(lambda: not is_started or connection._task is not None)
-        opening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-        assert not server.is_open
-
-    asyncio.run(main())
+async def test_a_server_is_given_up_when_whoever_opens_it_is_cancelled(is_started: bool) -> None:
+    server = McpServer.stdio(sys.executable, ["-c", "import time; time.sleep(60)"], limits=McpLimits(stop=0.2))
+    opening = asyncio.create_task(McpServers([server]).open())
+    await until(lambda: server._connection is not None)
+    connection = server._connection
+    assert connection is not None
+    await until(lambda: not is_started or connection._task is not None)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not server.is_open
 
 
-def test_calls_that_run_when_the_server_is_closed_end_with_an_error(tmp_path: Path) -> None:
-    async def main() -> None:
-        server = over_stdio()
-        box = await server.open()
-        assert await server.open() is box
-        waiting = asyncio.create_task(ask(box, "wait", note=str(tmp_path / "n")))
-        await until((tmp_path / "n.started").exists)
-        await server.close()
-        with pytest.raises(ToolError, match="it was closed while the call ran"):
-            await waiting
-        assert server._connection is not None
-        with pytest.raises(McpServerError, match="it was closed"):
-            await server._connection.call("echo", {}, ToolContext().progress)
-        async with server:
-            assert (await ask(box, "echo", text="open")).content == "open"
-        await McpServer.stdio("never-opened").close()
-
-    asyncio.run(main())
+async def test_calls_that_run_when_the_server_is_closed_end_with_an_error(tmp_path: Path) -> None:
+    server = over_stdio()
+    box = await server.open()
+    assert await server.open() is box
+    waiting = asyncio.create_task(ask(box, "wait", note=str(tmp_path / "n")))
+    await until((tmp_path / "n.started").exists)
+    await server.close()
+    with pytest.raises(ToolError, match="it was closed while the call ran"):
+        await waiting
+    assert server._connection is not None
+    with pytest.raises(McpServerError, match="it was closed"):
+        await server._connection.call("echo", {}, ToolContext().progress)
+    async with server:
+        assert (await ask(box, "echo", text="open")).content == "open"
+    await McpServer.stdio("never-opened").close()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,41 +296,35 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- several servers --------------------------------------------------------------------------------
 
 
-def test_servers_with_the_same_names_are_told_apart() -> None:
-    async def main() -> None:
-        both = McpServers([over_stdio(name="one"), over_stdio(name="two")])
-        async with both as box:
-            names = [held.name for held in box]
-            assert "echo" not in names
-            assert {"one__echo", "two__echo"} <= {*names}
-            assert len(names) == len(both["one"].tools) + len(both["two"].tools)
-            assert (await ask(box, "two__echo", text="x")).content == "x"
-            # A change gives no tool another name.
-            await ask(box, "one__grow", name="later")
-            await until(lambda: "later" in box)
-            await ask(box, "two__grow", name="later")
-            await until(lambda: "two__later" in box)
-            assert [held.name for held in box][: len(names)] == names
-        assert len(both) == 2
-        assert [server.is_open for server in both] == [False, False]
-        assert all(len(name) <= 64 for name in names)
-
-    asyncio.run(main())
+async def test_servers_with_the_same_names_are_told_apart() -> None:
+    both = McpServers([over_stdio(name="one"), over_stdio(name="two")])
+    async with both as box:
+        names = [held.name for held in box]
+        assert "echo" not in names
+        assert {"one__echo", "two__echo"} <= {*names}
+        assert len(names) == len(both["one"].tools) + len(both["two"].tools)
+        assert (await ask(box, "two__echo", text="x")).content == "x"
+        # A change gives no tool another name.
+        await ask(box, "one__grow", name="later")
+        await until(lambda: "later" in box)
+        await ask(box, "two__grow", name="later")
+        await until(lambda: "two__later" in box)
+        assert [held.name for held in box][: len(names)] == names
+    assert len(both) == 2
+    assert [server.is_open for server in both] == [False, False]
+    assert all(len(name) <= 64 for name in names)
 
 
-def test_names_may_always_begin_with_the_server_or_never() -> None:
-    async def main() -> None:
-        async with over_stdio(name="a server of a very long name " * 3, names="always") as box:
-            assert all(len(held.name) <= 64 and held.name.startswith("a_server_of_a_very") for held in box)
-            assert len({held.name for held in box}) == len(box)
-        server = over_stdio(names="never")
-        async with server:
-            mine = ToolBox([tool(lambda: "mine", name="echo")])
-            server.join(mine)
-            assert mine.find("echo") is not server.tools.find("echo")
-            assert "the tool 'echo' is left out: its name is taken" in server.problems
-
-    asyncio.run(main())
+async def test_names_may_always_begin_with_the_server_or_never() -> None:
+    async with over_stdio(name="a server of a very long name " * 3, names="always") as box:
+        assert all(len(held.name) <= 64 and held.name.startswith("a_server_of_a_very") for held in box)
+        assert len({held.name for held in box}) == len(box)
+    server = over_stdio(names="never")
+    async with server:
+        mine = ToolBox([tool(lambda: "mine", name="echo")])
+        server.join(mine)
+        assert mine.find("echo") is not server.tools.find("echo")
+        assert "the tool 'echo' is left out: its name is taken" in server.problems
 
 
 def test_one_server_that_does_not_open_closes_all_or_is_told() -> None:
@@ -372,17 +348,13 @@ def test_one_server_that_does_not_open_closes_all_or_is_told() -> None:
         McpServers([over_stdio(), over_stdio()])
 
 
-def test_only_safe_variables_and_the_given_ones_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_safe_variables_and_the_given_ones_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_PRIVATE_KEY", "x")
-
-    async def main() -> None:
-        async with over_stdio(env={"GIVEN": "1"}) as box:
-            seen = str((await ask(box, "environment")).content).split()
-        assert "GIVEN" in seen
-        assert "PATH" in seen
-        assert "MY_PRIVATE_KEY" not in seen
-
-    asyncio.run(main())
+    async with over_stdio(env={"GIVEN": "1"}) as box:
+        seen = str((await ask(box, "environment")).content).split()
+    assert "GIVEN" in seen
+    assert "PATH" in seen
+    assert "MY_PRIVATE_KEY" not in seen
 
 
 @pytest.mark.parametrize(
@@ -400,11 +372,8 @@ def test_a_server_that_makes_no_sense_is_refused_at_once(make: Callable[[], Any]
         make()
 
 
-def test_hints_of_a_server_that_is_not_trusted_mean_nothing_and_approval_can_be_asked_for() -> None:
-    async def main() -> None:
-        async with over_stdio(trust_hints=False, approval=True) as box:
-            add = box.find("add")
-            assert add is not None
-            assert (add.side_effects, add.idempotent, add.approval) == (True, False, True)
-
-    asyncio.run(main())
+async def test_hints_of_a_server_that_is_not_trusted_mean_nothing_and_approval_can_be_asked_for() -> None:
+    async with over_stdio(trust_hints=False, approval=True) as box:
+        add = box.find("add")
+        assert add is not None
+        assert (add.side_effects, add.idempotent, add.approval) == (True, False, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ from toolglot.runtime.mcp.servers import McpServers
 from toolglot.runtime.tools.toolbox import Tool, ToolBox
 
 
-def test_servers_come_from_a_file_with_variables_filled_in(tmp_path: Path) -> None:
+async def test_servers_come_from_a_file_with_variables_filled_in(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     table = {
         "kinds": {
@@ -35,18 +34,14 @@ def test_servers_come_from_a_file_with_variables_filled_in(tmp_path: Path) -> No
         "off": {"command": "false", "disabled": True},
     }
     file.write_text(json.dumps({"mcpServers": table}), "utf-8")
-
-    async def main() -> None:
-        servers = servers_from(file, environ={"PYTHON": sys.executable, "TOKEN": "a-token"}, timeout=20)
-        assert [server.name for server in servers] == ["kinds"]
-        async with servers as box:
-            assert "TOKEN" in str((await ask(box, "environment")).content).split()
-            for target in ("anthropic", "openai", "gemini", "mistral"):
-                asked = Conversation((Turn("user", (Text("?"),)),), box.specs)
-                request = request_for(asked, target=target, model=MODELS[target])
-                assert lint(request.body, target=target) == ()
-
-    asyncio.run(main())
+    servers = servers_from(file, environ={"PYTHON": sys.executable, "TOKEN": "a-token"}, timeout=20)
+    assert [server.name for server in servers] == ["kinds"]
+    async with servers as box:
+        assert "TOKEN" in str((await ask(box, "environment")).content).split()
+        for target in ("anthropic", "openai", "gemini", "mistral"):
+            asked = Conversation((Turn("user", (Text("?"),)),), box.specs)
+            request = request_for(asked, target=target, model=MODELS[target])
+            assert lint(request.body, target=target) == ()
 
 
 MODELS = {
@@ -98,12 +93,9 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         servers_from(str(tmp_path / "large.json"))
 
 
-def test_no_servers_are_a_box_without_tools() -> None:
-    async def main() -> None:
-        async with McpServers([]) as box:
-            assert len(box) == 0
-
-    asyncio.run(main())
+async def test_no_servers_are_a_box_without_tools() -> None:
+    async with McpServers([]) as box:
+        assert len(box) == 0
 
 
 # --- names ------------------------------------------------------------------------------------------

@@ -59,93 +59,69 @@ def test_what_a_server_wrote_last_is_in_the_error_without_secrets() -> None:
         opened(hostile("exit", env={"SECRET": SECRET}, limits=QUICK))
 
 
-def test_a_line_without_an_end_ends_the_server_and_the_call() -> None:
-    async def main() -> None:
-        server = hostile("endless_line", limits=McpLimits(max_message=1_000_000, stop=0.2))
-        async with server as box:
-            with pytest.raises(ToolError, match="it sent a message of more than 1000000 bytes while the call ran"):
-                await ask(box, "ask")
-            assert not server.is_open
-
-    asyncio.run(main())
+async def test_a_line_without_an_end_ends_the_server_and_the_call() -> None:
+    server = hostile("endless_line", limits=McpLimits(max_message=1_000_000, stop=0.2))
+    async with server as box:
+        with pytest.raises(ToolError, match="it sent a message of more than 1000000 bytes while the call ran"):
+            await ask(box, "ask")
+        assert not server.is_open
 
 
-def test_a_definition_that_is_too_large_or_comes_twice_is_left_out_and_told() -> None:
-    async def main() -> None:
-        giant = hostile("giant_schema", limits=QUICK)
-        async with giant as box:
-            assert [tool.name for tool in box] == ["small"]
-            assert giant.problems == ("the tool 'giant' is left out: its definition has more than 200000 bytes",)
-        twice = hostile("same_names", limits=QUICK)
-        async with twice as box:
-            assert [tool.name for tool in box] == ["one"]
-            assert len(twice.problems) == 2
-
-    asyncio.run(main())
+async def test_a_definition_that_is_too_large_or_comes_twice_is_left_out_and_told() -> None:
+    giant = hostile("giant_schema", limits=QUICK)
+    async with giant as box:
+        assert [tool.name for tool in box] == ["small"]
+        assert giant.problems == ("the tool 'giant' is left out: its definition has more than 200000 bytes",)
+    twice = hostile("same_names", limits=QUICK)
+    async with twice as box:
+        assert [tool.name for tool in box] == ["one"]
+        assert len(twice.problems) == 2
 
 
-def test_noise_before_the_first_message_and_much_of_it_on_the_standard_error_does_no_harm() -> None:
-    async def main() -> None:
-        server = hostile("chatty", limits=QUICK)
-        async with server as box:
+async def test_noise_before_the_first_message_and_much_of_it_on_the_standard_error_does_no_harm() -> None:
+    server = hostile("chatty", limits=QUICK)
+    async with server as box:
+        assert (await ask(box, "ask")).content == "ok"
+        await until(lambda: server.errors.endswith("last\n"))
+        assert len(server.errors) == QUICK.max_errors
+
+
+async def test_a_storm_of_changes_is_weathered() -> None:
+    async with asyncio.timeout(PATIENCE), hostile("storm", limits=QUICK) as box:
+        for _ in range(3):
             assert (await ask(box, "ask")).content == "ok"
-            await until(lambda: server.errors.endswith("last\n"))
-            assert len(server.errors) == QUICK.max_errors
-
-    asyncio.run(main())
 
 
-def test_a_storm_of_changes_is_weathered() -> None:
-    async def main() -> None:
-        async with asyncio.timeout(PATIENCE), hostile("storm", limits=QUICK) as box:
-            for _ in range(3):
-                assert (await ask(box, "ask")).content == "ok"
+async def test_a_list_that_breaks_later_is_told_and_the_tools_stay() -> None:
+    server = hostile("breaks", limits=QUICK)
+    async with server as box:
+        assert (await ask(box, "ask")).content == "ok"
+        await until(lambda: bool(server.problems))
+        assert server.problems[0].startswith("its tools changed, and cannot be listed: ValidationError")
+        assert "ask" in box
 
-    asyncio.run(main())
 
-
-def test_a_list_that_breaks_later_is_told_and_the_tools_stay() -> None:
-    async def main() -> None:
-        server = hostile("breaks", limits=QUICK)
+async def test_a_server_that_no_longer_reads_is_over() -> None:
+    async with asyncio.timeout(PATIENCE):
+        server = hostile("hangs_up", limits=QUICK)
         async with server as box:
-            assert (await ask(box, "ask")).content == "ok"
-            await until(lambda: bool(server.problems))
-            assert server.problems[0].startswith("its tools changed, and cannot be listed: ValidationError")
-            assert "ask" in box
-
-    asyncio.run(main())
+            calls = [asyncio.ensure_future(ask(box, "ask", text="x" * 1_000_000)) for _ in range(5)]
+            said = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(error, ToolError) for error in said)
 
 
-def test_a_server_that_no_longer_reads_is_over() -> None:
-    async def main() -> None:
-        async with asyncio.timeout(PATIENCE):
-            server = hostile("hangs_up", limits=QUICK)
-            async with server as box:
-                calls = [asyncio.ensure_future(ask(box, "ask", text="x" * 1_000_000)) for _ in range(5)]
-                said = await asyncio.gather(*calls, return_exceptions=True)
-        assert all(isinstance(error, ToolError) for error in said)
-
-    asyncio.run(main())
+async def test_an_answer_that_is_none_is_an_error_and_the_server_stays() -> None:
+    server = hostile("no_result", limits=QUICK)
+    async with server as box:
+        with pytest.raises(ToolError, match="'hostile' failed: its response is not the result of a tool"):
+            await ask(box, "ask")
+        assert server.is_open
 
 
-def test_an_answer_that_is_none_is_an_error_and_the_server_stays() -> None:
-    async def main() -> None:
-        server = hostile("no_result", limits=QUICK)
-        async with server as box:
-            with pytest.raises(ToolError, match="'hostile' failed: its response is not the result of a tool"):
-                await ask(box, "ask")
-            assert server.is_open
-
-    asyncio.run(main())
-
-
-def test_a_refusal_is_told_without_secrets() -> None:
-    async def main() -> None:
-        async with hostile("error_with_secret", env={"SECRET": SECRET}, limits=QUICK) as box:
-            with pytest.raises(ToolError, match=r"'hostile' failed: it refused the call: bad key \*\*\*$"):
-                await ask(box, "ask")
-
-    asyncio.run(main())
+async def test_a_refusal_is_told_without_secrets() -> None:
+    async with hostile("error_with_secret", env={"SECRET": SECRET}, limits=QUICK) as box:
+        with pytest.raises(ToolError, match=r"'hostile' failed: it refused the call: bad key \*\*\*$"):
+            await ask(box, "ask")
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
@@ -186,18 +162,15 @@ async def answering(head: str, chunk: bytes, times: int) -> AsyncIterator[str]:
         ("Content-Type: text/html", b"<html>", "."),
     ],
 )
-def test_an_answer_over_http_is_bounded(head: str, chunk: bytes, message: str) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(PATIENCE), answering(head, chunk, 100_000 if len(chunk) > 99 else 1) as url:
-            headers = {"Authorization": f"Bearer {SECRET}"}
-            limits = McpLimits(max_message=1_000_000, start=10)
-            server = McpServer.http(f"{url}?key={SECRET}", headers, limits=limits)
-            with pytest.raises(McpServerError, match=f"'127.0.0.1' failed: .*{message}") as raised:
-                await server.open()
-            assert SECRET not in str(raised.value)
-            assert SECRET not in repr(server) + repr(vars(server))
-
-    asyncio.run(main())
+async def test_an_answer_over_http_is_bounded(head: str, chunk: bytes, message: str) -> None:
+    async with asyncio.timeout(PATIENCE), answering(head, chunk, 100_000 if len(chunk) > 99 else 1) as url:
+        headers = {"Authorization": f"Bearer {SECRET}"}
+        limits = McpLimits(max_message=1_000_000, start=10)
+        server = McpServer.http(f"{url}?key={SECRET}", headers, limits=limits)
+        with pytest.raises(McpServerError, match=f"'127.0.0.1' failed: .*{message}") as raised:
+            await server.open()
+        assert SECRET not in str(raised.value)
+        assert SECRET not in repr(server) + repr(vars(server))
 
 
 def test_the_body_of_an_answer_is_closed_with_its_bound() -> None:

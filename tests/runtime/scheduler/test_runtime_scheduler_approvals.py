@@ -95,111 +95,97 @@ def test_a_question_that_is_cancelled_starts_nothing() -> None:
     assert "never started" in result.text
 
 
-def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another_of_its_name() -> None:
-    async def main() -> None:
-        asked: list[str] = []
-        gated = Gated("gated", approval=True)
-        gated.gate.set()
-        approve = answering(AllowAlways(), Deny("no"), asked=asked)
-        running = scheduler(gated.tool, tool_returning("x", "other", approval=True), approve=approve)
-        results = await running.run([call("a", "gated"), call("b", "gated"), call("c", "other")])
-        assert [result.is_error for result in results] == [False, False, True]
-        await running.run([call("d", "gated")])
-        assert asked == ["a", "c"]
-        running.tools.replace(tool_returning("another", "gated", approval=True))
-        (result,) = await running.run([call("e", "gated")])
-        assert asked == ["a", "c", "e"]
-        assert result.is_error
-
-    asyncio.run(main())
+async def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another_of_its_name() -> None:
+    asked: list[str] = []
+    gated = Gated("gated", approval=True)
+    gated.gate.set()
+    approve = answering(AllowAlways(), Deny("no"), asked=asked)
+    running = scheduler(gated.tool, tool_returning("x", "other", approval=True), approve=approve)
+    results = await running.run([call("a", "gated"), call("b", "gated"), call("c", "other")])
+    assert [result.is_error for result in results] == [False, False, True]
+    await running.run([call("d", "gated")])
+    assert asked == ["a", "c"]
+    running.tools.replace(tool_returning("another", "gated", approval=True))
+    (result,) = await running.run([call("e", "gated")])
+    assert asked == ["a", "c", "e"]
+    assert result.is_error
 
 
-def test_questions_are_asked_one_at_a_time_in_call_order_while_others_run() -> None:
-    async def main() -> None:
-        free, guarded = Gated("free"), Gated("guarded", approval=True)
-        guarded.gate.set()
-        gates = {id: asyncio.Event() for id in ("b", "d")}
-        asked: list[str] = []
+async def test_questions_are_asked_one_at_a_time_in_call_order_while_others_run() -> None:
+    free, guarded = Gated("free"), Gated("guarded", approval=True)
+    guarded.gate.set()
+    gates = {id: asyncio.Event() for id in ("b", "d")}
+    asked: list[str] = []
 
-        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-            asked.append(call.id)
-            await gates[call.id].wait()
-            return Allow()
+    async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+        asked.append(call.id)
+        await gates[call.id].wait()
+        return Allow()
 
-        watch = Watched()
-        running = scheduler(free.tool, guarded.tool, approve=approve, watch=watch)
-        asks = [call("a", "free"), call("b", "guarded"), call("c", "free"), call("d", "guarded"), call("e", "nobody")]
-        batch = asyncio.create_task(running.run(asks))
-        await ticks()
-        assert free.order == ["a", "c"]
-        assert asked == ["b"]
-        assert watch.states("d") == ["validating"]
-        gates["d"].set()
-        await ticks()
-        assert asked == ["b"]
-        gates["b"].set()
-        await ticks()
-        assert asked == ["b", "d"]
-        assert guarded.order == ["b", "d"]
-        free.gate.set()
-        assert [result.call_id for result in await batch] == ["a", "b", "c", "d", "e"]
-
-    asyncio.run(main())
+    watch = Watched()
+    running = scheduler(free.tool, guarded.tool, approve=approve, watch=watch)
+    asks = [call("a", "free"), call("b", "guarded"), call("c", "free"), call("d", "guarded"), call("e", "nobody")]
+    batch = asyncio.create_task(running.run(asks))
+    await ticks()
+    assert free.order == ["a", "c"]
+    assert asked == ["b"]
+    assert watch.states("d") == ["validating"]
+    gates["d"].set()
+    await ticks()
+    assert asked == ["b"]
+    gates["b"].set()
+    await ticks()
+    assert asked == ["b", "d"]
+    assert guarded.order == ["b", "d"]
+    free.gate.set()
+    assert [result.call_id for result in await batch] == ["a", "b", "c", "d", "e"]
 
 
-def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_its_resource() -> None:
-    async def main() -> None:
-        gate = asyncio.Event()
+async def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_its_resource() -> None:
+    gate = asyncio.Event()
 
-        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-            await gate.wait()
-            return Edit({"path": "b"})
+    async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+        await gate.wait()
+        return Edit({"path": "b"})
 
-        order: list[str] = []
+    order: list[str] = []
 
-        async def run(arguments: dict[str, Any], context: ToolContext) -> object:
-            order.append(context.call_id)
-            return arguments["path"]
+    async def run(arguments: dict[str, Any], context: ToolContext) -> object:
+        order.append(context.call_id)
+        return arguments["path"]
 
-        guarded = make_tool(run, "guarded", approval=True, resources=lambda arguments: [arguments["path"]])
-        free = make_tool(run, "free", resources=lambda arguments: [arguments["path"]])
-        running = scheduler(guarded, free, approve=approve)
-        asks = [call("1", "guarded", path="a"), call("2", "free", path="a"), call("3", "free", path="b")]
-        batch = asyncio.create_task(running.run(asks))
-        await ticks()
-        assert order == ["3"]
-        gate.set()
-        await batch
-        assert sorted(order) == ["1", "2", "3"]
-
-    asyncio.run(main())
+    guarded = make_tool(run, "guarded", approval=True, resources=lambda arguments: [arguments["path"]])
+    free = make_tool(run, "free", resources=lambda arguments: [arguments["path"]])
+    running = scheduler(guarded, free, approve=approve)
+    asks = [call("1", "guarded", path="a"), call("2", "free", path="a"), call("3", "free", path="b")]
+    batch = asyncio.create_task(running.run(asks))
+    await ticks()
+    assert order == ["3"]
+    gate.set()
+    await batch
+    assert sorted(order) == ["1", "2", "3"]
 
 
 # --- edited arguments -----------------------------------------------------------------------------------
 
 
-def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
-    async def main() -> None:
-        journal, watch = Recorded(), Watched()
-        running = scheduler(
-            make_tool(echo, parameters=SCHEMA, approval=True),
-            approve=answering(Edit({"n": 2})),
-            journal=journal,
-            watch=watch,
-        )
-        asked = call("c1", n=1)
-        (result,) = await running.run([asked])
-        assert result.executed_arguments == {"n": 2}
-        assert result.text.startswith('[The tool ran with other arguments than this call shows: {"n":2}]')
-        assert result.text.endswith('{"got":{"n":2}}')
-        assert journal.arguments == {"c1": {"n": 2}}
-        assert asked.arguments == {"n": 1}
-        assert watch.states() == [
-            *("validating", "awaiting_approval", "validating", "scheduled", "executing", "success")
-        ]
-        assert was_reported(running, ["got other arguments"])
-
-    asyncio.run(main())
+async def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
+    journal, watch = Recorded(), Watched()
+    running = scheduler(
+        make_tool(echo, parameters=SCHEMA, approval=True),
+        approve=answering(Edit({"n": 2})),
+        journal=journal,
+        watch=watch,
+    )
+    asked = call("c1", n=1)
+    (result,) = await running.run([asked])
+    assert result.executed_arguments == {"n": 2}
+    assert result.text.startswith('[The tool ran with other arguments than this call shows: {"n":2}]')
+    assert result.text.endswith('{"got":{"n":2}}')
+    assert journal.arguments == {"c1": {"n": 2}}
+    assert asked.arguments == {"n": 1}
+    assert watch.states() == [*("validating", "awaiting_approval", "validating", "scheduled", "executing", "success")]
+    assert was_reported(running, ["got other arguments"])
 
 
 def test_an_edit_that_changes_nothing_is_not_told() -> None:
@@ -264,15 +250,12 @@ def test_whoever_is_asked_cannot_change_what_runs() -> None:
     assert outcome(make_tool(echo, approval=True), of=call("c1", n=1), approve=approve).content == '{"got":{"n":1}}'
 
 
-def test_edited_arguments_that_were_never_run_are_not_called_executed() -> None:
-    async def main() -> None:
-        async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-            running.cancel()
-            return Edit({"n": 2})
+async def test_edited_arguments_that_were_never_run_are_not_called_executed() -> None:
+    async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
+        running.cancel()
+        return Edit({"n": 2})
 
-        running = scheduler(make_tool(echo, approval=True), approve=approve)
-        results = await running.run(calls(2))
-        assert [result.executed_arguments for result in results] == [None, None]
-        assert all("never started" in result.text for result in results)
-
-    asyncio.run(main())
+    running = scheduler(make_tool(echo, approval=True), approve=approve)
+    results = await running.run(calls(2))
+    assert [result.executed_arguments for result in results] == [None, None]
+    assert all("never started" in result.text for result in results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -93,14 +92,11 @@ def test_a_place_too_deep_to_be_told_whole_is_told_without_its_value() -> None:
     assert "got" not in text
 
 
-def test_nothing_runs_whose_arguments_do_not_fit() -> None:
-    async def main() -> None:
-        gated, watch = Gated(parameters=SCHEMA), Watched()
-        await scheduler(gated.tool, watch=watch).run([call("c1", n="x")])
-        assert gated.runs == 0
-        assert watch.states() == ["validating", "error"]
-
-    asyncio.run(main())
+async def test_nothing_runs_whose_arguments_do_not_fit() -> None:
+    gated, watch = Gated(parameters=SCHEMA), Watched()
+    await scheduler(gated.tool, watch=watch).run([call("c1", n="x")])
+    assert gated.runs == 0
+    assert watch.states() == ["validating", "error"]
 
 
 def test_nulls_that_strict_mode_brings_are_taken_out_recorded_and_told() -> None:
@@ -166,14 +162,11 @@ def test_a_tool_whose_schema_is_broken_is_not_run_and_says_so() -> None:
     assert "The schema of the tool 'tool' is broken" in result.text
 
 
-def test_a_tool_that_takes_the_name_of_another_has_its_own_schema() -> None:
-    async def main() -> None:
-        running = scheduler(CHECKED)
-        assert (await running.run([call("a", x=1)]))[0].is_error
-        running.tools.replace(make_tool(echo))
-        assert not (await running.run([call("b", x=1)]))[0].is_error
-
-    asyncio.run(main())
+async def test_a_tool_that_takes_the_name_of_another_has_its_own_schema() -> None:
+    running = scheduler(CHECKED)
+    assert (await running.run([call("a", x=1)]))[0].is_error
+    running.tools.replace(make_tool(echo))
+    assert not (await running.run([call("b", x=1)]))[0].is_error
 
 
 # --- free text ------------------------------------------------------------------------------------------

@@ -56,16 +56,13 @@ class _Bool:
 
 
 @pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
-def test_whatever_a_value_raises_while_it_is_read_costs_one_result(error: BaseException) -> None:
-    async def main() -> None:
-        for value in harmful(error):
-            running = scheduler(tool_returning(value, "bad"), tool_returning("fine", "good"))
-            bad, good = await running.run([call("a", "bad"), call("b", "good")])
-            assert bad.is_error
-            assert "The tool ran, and returned a " in bad.text
-            assert good.content == "fine"
-
-    asyncio.run(main())
+async def test_whatever_a_value_raises_while_it_is_read_costs_one_result(error: BaseException) -> None:
+    for value in harmful(error):
+        running = scheduler(tool_returning(value, "bad"), tool_returning("fine", "good"))
+        bad, good = await running.run([call("a", "bad"), call("b", "good")])
+        assert bad.is_error
+        assert "The tool ran, and returned a " in bad.text
+        assert good.content == "fine"
 
 
 @pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
@@ -110,12 +107,9 @@ def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> Non
     assert "returned a Asked, which is not a decision" in result.text
 
 
-def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
-    async def main() -> None:
-        asked = harmful(SystemExit("out"))[0]
-        assert await run_in_thread(lambda: asked) is asked
-
-    asyncio.run(main())
+async def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
+    asked = harmful(SystemExit("out"))[0]
+    assert await run_in_thread(lambda: asked) is asked
 
 
 # --- values that can be shown in another way -----------------------------------------------------------
@@ -138,29 +132,21 @@ class Row:
         ([Text("\ud83d")], (Text("\ufffd"),)),
     ],
 )
-def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, content: object) -> None:
-    async def main() -> None:
-        running = scheduler(tool_returning(value))
-        (result,) = await running.run([call()])
-        assert (result.content, result.is_error) == (content, False)
-        assert was_reported(running, ["changed"])
-        assert running.entries[0].call_ids == ("c1",)
-
-    asyncio.run(main())
+async def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, content: object) -> None:
+    running = scheduler(tool_returning(value))
+    (result,) = await running.run([call()])
+    assert (result.content, result.is_error) == (content, False)
+    assert was_reported(running, ["changed"])
+    assert running.entries[0].call_ids == ("c1",)
 
 
-def test_numbers_that_are_not_finite_are_told() -> None:
-    async def main() -> None:
-        running = scheduler(
-            tool_returning({"a": math.nan, "b": [None, -math.inf]}), tool_returning({"a": None}, "plain")
-        )
-        result, plain = await running.run([call(), call("c2", "plain")])
-        assert result.content == '{"a":null,"b":[null,null]}\n' + NOT_FINITE
-        assert plain.content == '{"a":null}'
-        assert [entry.call_ids for entry in running.entries] == [("c1",)]
-        assert was_reported(running, ["not finite became null"])
-
-    asyncio.run(main())
+async def test_numbers_that_are_not_finite_are_told() -> None:
+    running = scheduler(tool_returning({"a": math.nan, "b": [None, -math.inf]}), tool_returning({"a": None}, "plain"))
+    result, plain = await running.run([call(), call("c2", "plain")])
+    assert result.content == '{"a":null,"b":[null,null]}\n' + NOT_FINITE
+    assert plain.content == '{"a":null}'
+    assert [entry.call_ids for entry in running.entries] == [("c1",)]
+    assert was_reported(running, ["not finite became null"])
 
 
 def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others_are_shown() -> None:
@@ -194,17 +180,14 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
         (Media("image", url="data:image/png;base64,%%%"), "its data are no base64"),
     ],
 )
-def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:
-    async def main() -> None:
-        running = scheduler(tool_returning([Text("look: "), media]))
-        (result,) = await running.run([call()])
-        assert not result.is_error
-        assert isinstance(result.content, tuple)
-        assert all(isinstance(part, Text) for part in result.content)
-        assert said in result.text
-        assert was_reported(running, ["a medium of the output is not shown"])
-
-    asyncio.run(main())
+async def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:
+    running = scheduler(tool_returning([Text("look: "), media]))
+    (result,) = await running.run([call()])
+    assert not result.is_error
+    assert isinstance(result.content, tuple)
+    assert all(isinstance(part, Text) for part in result.content)
+    assert said in result.text
+    assert was_reported(running, ["a medium of the output is not shown"])
 
 
 @pytest.mark.parametrize(
@@ -239,72 +222,63 @@ def talking(count: int, text: str) -> Callable[[ToolContext], None]:
 
 
 @pytest.mark.parametrize("in_a_thread", [False, True])
-def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_always(in_a_thread: bool) -> None:
-    async def main() -> None:
-        talk = talking(20_000, "p" * 10_000)
+async def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_always(in_a_thread: bool) -> None:
+    talk = talking(20_000, "p" * 10_000)
 
-        async def run(arguments: dict[str, Any], context: ToolContext) -> None:
-            if in_a_thread:
-                await run_in_thread(talk, context)
-            else:
-                talk(context)
+    async def run(arguments: dict[str, Any], context: ToolContext) -> None:
+        if in_a_thread:
+            await run_in_thread(talk, context)
+        else:
+            talk(context)
 
-        watch = Watched()
-        await scheduler(make_tool(run), watch=watch).run([call()])
-        said = [change.progress for change in watch.changes if change.progress]
-        assert 1 <= len(said) < 10 * BURST
-        assert said[-1].startswith("19999 ")
-        assert all(len(text) <= MAX_CHARACTERS for text in said)
-        assert watch.changes[-1].state == "success"
-
-    asyncio.run(main())
+    watch = Watched()
+    await scheduler(make_tool(run), watch=watch).run([call()])
+    said = [change.progress for change in watch.changes if change.progress]
+    assert 1 <= len(said) < 10 * BURST
+    assert said[-1].startswith("19999 ")
+    assert all(len(text) <= MAX_CHARACTERS for text in said)
+    assert watch.changes[-1].state == "success"
 
 
-def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last() -> None:
-    async def main() -> None:
-        heard: list[str] = []
-        came = asyncio.Event()
+async def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last() -> None:
+    heard: list[str] = []
+    came = asyncio.Event()
 
-        def hear(text: str) -> None:
-            heard.append(text)
-            if text == "last":
-                came.set()
+    def hear(text: str) -> None:
+        heard.append(text)
+        if text == "last":
+            came.set()
 
-        progress = ProgressThrottle(asyncio.get_running_loop(), hear)
-        for number in range(BURST + 5):
-            progress.report(number)
-        assert heard == [str(number) for number in range(BURST)]
-        progress.report("last")
-        await asyncio.wait_for(came.wait(), 120)
-        assert len(heard) == BURST + 1
-        progress.report("said")
-        progress.end()
-        progress.end()
-        progress.report("too late")
-        await ticks()
-        assert heard[BURST:] == ["last", "said"]
-
-    asyncio.run(main())
+    progress = ProgressThrottle(asyncio.get_running_loop(), hear)
+    for number in range(BURST + 5):
+        progress.report(number)
+    assert heard == [str(number) for number in range(BURST)]
+    progress.report("last")
+    await asyncio.wait_for(came.wait(), 120)
+    assert len(heard) == BURST + 1
+    progress.report("said")
+    progress.end()
+    progress.end()
+    progress.report("too late")
+    await ticks()
+    assert heard[BURST:] == ["last", "said"]
 
 
-def test_what_a_thread_says_at_the_end_is_told_before_the_end_and_half_characters_are_mended() -> None:
-    async def main() -> None:
-        heard: list[str] = []
-        progress = ProgressThrottle(asyncio.get_running_loop(), heard.append)
+async def test_what_a_thread_says_at_the_end_is_told_before_the_end_and_half_characters_are_mended() -> None:
+    heard: list[str] = []
+    progress = ProgressThrottle(asyncio.get_running_loop(), heard.append)
 
-        def talk() -> None:
-            progress.report("one")
-            progress.report("two \ud83d")
+    def talk() -> None:
+        progress.report("one")
+        progress.report("two \ud83d")
 
-        thread = threading.Thread(target=talk)
-        thread.start()
-        thread.join()
-        assert heard == []
-        progress.end()
-        await ticks()
-        assert heard == ["one", "two \ufffd"]
-
-    asyncio.run(main())
+    thread = threading.Thread(target=talk)
+    thread.start()
+    thread.join()
+    assert heard == []
+    progress.end()
+    await ticks()
+    assert heard == ["one", "two \ufffd"]
 
 
 # --- tools that have not begun --------------------------------------------------------------------------
@@ -324,36 +298,30 @@ def test_a_tool_that_ran_out_of_time_before_it_began_was_never_started() -> None
     assert result.status == "error"
 
 
-def test_a_tool_that_is_cancelled_before_it_began_was_never_started() -> None:
-    async def main() -> None:
-        started = asyncio.Event()
-        wait = waiting_for("The server was still starting")
+async def test_a_tool_that_is_cancelled_before_it_began_was_never_started() -> None:
+    started = asyncio.Event()
+    wait = waiting_for("The server was still starting")
 
-        async def run(arguments: dict[str, Any], context: ToolContext) -> None:
-            started.set()
-            await wait(arguments, context)
+    async def run(arguments: dict[str, Any], context: ToolContext) -> None:
+        started.set()
+        await wait(arguments, context)
 
-        running = scheduler(make_tool(run))
-        waiting = asyncio.create_task(running.run([call()]))
-        await started.wait()
-        running.cancel("Enough.")
-        (result,) = await waiting
-        assert result.status == "cancelled"
-        assert result.text == "Enough. The tool was never started: nothing was done."
-
-    asyncio.run(main())
+    running = scheduler(make_tool(run))
+    waiting = asyncio.create_task(running.run([call()]))
+    await started.wait()
+    running.cancel("Enough.")
+    (result,) = await waiting
+    assert result.status == "cancelled"
+    assert result.text == "Enough. The tool was never started: nothing was done."
 
 
-def test_a_tool_that_ignores_its_end_may_have_run_whatever_it_says() -> None:
-    async def main() -> None:
-        stuck = Gated(ignores_cancel=True, timeout=0.01)
-        running = scheduler(stuck.tool, limits=RunLimits(grace=GRACE))
-        waiting = asyncio.create_task(running.run([call()]))
-        await stuck.started.wait()
-        stuck.contexts[0].waits_for = "It was still starting"
-        (result,) = await waiting
-        assert "outcome is unknown" in result.text
-        stuck.gate.set()
-        await ticks()
-
-    asyncio.run(main())
+async def test_a_tool_that_ignores_its_end_may_have_run_whatever_it_says() -> None:
+    stuck = Gated(ignores_cancel=True, timeout=0.01)
+    running = scheduler(stuck.tool, limits=RunLimits(grace=GRACE))
+    waiting = asyncio.create_task(running.run([call()]))
+    await stuck.started.wait()
+    stuck.contexts[0].waits_for = "It was still starting"
+    (result,) = await waiting
+    assert "outcome is unknown" in result.text
+    stuck.gate.set()
+    await ticks()

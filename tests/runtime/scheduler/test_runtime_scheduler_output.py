@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -143,48 +142,39 @@ def test_results_within_their_budget_are_untouched_and_others_tell_what_is_gone(
         assert sum(map(size, new)) <= budget + 90 * len(results)
 
 
-def test_long_results_are_cut_in_the_middle_and_short_ones_leave_them_their_part() -> None:
-    async def main() -> None:
-        tools = [tool_returning("s" * 100, "short"), tool_returning("a" + "x" * 5_000 + "z", "long")]
-        running = scheduler(*tools, limits=RunLimits(max_output=2_100))
-        results = await running.run([call("1", "long"), call("2", "short"), call("3", "long")])
-        assert results[1].content == "s" * 100
-        for result in (results[0], results[2]):
-            assert len(result.text) == 1_000
-            assert result.text.startswith("ax")
-            assert result.text.endswith("xz")
-            assert "characters left out" in result.text
-            assert result.shortened_from is not None
-        assert was_reported(running, ["cut to 2100 characters"])
-        assert running.entries[0].call_ids == ("1", "3")
-        assert running.known_result("1") == results[0]
-
-    asyncio.run(main())
+async def test_long_results_are_cut_in_the_middle_and_short_ones_leave_them_their_part() -> None:
+    tools = [tool_returning("s" * 100, "short"), tool_returning("a" + "x" * 5_000 + "z", "long")]
+    running = scheduler(*tools, limits=RunLimits(max_output=2_100))
+    results = await running.run([call("1", "long"), call("2", "short"), call("3", "long")])
+    assert results[1].content == "s" * 100
+    for result in (results[0], results[2]):
+        assert len(result.text) == 1_000
+        assert result.text.startswith("ax")
+        assert result.text.endswith("xz")
+        assert "characters left out" in result.text
+        assert result.shortened_from is not None
+    assert was_reported(running, ["cut to 2100 characters"])
+    assert running.entries[0].call_ids == ("1", "3")
+    assert running.known_result("1") == results[0]
 
 
-def test_the_record_of_a_result_is_the_same_completion_as_the_one_that_is_published() -> None:
-    async def main() -> None:
-        journal = Recorded()
-        running = scheduler(tool_returning("x" * 5_000), limits=RunLimits(max_output=2_000), journal=journal)
-        results = await running.run(calls(2))
-        for result in results:
-            assert len(result.text) <= 1_000
-            recorded = journal.results[result.call_id]
-            assert len(recorded.text) <= 2_000
-            assert completion_key(recorded) == completion_key(result)
-
-    asyncio.run(main())
+async def test_the_record_of_a_result_is_the_same_completion_as_the_one_that_is_published() -> None:
+    journal = Recorded()
+    running = scheduler(tool_returning("x" * 5_000), limits=RunLimits(max_output=2_000), journal=journal)
+    results = await running.run(calls(2))
+    for result in results:
+        assert len(result.text) <= 1_000
+        recorded = journal.results[result.call_id]
+        assert len(recorded.text) <= 2_000
+        assert completion_key(recorded) == completion_key(result)
 
 
-def test_a_call_given_twice_has_the_same_result_twice_whatever_is_cut() -> None:
-    async def main() -> None:
-        running = scheduler(tool_returning("x" * 5_000), limits=RunLimits(max_output=1_001))
-        results = await running.run([call("a"), call("b"), call("a")])
-        assert results[0] == results[2]
-        again = await running.run([call("a"), call("c")])
-        assert again[0] == results[0]
-
-    asyncio.run(main())
+async def test_a_call_given_twice_has_the_same_result_twice_whatever_is_cut() -> None:
+    running = scheduler(tool_returning("x" * 5_000), limits=RunLimits(max_output=1_001))
+    results = await running.run([call("a"), call("b"), call("a")])
+    assert results[0] == results[2]
+    again = await running.run([call("a"), call("c")])
+    assert again[0] == results[0]
 
 
 def test_media_count_and_are_left_out_with_a_note_where_they_do_not_fit() -> None:

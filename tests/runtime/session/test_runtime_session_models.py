@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -73,35 +72,29 @@ def test_a_provider_that_needs_no_key_and_one_with_credentials_are_found() -> No
     assert "eu-west-1" in found.upstream.url
 
 
-def test_a_transport_of_its_own_is_opened_when_it_is_needed_and_closed() -> None:
-    async def steps() -> None:
-        known = ProviderModels(KEYS)
-        await known.close()
-        upstream = known.find("openai/gpt-4.1").upstream
-        assert isinstance(upstream.transport, HttpTransport)
-        assert known.find("anthropic/claude-opus-5").upstream.transport is upstream.transport
-        await known.close()
-        assert known.find("openai/gpt-4.1").upstream.transport is not upstream.transport
-        await known.close()
-
-    asyncio.run(steps())
+async def test_a_transport_of_its_own_is_opened_when_it_is_needed_and_closed() -> None:
+    known = ProviderModels(KEYS)
+    await known.close()
+    upstream = known.find("openai/gpt-4.1").upstream
+    assert isinstance(upstream.transport, HttpTransport)
+    assert known.find("anthropic/claude-opus-5").upstream.transport is upstream.transport
+    await known.close()
+    assert known.find("openai/gpt-4.1").upstream.transport is not upstream.transport
+    await known.close()
 
 
-def test_a_given_transport_is_not_closed() -> None:
-    async def steps() -> None:
-        transport = AsgiTransport(Simulator())
-        known = ProviderModels(KEYS, transport)
-        known.find("openai/gpt-4.1")
-        await known.close()
-        answer = await known.find("openai/gpt-4.1").upstream.send("/models", method="GET")
-        assert answer.status == 200
-        await answer.close()
-        await transport.close()
-
-    asyncio.run(steps())
+async def test_a_given_transport_is_not_closed() -> None:
+    transport = AsgiTransport(Simulator())
+    known = ProviderModels(KEYS, transport)
+    known.find("openai/gpt-4.1")
+    await known.close()
+    answer = await known.find("openai/gpt-4.1").upstream.send("/models", method="GET")
+    assert answer.status == 200
+    await answer.close()
+    await transport.close()
 
 
-def test_upstreams_of_ones_own_are_found_by_their_names_and_closed_once() -> None:
+async def test_upstreams_of_ones_own_are_found_by_their_names_and_closed_once() -> None:
     class Counted(AsgiTransport):
         closed = 0
 
@@ -109,17 +102,14 @@ def test_upstreams_of_ones_own_are_found_by_their_names_and_closed_once() -> Non
             Counted.closed += 1
             await super().close()
 
-    async def steps() -> None:
-        transport = Counted(Simulator())
-        box = Upstream(name="box", target="vllm", url="http://box/v1", transport=transport)
-        other = Upstream(name="openai", target="openai", url="http://box/v1", transport=transport)
-        known = UpstreamModels({"Box": box, "openai": other})
-        assert known.find("box/llama").upstream is box
-        assert known.find("openai_chat/gpt").upstream is other
-        for name in ("box/", "llama", "nobody/llama"):
-            with pytest.raises(InputError, match="unknown model"):
-                known.find(name)
-        await known.close()
-        assert Counted.closed == 1
-
-    asyncio.run(steps())
+    transport = Counted(Simulator())
+    box = Upstream(name="box", target="vllm", url="http://box/v1", transport=transport)
+    other = Upstream(name="openai", target="openai", url="http://box/v1", transport=transport)
+    known = UpstreamModels({"Box": box, "openai": other})
+    assert known.find("box/llama").upstream is box
+    assert known.find("openai_chat/gpt").upstream is other
+    for name in ("box/", "llama", "nobody/llama"):
+        with pytest.raises(InputError, match="unknown model"):
+            known.find(name)
+    await known.close()
+    assert Counted.closed == 1

@@ -169,21 +169,18 @@ def test_a_refusal_of_signatures_where_there_are_none_is_not_tried_again() -> No
     assert len(provider.bodies) == 1
 
 
-def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answer() -> None:
-    async def steps() -> None:
-        answer = ScriptedResponse([*(chunk("word ") for _ in range(5_000)), *WHOLE])
-        async with asyncio.timeout(120), session(Provider(answer, ScriptedResponse(WHOLE))) as opened:
-            events = opened.stream("Talk.")
-            async for event in events:
-                if isinstance(event, TextReceived):
-                    for _ in range(4_000):
-                        await asyncio.sleep(0)
-                    break
-            await events.aclose()  # type: ignore[attr-defined]
-            assert answer.is_closed
-            assert (await opened.run("Hello")).text == "Fine."
-
-    asyncio.run(steps())
+async def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answer() -> None:
+    answer = ScriptedResponse([*(chunk("word ") for _ in range(5_000)), *WHOLE])
+    async with asyncio.timeout(120), session(Provider(answer, ScriptedResponse(WHOLE))) as opened:
+        events = opened.stream("Talk.")
+        async for event in events:
+            if isinstance(event, TextReceived):
+                for _ in range(4_000):
+                    await asyncio.sleep(0)
+                break
+        await events.aclose()  # type: ignore[attr-defined]
+        assert answer.is_closed
+        assert (await opened.run("Hello")).text == "Fine."
 
 
 def test_opaque_blocks_can_be_said_and_go_to_their_protocol() -> None:
@@ -249,20 +246,17 @@ def test_a_request_for_another_account_leaves_out_what_only_the_first_can_read()
     assert out.body["messages"]
 
 
-def test_a_stand_in_costs_nothing_and_has_no_need_of_a_price() -> None:
-    async def act() -> None:
-        limits = SessionLimits(max_cost=Decimal("0.000001"))
-        models = UpstreamModels(upstreams())
-        for name in ("anthropic/claude-opus-5", "ollama/nobody-knows-its-price"):
-            async with Session(model=name, models=models, limits=limits) as session:
-                assert (await session.run("Hello")).stop == "stop"
-                assert session.usage.input_tokens
-                assert session.cost == 0
-
-    asyncio.run(act())
+async def test_a_stand_in_costs_nothing_and_has_no_need_of_a_price() -> None:
+    limits = SessionLimits(max_cost=Decimal("0.000001"))
+    models = UpstreamModels(upstreams())
+    for name in ("anthropic/claude-opus-5", "ollama/nobody-knows-its-price"):
+        async with Session(model=name, models=models, limits=limits) as session:
+            assert (await session.run("Hello")).stop == "stop"
+            assert session.usage.input_tokens
+            assert session.cost == 0
 
 
-def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+async def test_a_key_that_a_provider_repeats_is_not_told() -> None:
     key = "Zq7-hunter2-Secret.Value+42/xyz"
 
     class Echo:
@@ -271,13 +265,10 @@ def test_a_key_that_a_provider_repeats_is_not_told() -> None:
 
         async def close(self) -> None: ...
 
-    async def act() -> None:
-        box = Upstream(name="box", target="openai_compatible", url="http://box/v1", transport=Echo(), key=key)
-        async with Session(model="box/m", models=UpstreamModels({"box": box})) as session:
-            answer = await session.run("Hello")
-            assert answer.stop == "failed"
-            assert answer.failure is not None
-            assert answer.failure.message == "Bearer *** is no good"
-            assert key not in repr(answer) + str(session.report)
-
-    asyncio.run(act())
+    box = Upstream(name="box", target="openai_compatible", url="http://box/v1", transport=Echo(), key=key)
+    async with Session(model="box/m", models=UpstreamModels({"box": box})) as session:
+        answer = await session.run("Hello")
+        assert answer.stop == "failed"
+        assert answer.failure is not None
+        assert answer.failure.message == "Bearer *** is no good"
+        assert key not in repr(answer) + str(session.report)

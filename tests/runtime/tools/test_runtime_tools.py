@@ -365,7 +365,7 @@ def test_a_tool_can_still_be_called_as_the_function_that_it_is() -> None:
     assert not callable(plain)
 
 
-def test_functions_run_in_a_thread_with_their_context_and_coroutines_do_not() -> None:
+async def test_functions_run_in_a_thread_with_their_context_and_coroutines_do_not() -> None:
     who = contextvars.ContextVar("who", default="nobody")
 
     def here(context: ToolContext) -> tuple[bool, str, str]:
@@ -375,19 +375,16 @@ def test_functions_run_in_a_thread_with_their_context_and_coroutines_do_not() ->
         assert context is not None
         return here(context)
 
-    async def main() -> None:
-        who.set("me")
-        context = ToolContext(call_id="call")
-        for function, is_main in ((here, False), (there, True)):
-            made = tool(function)
-            assert properties(made) == {}
-            assert made.run is not None
-            assert await made.run({}, context) == (is_main, "me", "call")
-
-    asyncio.run(main())
+    who.set("me")
+    context = ToolContext(call_id="call")
+    for function, is_main in ((here, False), (there, True)):
+        made = tool(function)
+        assert properties(made) == {}
+        assert made.run is not None
+        assert await made.run({}, context) == (is_main, "me", "call")
 
 
-def test_a_function_in_a_thread_can_be_told_to_stop_and_let_go() -> None:
+async def test_a_function_in_a_thread_can_be_told_to_stop_and_let_go() -> None:
     started, release = threading.Event(), threading.Event()
 
     @tool
@@ -397,21 +394,18 @@ def test_a_function_in_a_thread_can_be_told_to_stop_and_let_go() -> None:
         release.wait(120)
         return "stopped"
 
-    async def main() -> None:
-        assert stubborn.run is not None
-        context = ToolContext()
-        call = asyncio.ensure_future(stubborn.run({}, context))
-        while not started.is_set():
-            await asyncio.sleep(0)
-        context.cancelled.set()
-        for _ in range(2):
-            call.cancel()
-            await asyncio.sleep(0)
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        release.set()
-
-    asyncio.run(main())
+    assert stubborn.run is not None
+    context = ToolContext()
+    call = asyncio.ensure_future(stubborn.run({}, context))
+    while not started.is_set():
+        await asyncio.sleep(0)
+    context.cancelled.set()
+    for _ in range(2):
+        call.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    release.set()
 
 
 def test_what_an_ordinary_function_returns_to_be_awaited_is_awaited() -> None:
