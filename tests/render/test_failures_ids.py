@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, written
+from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GPT,
@@ -23,11 +23,11 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
     every_target,
-    heard,
+    parts_of,
     protocol_of,
-    sent,
 )
 from toolglot import profiles, repair
 
@@ -68,12 +68,12 @@ def assert_legal(ids: list[str], target: Target) -> None:
 def test_B1_B2_B3_B9_foreign_ids_come_out_legal_distinct_and_paired(target: Target, kind: str) -> None:
     ids = KINDS[kind]
     for source in PROTOCOLS:
-        out = sent(written(source, *numbered(ids)), source, target)
-        said = heard(out, target)
-        assert {number: f"said {number}." in text for number, text in said.answers().items()} == dict.fromkeys(
+        out = convert_checked(request_body(source, *numbered(ids)), source, target)
+        parts = parts_of(out, target)
+        assert {number: f"said {number}." in text for number, text in parts.answers().items()} == dict.fromkeys(
             range(len(ids)), True
         )
-        assert_legal([made.id for made in said.calls], target)
+        assert_legal([made.id for made in parts.calls], target)
         is_home = source == protocol_of(target)  # a legal id goes home as it is, whatever it looks like
         assert is_home or "__thought__" not in out.data.decode()
 
@@ -83,47 +83,49 @@ def test_B1_ids_stay_when_the_history_grows_and_in_a_compaction_request(target: 
     ids = [id for kind in KINDS.values() for id in kind]
     turns = [step for number, id in enumerate(dict.fromkeys(ids)) for step in (U(f"{number}"), A(call(id)), R(id, id))]
     short, long = turns[: len(turns) // 2 // 3 * 3], [*turns, U("Summarise.")]
-    before = heard(sent(written("openai_chat", *short), "openai_chat", target), target)
-    after = heard(sent(written("openai_chat", *long, tools=()), "openai_chat", target), target)
+    before = parts_of(convert_checked(request_body("openai_chat", *short), "openai_chat", target), target)
+    after = parts_of(convert_checked(request_body("openai_chat", *long, tools=()), "openai_chat", target), target)
     assert [made.id for made in before.calls] == [made.id for made in after.calls][: len(before.calls)]
 
 
 def test_B1_a_kimi_history_is_safe_for_anthropic_and_its_own_ids_are_forwarded() -> None:
-    body = written("openai_chat", U(), A(call("functions.Bash:0", "Bash")), R("functions.Bash:0"), model=KIMI[1])
-    out = sent(body, "openai_chat", CLAUDE)
-    (made,) = heard(out, CLAUDE).calls
+    body = request_body("openai_chat", U(), A(call("functions.Bash:0", "Bash")), R("functions.Bash:0"), model=KIMI[1])
+    out = convert_checked(body, "openai_chat", CLAUDE)
+    (made,) = parts_of(out, CLAUDE).calls
     assert re.fullmatch(r"toolu_[A-Za-z0-9_-]+", made.id)
-    assert_forwarded(written("anthropic", U(), A(call("toolu_01A")), R("toolu_01A"), model=CLAUDE[1]), CLAUDE)
+    assert_forwarded(request_body("anthropic", U(), A(call("toolu_01A")), R("toolu_01A"), model=CLAUDE[1]), CLAUDE)
 
 
 def test_B2_two_ids_that_differ_at_character_449_stay_two_on_openai() -> None:
     ids = [LONG + "1", LONG + "2"]
     assert all(len(id) == 451 for id in ids)
-    said = heard(sent(written("openai_chat", *numbered(ids), model=GPT[1]), "openai_chat", GPT), GPT)
-    assert all(len(made.id) <= 40 for made in said.calls)
-    assert len({made.id for made in said.calls}) == 2
-    assert said.answers() == {0: "said 0.", 1: "said 1."}
+    parts = parts_of(
+        convert_checked(request_body("openai_chat", *numbered(ids), model=GPT[1]), "openai_chat", GPT), GPT
+    )
+    assert all(len(made.id) <= 40 for made in parts.calls)
+    assert len({made.id for made in parts.calls}) == 2
+    assert parts.answers() == {0: "said 0.", 1: "said 1."}
 
 
 @pytest.mark.parametrize("prefix", ["call_abcd", "chatcmpl-", "toolu_01_"])
 def test_B3_R_001_12_a_thousand_ids_of_one_prefix_stay_a_thousand_on_mistral(prefix: str) -> None:
     ids = [f"{prefix}{number:04}" for number in range(1000)]
     steps = [step for id in ids for step in (U("go"), A(call(id)), R(id, f"said {id}"))]
-    body = written("openai_chat", *steps)
-    first, again = (sent(body, "openai_chat", MISTRAL) for _ in range(2))
-    said = heard(first, MISTRAL)
-    emitted = [made.id for made in said.calls]
+    body = request_body("openai_chat", *steps)
+    first, again = (convert_checked(body, "openai_chat", MISTRAL) for _ in range(2))
+    parts = parts_of(first, MISTRAL)
+    emitted = [made.id for made in parts.calls]
     assert len(set(emitted)) == 1000
     assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in emitted)
-    assert [said.result_of(made).text for made in said.calls] == [f"said {id}" for id in ids]
+    assert [parts.result_of(made).text for made in parts.calls] == [f"said {id}" for id in ids]
     assert first.data == again.data
-    shorter = heard(sent(written("openai_chat", *steps[:300]), "openai_chat", MISTRAL), MISTRAL)
+    shorter = parts_of(convert_checked(request_body("openai_chat", *steps[:300]), "openai_chat", MISTRAL), MISTRAL)
     assert [made.id for made in shorter.calls] == emitted[:100]
 
 
 def test_B3_mistrals_own_ids_go_home_as_they_are() -> None:
     steps = [U(), A(call("D681PevKs")), R("D681PevKs"), A(text="so"), U("on")]
-    body = written("openai_chat", *steps, model=MISTRAL[1])
+    body = request_body("openai_chat", *steps, model=MISTRAL[1])
     body["messages"][1]["content"] = ""
     assert_forwarded(body, MISTRAL)
 
@@ -134,19 +136,21 @@ def test_B4_R_004_13_kimi_k2_ids_count_over_the_whole_conversation(source: str) 
     for number, names in enumerate((["bash"], ["read", "bash"], ["search"])):
         calls = [call(f"call_{number}_{place}", name) for place, name in enumerate(names)]
         steps += [U("go"), A(*calls), *(R(made.id, f"said {made.id}", name=made.name) for made in calls)]
-    out = sent(written(source, *steps), source, KIMI)
-    said = heard(out, KIMI)
+    out = convert_checked(request_body(source, *steps), source, KIMI)
+    parts = parts_of(out, KIMI)
     expected = ["functions.bash:0", "functions.read:1", "functions.bash:2", "functions.search:3"]
-    assert [made.id for made in said.calls] == expected
-    assert [result.id for result in said.results] == expected
-    assert [result.name for result in said.results] == ["bash", "read", "bash", "search"]
+    assert [made.id for made in parts.calls] == expected
+    assert [result.id for result in parts.results] == expected
+    assert [result.name for result in parts.results] == ["bash", "read", "bash", "search"]
     assert out.report.ids.format == "functions.{name}:{n}"
 
 
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_B5_a_function_call_made_elsewhere_has_no_item_id(source: str) -> None:
-    out = sent(
-        written(source, U(), A(call("call_abc"), call("call_def")), R("call_abc"), R("call_def")), source, RESPONSES
+    out = convert_checked(
+        request_body(source, U(), A(call("call_abc"), call("call_def")), R("call_abc"), R("call_def")),
+        source,
+        RESPONSES,
     )
     items = [item for item in out.body["input"] if item.get("type", "").startswith("function_call")]
     assert len(items) == 4
@@ -165,23 +169,25 @@ def test_B6_ids_that_are_used_again_are_calls_of_their_own(target: Target, count
             made = [call(f"call_{place}", arguments={"n": 10 * turn + place}) for place in range(count)]
             results = [R(one.id, f"said {one.arguments['n']}.") for one in made]
             steps += [U("go"), A(*made), *results]
-        said = heard(sent(written(source, *steps), source, target), target)
-        assert all(f"said {number}." in text for number, text in said.answers().items())
-        assert len(said.calls) == 3 * count
+        parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
+        assert all(f"said {number}." in text for number, text in parts.answers().items())
+        assert len(parts.calls) == 3 * count
 
 
 @every_target
 def test_B6_one_id_twice_in_one_turn_is_two_calls_answered_in_order(target: Target) -> None:
     for source in PROTOCOLS:
         twice = A(call("call_0", arguments={"n": 0}), call("call_0", arguments={"n": 1}))
-        out = sent(written(source, U(), twice, R("call_0", "said 0."), R("call_0", "said 1."), U("on")), source, target)
-        said = heard(out, target)
-        assert {n: f"said {n}." in text for n, text in said.answers().items()} == {0: True, 1: True}
+        out = convert_checked(
+            request_body(source, U(), twice, R("call_0", "said 0."), R("call_0", "said 1."), U("on")), source, target
+        )
+        parts = parts_of(out, target)
+        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == {0: True, 1: True}
 
 
 def hybrid() -> Fields:
     """A Chat message that says its call twice: as a block of Anthropic's and as a tool call."""
-    body = written("openai_chat", U(), A(call("toolu_1", arguments={"n": 1})), R("toolu_1", "said 1"), U("on"))
+    body = request_body("openai_chat", U(), A(call("toolu_1", arguments={"n": 1})), R("toolu_1", "said 1"), U("on"))
     block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 1}}
     body["messages"][1]["content"] = [{"type": "text", "text": "I look."}, block]
     return body
@@ -189,11 +195,11 @@ def hybrid() -> Fields:
 
 @every_target
 def test_B6_a_hybrid_message_has_its_call_once(target: Target) -> None:
-    out = sent(hybrid(), "openai_chat", target)
-    said = heard(out, target)
-    assert len(said.calls) == 1
-    assert "said 1" in said.results[0].text
-    assert "I look." in said.everything
+    out = convert_checked(hybrid(), "openai_chat", target)
+    parts = parts_of(out, target)
+    assert len(parts.calls) == 1
+    assert "said 1" in parts.results[0].text
+    assert "I look." in parts.everything
 
 
 @every_target
@@ -203,17 +209,17 @@ def test_B7_R_004_15_calls_without_an_id_are_paired_by_position(target: Target, 
     for source in PROTOCOLS:
         calls = A(*(call(id, arguments={"n": number}) for number in range(count)))
         steps = [U(), calls, *(R(id, f"said {number}.") for number in range(count)), U("on")]
-        out = sent(written(source, *steps), source, target)
-        said = heard(out, target)
-        assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(count), True)
-        assert_legal([made.id for made in said.calls], target)
-        assert out.data == sent(written(source, *steps), source, target).data
-        assert_told(out, "no id decides which call it answers", action="matched")
+        out = convert_checked(request_body(source, *steps), source, target)
+        parts = parts_of(out, target)
+        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
+        assert_legal([made.id for made in parts.calls], target)
+        assert out.data == convert_checked(request_body(source, *steps), source, target).data
+        assert_reported(out, "no id decides which call it answers", action="matched")
 
 
 @pytest.mark.parametrize("missing", ["null", "absent"])
 def test_B7_a_chat_call_whose_id_is_null_or_absent_is_paired_by_position(missing: str) -> None:
-    body = written(
+    body = request_body(
         "openai_chat", U(), A(call(None), call(None, "write")), R(None, "said 0"), R(None, "said 1"), U("on")
     )
     if missing == "absent":
@@ -221,9 +227,9 @@ def test_B7_a_chat_call_whose_id_is_null_or_absent_is_paired_by_position(missing
             del made["id"]
         for message in body["messages"][2:4]:
             del message["tool_call_id"]
-    said = heard(sent(body, "openai_chat", KIMI), KIMI)
-    assert [made.id for made in said.calls] == ["functions.read:0", "functions.write:1"]
-    assert [said.result_of(made).text for made in said.calls] == ["said 0", "said 1"]
+    parts = parts_of(convert_checked(body, "openai_chat", KIMI), KIMI)
+    assert [made.id for made in parts.calls] == ["functions.read:0", "functions.write:1"]
+    assert [parts.result_of(made).text for made in parts.calls] == ["said 0", "said 1"]
 
 
 def reasoned(*, ciphertext: bool) -> Fields:
@@ -259,17 +265,17 @@ def test_B8_reasoning_with_its_ciphertext_goes_home_verbatim() -> None:
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != GPT])
 def test_B9_state_in_an_id_stays_out_of_ids(target: Target) -> None:
     id = "call_abc__thought__c2lnbmF0dXJl"
-    out = sent(written("openai_chat", U(), A(call(id)), R(id, "said"), U("on")), "openai_chat", target)
-    assert "c2lnbmF0dXJl" not in "".join(made.id for made in heard(out, target).calls)
-    assert_told(out, "signature", fault="canonical")
+    out = convert_checked(request_body("openai_chat", U(), A(call(id)), R(id, "said"), U("on")), "openai_chat", target)
+    assert "c2lnbmF0dXJl" not in "".join(made.id for made in parts_of(out, target).calls)
+    assert_reported(out, "signature", fault="canonical")
 
 
 def test_eighteen_hundred_calls_keep_ids_of_their_own() -> None:
     steps = exchange(6)
     for number in range(1, 300):
         steps += [U("on"), *exchange(6, 6 * number)]
-    out = sent(written("anthropic", U(), *steps), "anthropic", MISTRAL)
-    assert len({made.id for made in heard(out, MISTRAL).calls}) == 1800
+    out = convert_checked(request_body("anthropic", U(), *steps), "anthropic", MISTRAL)
+    assert len({made.id for made in parts_of(out, MISTRAL).calls}) == 1800
 
 
 def test_law_4_the_same_ids_in_every_source_order_of_results() -> None:
@@ -277,6 +283,8 @@ def test_law_4_the_same_ids_in_every_source_order_of_results() -> None:
     calls = A(*map(call, ids))
     made: list[Any] = []
     for order in (ids, ids[::-1]):
-        out = sent(written("openai_chat", U(), calls, *(R(id, id) for id in order), U("on")), "openai_chat", CLAUDE)
-        made.append([one.id for one in heard(out, CLAUDE).calls])
+        out = convert_checked(
+            request_body("openai_chat", U(), calls, *(R(id, id) for id in order), U("on")), "openai_chat", CLAUDE
+        )
+        made.append([one.id for one in parts_of(out, CLAUDE).calls])
     assert made[0] == made[1]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, U, call, exchange, written
+from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
@@ -18,11 +18,11 @@ from support.translate.conversion_checks import (
     Target,
     assert_accepted,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
     every_target,
-    heard,
+    parts_of,
     protocol_of,
-    sent,
 )
 from toolglot import convert, lint, profiles
 
@@ -31,7 +31,7 @@ from toolglot import convert, lint, profiles
 
 def with_image(source: str, place: int, count: int = 2) -> Fields:
     """Parallel calls, one of whose results holds a text and an image."""
-    body = written(source, U("go"), *exchange(count), U("so?"))
+    body = request_body(source, U("go"), *exchange(count), U("so?"))
     if source == "anthropic":
         image: Fields = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
         block = body["messages"][2]["content"][place]
@@ -50,40 +50,40 @@ def with_image(source: str, place: int, count: int = 2) -> Fields:
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("source", ["anthropic", "bedrock", "openai_responses"])
 def test_G1_an_image_in_a_result_is_shown_where_the_target_looks(target: Target, source: str, place: int) -> None:
-    out = sent(with_image(source, place), source, target)
-    said = heard(out, target)
+    out = convert_checked(with_image(source, place), source, target)
+    parts = parts_of(out, target)
     rules = profiles.get(*target)
-    assert f"said c{place}" in said.results[place].text
+    assert f"said c{place}" in parts.results[place].text
     if "image" in rules.results.media:
-        assert PIXEL in json.dumps(said.results[place].value)
+        assert PIXEL in json.dumps(parts.results[place].value)
     elif "image" in rules.turns.media:
-        (shown,) = said.of("media")
+        (shown,) = parts.of("media")
         assert PIXEL in json.dumps(shown.value)
         assert shown.speaker == "user"
-        last = max(number for number, one in enumerate(said) if one.kind == "result")
-        assert list(said).index(shown) > last
-        assert "shown after the tool results" in said.results[place].text
-        assert_told(out, "stands behind the results", action="moved", fault="loss")
+        last = max(number for number, one in enumerate(parts) if one.kind == "result")
+        assert list(parts).index(shown) > last
+        assert "shown after the tool results" in parts.results[place].text
+        assert_reported(out, "stands behind the results", action="moved", fault="loss")
     else:
         assert PIXEL not in out.data.decode()
-        assert "cannot be shown" in said.results[place].text
-        assert_told(out, "a line of text stands for it", action="converted", fault="loss")
+        assert "cannot be shown" in parts.results[place].text
+        assert_reported(out, "a line of text stands for it", action="converted", fault="loss")
 
 
 def test_G1_the_fixture_tool_tool_user_with_the_image() -> None:
     body = with_image("anthropic", 0)
     body["messages"][2]["content"].pop()
-    messages = sent(body, "anthropic", GPT).body["messages"]
+    messages = convert_checked(body, "anthropic", GPT).body["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
     assert messages[-1]["content"][-1]["type"] == "image_url"
 
 
 @pytest.mark.parametrize("count", [2, 6])
 def test_G1_an_image_of_the_first_of_many_results_stands_after_all_of_them(count: int) -> None:
-    out = sent(with_image("anthropic", 0, count), "anthropic", GPT)
-    said = heard(out, GPT)
-    assert said.shape[: 1 + 2 * count] == ["U", *["C"] * count, *["R"] * count]
-    assert "M" in said.shape[1 + 2 * count :]
+    out = convert_checked(with_image("anthropic", 0, count), "anthropic", GPT)
+    parts = parts_of(out, GPT)
+    assert parts.shape[: 1 + 2 * count] == ["U", *["C"] * count, *["R"] * count]
+    assert "M" in parts.shape[1 + 2 * count :]
 
 
 def test_G1_images_in_results_go_home() -> None:
@@ -97,10 +97,10 @@ def test_G1_images_in_results_go_home() -> None:
 @pytest.mark.parametrize("source", ["openai_chat", "anthropic", "openai_responses", "bedrock"])
 def test_G2_a_result_has_the_name_of_its_call_where_the_target_wants_one(target: Target, source: str) -> None:
     calls = A(call("c1", "read"), call("c2", "write"), call("c3", "search"))
-    out = sent(written(source, U(), calls, R("c3"), R("c1"), R("c2"), U("on")), source, target)
-    said = heard(out, target)
-    names = {made.id: made.name for made in said.calls}
-    for result in said.results:
+    out = convert_checked(request_body(source, U(), calls, R("c3"), R("c1"), R("c2"), U("on")), source, target)
+    parts = parts_of(out, target)
+    names = {made.id: made.name for made in parts.calls}
+    for result in parts.results:
         if profiles.get(*target).results.name == "required":
             assert result.name == names[result.id]
         else:
@@ -108,9 +108,9 @@ def test_G2_a_result_has_the_name_of_its_call_where_the_target_wants_one(target:
 
 
 def test_G2_a_name_that_is_wrong_is_the_name_of_the_call() -> None:
-    body = written("openai_chat", U(), A(call("c1", "read")), R("c1"), U("on"))
+    body = request_body("openai_chat", U(), A(call("c1", "read")), R("c1"), U("on"))
     body["messages"][2]["name"] = "something_else"
-    (result,) = heard(sent(body, "openai_chat", GEMINI), GEMINI).results
+    (result,) = parts_of(convert_checked(body, "openai_chat", GEMINI), GEMINI).results
     assert result.name == "read"
 
 
@@ -122,23 +122,23 @@ EMPTY: dict[str, list[Any]] = {"anthropic": [[], "", [{"type": "text", "text": "
 @pytest.mark.parametrize("failed", [True, False])
 def test_G3_an_empty_result_says_something_where_it_must(target: Target, source: str, *, failed: bool) -> None:
     for content in EMPTY[source]:
-        body = written(source, U(), A(call("c1")), R("c1", "x", failed=failed), U("on"))
+        body = request_body(source, U(), A(call("c1")), R("c1", "x", failed=failed), U("on"))
         block = body["messages"][2]["content"][0]
         (block if source == "anthropic" else block["toolResult"])["content"] = content
-        (result,) = heard(sent(body, source, target), target).results
+        (result,) = parts_of(convert_checked(body, source, target), target).results
         rules = profiles.get(*target).as_known().results
         if not (rules.empty_error if failed else rules.empty):
             assert result.text.strip()
 
 
 def test_G3_the_fixture_of_bedrock() -> None:
-    body = written("bedrock", U(), A(call("c1")), R("c1", None, failed=True), model=NOVA[1])
+    body = request_body("bedrock", U(), A(call("c1")), R("c1", None, failed=True), model=NOVA[1])
     assert any("cannot be empty" in str(found) for found in lint(body, *NOVA))
-    out = sent(body, "bedrock", NOVA)
+    out = convert_checked(body, "bedrock", NOVA)
     result = out.body["messages"][2]["content"][0]["toolResult"]
     assert result["content"][0]["text"]
     assert result["status"] == "error"
-    assert_told(out, "a word stands for it", action="replaced", fault="loss")
+    assert_reported(out, "a word stands for it", action="replaced", fault="loss")
 
 
 # --- G4 -----------------------------------------------------------------------------------------------
@@ -151,18 +151,20 @@ BROKEN = ["\ud83d", "a\udc00b", "\x00", "ok \ud83d\ude00", "\ufeff", "\u2028"]
 def test_G4_half_characters_in_results_arguments_and_words_become_whole_text(target: Target, text: str) -> None:
     for source in PROTOCOLS:
         made = A(call("c1", "read", {"path": text, text + "key": 1}))
-        body = written(source, U(f"go {text}"), made, R("c1", f"said {text}"), U("on"))
+        body = request_body(source, U(f"go {text}"), made, R("c1", f"said {text}"), U("on"))
         data = json.dumps(body).encode()
         out = convert(data, source=source, target=target[0], model=target[1])
         assert_accepted(out, target)
         out.data.decode()
-        said = heard(out, target)
-        assert not any(0xD800 <= ord(letter) <= 0xDFFF for letter in json.dumps(list(said), ensure_ascii=False))
-        assert "said" in said.results[0].text
+        parts = parts_of(out, target)
+        assert not any(0xD800 <= ord(letter) <= 0xDFFF for letter in json.dumps(list(parts), ensure_ascii=False))
+        assert "said" in parts.results[0].text
 
 
 def test_G4_whole_text_goes_home_as_it_is() -> None:
-    assert_forwarded(written("anthropic", U("go 😀 \u2028"), *exchange(1, prefix="toolu_"), model=CLAUDE[1]), CLAUDE)
+    assert_forwarded(
+        request_body("anthropic", U("go 😀 \u2028"), *exchange(1, prefix="toolu_"), model=CLAUDE[1]), CLAUDE
+    )
 
 
 # --- G5 -----------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ FOUND: Fields = {
 
 
 def searched(*blocks: Fields) -> Fields:
-    body = written("anthropic", U("weather?"), model=CLAUDE[1], tools=())
+    body = request_body("anthropic", U("weather?"), model=CLAUDE[1], tools=())
     content = [*blocks, {"type": "text", "text": "It is sunny."}]
     body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": "thanks"}]
     return body
@@ -200,18 +202,18 @@ ELSEWHERE = [target for target in TARGETS if protocol_of(target) != "anthropic"]
 
 @pytest.mark.parametrize("target", ELSEWHERE, ids=["/".join(target) for target in ELSEWHERE])
 def test_G5_elsewhere_a_server_tool_is_text_without_what_only_its_issuer_reads(target: Target) -> None:
-    out = sent(searched(SEARCH, FOUND), "anthropic", target)
-    said = heard(out, target)
-    assert said.calls == said.results == []
-    assert "Sunny" in said.everything
-    assert "weather" in said.everything
+    out = convert_checked(searched(SEARCH, FOUND), "anthropic", target)
+    parts = parts_of(out, target)
+    assert parts.calls == parts.results == []
+    assert "Sunny" in parts.everything
+    assert "weather" in parts.everything
     assert "c2VjcmV0" not in out.data.decode()
-    assert_told(out, "own tools became text", action="converted", fault="loss")
+    assert_reported(out, "own tools became text", action="converted", fault="loss")
 
 
 @pytest.mark.parametrize("target", ELSEWHERE, ids=["/".join(target) for target in ELSEWHERE])
 @pytest.mark.parametrize("half", [SEARCH, FOUND], ids=["call", "result"])
 def test_G5_half_a_pair_is_text_elsewhere_too(target: Target, half: Fields) -> None:
-    said = heard(sent(searched(half), "anthropic", target), target)
-    assert "It is sunny." in said.everything
-    assert said.calls == []
+    parts = parts_of(convert_checked(searched(half), "anthropic", target), target)
+    assert "It is sunny." in parts.everything
+    assert parts.calls == []

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, written
-from support.translate.conversion_checks import Fields, Target, assert_told, every_target, heard, sent
+from support.protocols.scripted_requests import PROTOCOLS, A, R, Step, U, call, exchange, request_body
+from support.translate.conversion_checks import Fields, Target, assert_reported, convert_checked, every_target, parts_of
 from toolglot import Policy, profiles
 
 MISSING = Policy().missing_result
@@ -34,13 +34,13 @@ def test_L1_a_rejected_call_that_is_resumed_later_is_answered_once(target: Targe
     for source in PROTOCOLS:
         rejected = [R(f"c{number}", "The user rejected this call.", failed=True) for number in range(count)]
         resumed = [U("go"), calls, *rejected, U("do it after all"), *exchange(count, 20), U("so?")]
-        said = heard(sent(written(source, *resumed), source, target), target)
-        assert all("rejected" in said.answers()[number] for number in range(count))
-        assert all(f"said c{number}" in said.answers()[number] for number in range(20, 20 + count))
+        parts = parts_of(convert_checked(request_body(source, *resumed), source, target), target)
+        assert all("rejected" in parts.answers()[number] for number in range(count))
+        assert all(f"said c{number}" in parts.answers()[number] for number in range(20, 20 + count))
         interrupted = [U("go"), calls, U("never mind")]
-        said = heard(sent(written(source, *interrupted), source, target), target)
-        assert all(MISSING in text for text in said.answers().values())
-        assert "never mind" in said.everything
+        parts = parts_of(convert_checked(request_body(source, *interrupted), source, target), target)
+        assert all(MISSING in text for text in parts.answers().values())
+        assert "never mind" in parts.everything
 
 
 # --- L2 -----------------------------------------------------------------------------------------------
@@ -52,8 +52,8 @@ def test_L2_a_batch_of_six_cut_at_every_point_from_the_front_is_valid_and_keeps_
         steps = batch(6)
         for cut in range(1, len(steps)):
             kept = [U("[summary of what was before]"), *steps[cut:]]
-            out = sent(written(source, *kept), source, target)
-            everything = heard(out, target).everything
+            out = convert_checked(request_body(source, *kept), source, target)
+            everything = parts_of(out, target).everything
             for step in kept:
                 assert (step.text or "") in everything
 
@@ -63,9 +63,9 @@ def test_L2_a_batch_of_six_cut_at_every_point_from_the_back_is_valid_and_answers
     for source in PROTOCOLS:
         steps = batch(6)
         for cut in range(1, len(steps)):
-            said = heard(sent(written(source, *steps[:cut]), source, target), target)
+            parts = parts_of(convert_checked(request_body(source, *steps[:cut]), source, target), target)
             results = {step.text for step in steps[:cut] if step.who == "result"}
-            assert all(any(text in result.text for result in said.results) for text in results if text)
+            assert all(any(text in result.text for result in parts.results) for text in results if text)
 
 
 @every_target
@@ -73,7 +73,7 @@ def test_L2_a_batch_that_lost_any_one_message_is_valid(target: Target) -> None:
     for source in ("openai_chat", "openai_responses"):
         steps = batch(6)
         for gone in range(len(steps)):
-            sent(written(source, *steps[:gone], *steps[gone + 1 :]), source, target)
+            convert_checked(request_body(source, *steps[:gone], *steps[gone + 1 :]), source, target)
 
 
 PLACEHOLDER = "skip_thought_signature_validator"
@@ -101,11 +101,11 @@ def with_placeholder_in_the_open_step(messages: list[bytes]) -> list[bytes]:
 def test_L3_law_5_a_longer_history_begins_with_what_was_sent_before(target: Target, source: str) -> None:
     steps = [U("one"), *exchange(2), U("two"), *exchange(6, 10), A(text="so"), U("three"), *exchange(1, 20), U("four")]
     ends = [number for number, step in enumerate(steps, 1) if step.who in ("user", "result")]
-    whole = messages_of(sent(written(source, *steps), source, target).body)
+    whole = messages_of(convert_checked(request_body(source, *steps), source, target).body)
     for end in ends:
         if end < len(steps) and steps[end].who != "assistant":
             continue
-        out = sent(written(source, *steps[:end]), source, target)
+        out = convert_checked(request_body(source, *steps[:end]), source, target)
         prefix, expected = messages_of(out.body), whole[: len(messages_of(out.body))]
         if (source, *target) == ("gemini", "gemini", "gemini-3-pro") and steps[end - 1].who == "result":
             expected = with_placeholder_in_the_open_step(expected)
@@ -117,9 +117,9 @@ def test_L3_law_5_a_longer_history_begins_with_what_was_sent_before(target: Targ
 def test_L3_repairs_in_the_past_stay_as_they_were(target: Target) -> None:
     broken = [U("one"), A(call("c1"), call("c2")), R("c1", "real"), R("gone", "orphan"), A(text="so")]
     for source in PROTOCOLS:
-        shorter = messages_of(sent(written(source, *broken, U("two")), source, target).body)
+        shorter = messages_of(convert_checked(request_body(source, *broken, U("two")), source, target).body)
         longer = messages_of(
-            sent(written(source, *broken, U("two"), *exchange(3, 10), U("three")), source, target).body
+            convert_checked(request_body(source, *broken, U("two"), *exchange(3, 10), U("three")), source, target).body
         )
         assert longer[: len(shorter)] == shorter
 
@@ -131,17 +131,19 @@ def test_L3_repairs_in_the_past_stay_as_they_were(target: Target) -> None:
 def test_K1_an_attempt_that_was_kept_beside_its_retry_is_an_exchange_of_its_own(target: Target) -> None:
     for source in PROTOCOLS:
         failed, again = (A(call("call_0", arguments={"n": 0})) for _ in range(2))
-        out = sent(written(source, U("go"), failed, again, R("call_0", "said 0"), U("on")), source, target)
-        said = heard(out, target)
-        assert [text for text in (result.text for result in said.results) if "said 0" in text]
-        assert len(said.results) == len(said.calls)
+        out = convert_checked(
+            request_body(source, U("go"), failed, again, R("call_0", "said 0"), U("on")), source, target
+        )
+        parts = parts_of(out, target)
+        assert [text for text in (result.text for result in parts.results) if "said 0" in text]
+        assert len(parts.results) == len(parts.calls)
 
 
 @every_target
 def test_K3_a_fallback_carries_completed_calls_and_results_over(target: Target) -> None:
     for source in PROTOCOLS:
-        said = heard(sent(written(source, U("go"), *exchange(3)), source, target), target)
-        assert {n: f"said c{n}" in text for n, text in said.answers().items()} == {0: True, 1: True, 2: True}
+        parts = parts_of(convert_checked(request_body(source, U("go"), *exchange(3)), source, target), target)
+        assert {n: f"said c{n}" in text for n, text in parts.answers().items()} == {0: True, 1: True, 2: True}
 
 
 # --- several at once ----------------------------------------------------------------------------------
@@ -166,8 +168,8 @@ def test_every_pair_of_faults_in_one_history_is_healed(target: Target) -> None:
     for first, second in itertools.permutations(FAULTS, 2):
         source = PROTOCOLS[(len(first) + len(second) + ord(second[1])) % len(PROTOCOLS)]
         steps = [U("start"), *FAULTS[first], A(text="between"), U("go"), *FAULTS[second]]
-        out = sent(written(source, *steps), source, target)
-        everything = heard(out, target).everything
+        out = convert_checked(request_body(source, *steps), source, target)
+        everything = parts_of(out, target).everything
         for step in steps:
             assert (step.text or "").strip() in everything, (first, second, source)
 
@@ -176,8 +178,8 @@ def test_every_pair_of_faults_in_one_history_is_healed(target: Target) -> None:
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_all_faults_in_one_history_are_healed_and_told(target: Target, source: str) -> None:
     steps = [U("start"), *(step for fault in FAULTS.values() for step in (*fault, A(text="so"), U("on")))]
-    out = sent(written(source, *steps), source, target)
-    everything = heard(out, target).everything
+    out = convert_checked(request_body(source, *steps), source, target)
+    everything = parts_of(out, target).everything
     for text in (
         "orphan",
         "wedged",
@@ -190,8 +192,8 @@ def test_all_faults_in_one_history_are_healed_and_told(target: Target, source: s
         *(f"said c{n}" for n in range(30, 36)),
     ):
         assert text in everything
-    assert_told(out, "has no result", fault="canonical")
-    assert_told(out, "has no call", fault="canonical")
-    assert_told(out, "a call has one result", fault="canonical")
-    assert_told(out, "behind their calls", fault="canonical")
+    assert_reported(out, "has no result", fault="canonical")
+    assert_reported(out, "has no call", fault="canonical")
+    assert_reported(out, "a call has one result", fault="canonical")
+    assert_reported(out, "behind their calls", fault="canonical")
     assert {entry.target for entry in out.report} <= {"", profiles.resolve(target[0])}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.protocols.scripted_requests import PROTOCOLS, A, R, S, Step, U, call, exchange, written
+from support.protocols.scripted_requests import PROTOCOLS, A, R, S, Step, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
@@ -22,11 +22,11 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
+    entries_about,
     every_target,
-    heard,
-    sent,
-    told,
+    parts_of,
 )
 from toolglot import Policy, lint, profiles, repair
 from toolglot.render.content.empty_content import EMPTY_MESSAGE
@@ -64,15 +64,15 @@ def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_says_so(target:
     for source in PROTOCOLS:
         for position in WHERE:
             for count, answered in SUBSETS:
-                body = written(source, *placed(position, batch(count, answered=answered)))
-                out = sent(body, source, target)
-                said = heard(out, target)
-                answers = {number: text for number, text in said.answers().items() if number < count}
+                body = request_body(source, *placed(position, batch(count, answered=answered)))
+                out = convert_checked(body, source, target)
+                parts = parts_of(out, target)
+                answers = {number: text for number, text in parts.answers().items() if number < count}
                 assert list(answers) == list(range(count)), "no call was deleted, and their order stays"
                 for number, text in answers.items():
                     assert (f"said {number}" in text) == (number in answered)
                     assert (MISSING in text) == (number not in answered)
-                added = told(out, "has no result", action="added", fault="canonical")
+                added = entries_about(out, "has no result", action="added", fault="canonical")
                 assert len(added) == count - len(answered)
                 assert all(entry.call_ids[0] in out.report.ids.canonical for entry in added)
 
@@ -81,11 +81,11 @@ def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_says_so(target:
 def test_A1_an_orphan_call_is_answered_first_in_the_next_user_turn_of_anthropic(tail: list[Step]) -> None:
     for calls, results in ((("c1", "c2"), ("c1",)), (("c1",), ())):
         asked = [U(), A(*map(call, calls)), *(R(id, "real") for id in results), *tail]
-        body = written("anthropic", *asked, model=CLAUDE[1])
+        body = request_body("anthropic", *asked, model=CLAUDE[1])
         assert any(
             "without `tool_result` blocks" in str(found) or "tool_use" in str(found) for found in lint(body, *CLAUDE)
         )
-        out = sent(body, "anthropic", CLAUDE)
+        out = convert_checked(body, "anthropic", CLAUDE)
         answer = out.body["messages"][2]
         assert answer["role"] == "user"
         blocks = answer["content"]
@@ -93,15 +93,15 @@ def test_A1_an_orphan_call_is_answered_first_in_the_next_user_turn_of_anthropic(
         missing = blocks[len(calls) - 1]
         assert missing["is_error"] is True
         assert missing["content"] == MISSING or missing["content"] == [{"type": "text", "text": MISSING}]
-        said = heard(out, CLAUDE)
-        assert [one.text for one in said[1 + 2 * len(calls) :]] == [step.text for step in tail]
-        assert_told(out, "has no result", action="added", fault="canonical")
+        parts = parts_of(out, CLAUDE)
+        assert [one.text for one in parts[1 + 2 * len(calls) :]] == [step.text for step in tail]
+        assert_reported(out, "has no result", action="added", fault="canonical")
 
 
 def test_A1_a_compaction_request_without_tools_is_healed_too() -> None:
-    body = written("anthropic", U(), A(call("c1")), U("Summarise."), model=CLAUDE[1], tools=())
-    said = heard(sent(body, "anthropic", CLAUDE), CLAUDE)
-    assert said.shape == ["U", "C", "R", "U"]
+    body = request_body("anthropic", U(), A(call("c1")), U("Summarise."), model=CLAUDE[1], tools=())
+    parts = parts_of(convert_checked(body, "anthropic", CLAUDE), CLAUDE)
+    assert parts.shape == ["U", "C", "R", "U"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 6])
@@ -113,7 +113,7 @@ def test_A1_a_valid_exchange_goes_home_byte_for_byte(count: int) -> None:
         ("gemini", GEMINI),
         ("bedrock", ("bedrock", "anthropic.claude-sonnet-4-5")),
     ):
-        body = written(
+        body = request_body(
             source, S(), U(), *exchange(count), A(text="done"), U("more"), *exchange(count, 10), model=target[1]
         )
         assert_forwarded(body, target)
@@ -131,15 +131,15 @@ def test_A2_A5_A6_A9_a_result_without_a_call_is_text_and_never_a_result(target: 
             [U("go"), A(text="hm"), R("gone", "forty-two")],
             [U("go"), *exchange(2), R("gone", "forty-two"), U("so?")],
         ):
-            out = sent(written(source, *steps), source, target)
-            said = heard(out, target)
-            assert "forty-two" in said.everything
-            assert not any("forty-two" in result.text for result in said.results)
-            (text,) = [one for one in said if "forty-two" in one.text]
+            out = convert_checked(request_body(source, *steps), source, target)
+            parts = parts_of(out, target)
+            assert "forty-two" in parts.everything
+            assert not any("forty-two" in result.text for result in parts.results)
+            (text,) = [one for one in parts if "forty-two" in one.text]
             assert text.kind == "text"
             assert text.speaker == "user"
             assert ORPHAN in text.text
-            assert_told(out, "has no call", action="converted", fault="canonical")
+            assert_reported(out, "has no call", action="converted", fault="canonical")
 
 
 @every_target
@@ -155,14 +155,14 @@ def test_A2_a_result_goes_back_to_its_call_wherever_it_stands(target: Target) ->
             U("so?"),
         ]
         for steps in (later, second_previous):
-            out = sent(written(source, *steps), source, target)
-            said = heard(out, target)
-            assert all(f"said {number}" in text for number, text in said.answers().items())
-            assert ORPHAN not in said.everything
-            assert MISSING not in said.everything
+            out = convert_checked(request_body(source, *steps), source, target)
+            parts = parts_of(out, target)
+            assert all(f"said {number}" in text for number, text in parts.answers().items())
+            assert ORPHAN not in parts.everything
+            assert MISSING not in parts.everything
             stays = source == target[0] and not profiles.get(*target).results.adjacent
             if not stays and (source, steps) != ("openai_responses", second_previous):  # one turn
-                assert_told(out, "directly behind their calls", action="moved", fault="canonical")
+                assert_reported(out, "directly behind their calls", action="moved", fault="canonical")
 
 
 @every_target
@@ -170,12 +170,12 @@ def test_A2_a_result_that_is_repeated_later_is_one_result(target: Target) -> Non
     for source in PROTOCOLS:
         for again in ("said 1", "said otherwise"):
             steps = [U("go"), A(call("c1", arguments={"n": 1})), R("c1", "said 1"), U("so?"), R("c1", again), U("and?")]
-            said = heard(sent(written(source, *steps), source, target), target)
-            assert len(said.results) == 1
-            assert "said 1" in said.results[0].text
-            assert said.everything.count("said otherwise") == (again != "said 1")
+            parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
+            assert len(parts.results) == 1
+            assert "said 1" in parts.results[0].text
+            assert parts.everything.count("said otherwise") == (again != "said 1")
             if again != "said 1":
-                assert ANOTHER in said.everything
+                assert ANOTHER in parts.everything
 
 
 # --- more than one result -----------------------------------------------------------------------------
@@ -186,24 +186,26 @@ def test_A2_a_result_that_is_repeated_later_is_one_result(target: Target) -> Non
 def test_A3_a_call_keeps_one_result_the_first_and_another_is_text(target: Target, order: tuple[str, str]) -> None:
     for source in PROTOCOLS:
         results = [R("x", text, failed=text == "Interrupted") for text in order]
-        out = sent(written(source, U(), A(call("x")), *results, U("so?")), source, target)
-        said = heard(out, target)
-        (result,) = said.results
+        out = convert_checked(request_body(source, U(), A(call("x")), *results, U("so?")), source, target)
+        parts = parts_of(out, target)
+        (result,) = parts.results
         assert order[0] in result.text
         if order[0] == order[1]:
-            assert said.everything.count("ok") == 1
-            assert_told(out, "the same result", action="dropped", fault="canonical")
+            assert parts.everything.count("ok") == 1
+            assert_reported(out, "the same result", action="dropped", fault="canonical")
         else:
-            assert order[1] in said.everything
-            assert_told(out, "a call has one result", action="converted", fault="canonical")
+            assert order[1] in parts.everything
+            assert_reported(out, "a call has one result", action="converted", fault="canonical")
 
 
 def test_A3_the_fixture_two_blocks_for_one_call_of_anthropic() -> None:
-    body = written("anthropic", U(), A(call("x")), R("x", "ok"), R("x", "Interrupted", failed=True), model=CLAUDE[1])
-    out = sent(body, "anthropic", CLAUDE)
+    body = request_body(
+        "anthropic", U(), A(call("x")), R("x", "ok"), R("x", "Interrupted", failed=True), model=CLAUDE[1]
+    )
+    out = convert_checked(body, "anthropic", CLAUDE)
     (block,) = out.body["messages"][2]["content"]
     assert block == {"type": "tool_result", "tool_use_id": "x", "content": "ok"}
-    assert "Interrupted" in heard(out, CLAUDE)[-1].text
+    assert "Interrupted" in parts_of(out, CLAUDE)[-1].text
 
 
 # --- order --------------------------------------------------------------------------------------------
@@ -218,70 +220,70 @@ def test_A4_words_between_calls_and_results_come_after_them(target: Target) -> N
             [*wedged, R("c0", "said 0"), U("wedged"), R("c1", "said 1"), U("so?")],
             [*wedged, R("c1", "said 1"), U("wedged"), R("c0", "said 0")],
         ):
-            body = written(source, *steps)
-            out = sent(body, source, target)
+            body = request_body(source, *steps)
+            out = convert_checked(body, source, target)
             if source == target[0] and not profiles.get(*target).results.adjacent:
                 assert out.body["input"] == body["input"]
                 continue
-            said = heard(out, target)
-            kinds = [one.kind for one in said]
+            parts = parts_of(out, target)
+            kinds = [one.kind for one in parts]
             last_result = max(number for number, kind in enumerate(kinds) if kind == "result")
-            (wedge,) = [number for number, one in enumerate(said) if "wedged" in one.text]
+            (wedge,) = [number for number, one in enumerate(parts) if "wedged" in one.text]
             assert wedge > last_result
-            assert said.answers() == {0: said.results[0].text, 1: said.results[1].text}
-            assert "said 0" in said.results[0].text
-            assert_told(out, "directly behind their calls", action="moved", fault="canonical")
+            assert parts.answers() == {0: parts.results[0].text, 1: parts.results[1].text}
+            assert "said 0" in parts.results[0].text
+            assert_reported(out, "directly behind their calls", action="moved", fault="canonical")
 
 
 def test_A4_results_and_text_of_one_anthropic_turn_are_tool_messages_and_then_a_user() -> None:
-    body = written("anthropic", U(), A(call("c1")), R("c1", "real"), U("also this"), model=CLAUDE[1])
-    out = sent(body, "anthropic", GPT)
+    body = request_body("anthropic", U(), A(call("c1")), R("c1", "real"), U("also this"), model=CLAUDE[1])
+    out = convert_checked(body, "anthropic", GPT)
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "tool", "user"]
-    text_first = written("anthropic", U(), A(call("c1")), model=CLAUDE[1])
+    text_first = request_body("anthropic", U(), A(call("c1")), model=CLAUDE[1])
     blocks = [
         {"type": "text", "text": "also this"},
         {"type": "tool_result", "tool_use_id": "c1", "content": "real"},
     ]
     text_first["messages"].append({"role": "user", "content": blocks})
-    out = sent(text_first, "anthropic", GPT)
+    out = convert_checked(text_first, "anthropic", GPT)
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "tool", "user"]
 
 
 def test_A5_the_fixture_of_chat_has_no_tool_message_and_its_text_survives() -> None:
-    body = written("openai_chat", U(), R("x", "42"), U("so?"), model=GPT[1])
+    body = request_body("openai_chat", U(), R("x", "42"), U("so?"), model=GPT[1])
     assert lint(body, *GPT)
-    out = sent(body, "openai_chat", GPT)
+    out = convert_checked(body, "openai_chat", GPT)
     assert [message["role"] for message in out.body["messages"]] == ["user", "user", "user"]
     assert "42" in out.body["messages"][1]["content"]
-    assert_told(out, "has no call", fault="canonical")
+    assert_reported(out, "has no call", fault="canonical")
 
 
 @pytest.mark.parametrize("call_id", ["", " ", "call_unknown"])
 @every_target
 def test_A6_an_output_without_a_call_id_or_with_an_unknown_one_is_text(target: Target, call_id: str) -> None:
-    body = written("openai_responses", U("go"), R(call_id, "forty-two"), U("so?"), model=RESPONSES[1])
-    out = sent(body, "openai_responses", target)
-    said = heard(out, target)
-    assert said.results == []
-    assert "forty-two" in said.everything
-    assert_told(out, "has no call", fault="canonical")
+    body = request_body("openai_responses", U("go"), R(call_id, "forty-two"), U("so?"), model=RESPONSES[1])
+    out = convert_checked(body, "openai_responses", target)
+    parts = parts_of(out, target)
+    assert parts.results == []
+    assert "forty-two" in parts.everything
+    assert_reported(out, "has no call", fault="canonical")
 
 
 @every_target
 @pytest.mark.parametrize("between", ["", "I look."])
 def test_A7_a_message_between_a_call_and_its_output_does_not_part_them(target: Target, between: str) -> None:
     steps = [U("go"), A(call("c1")), A(text=between), R("c1", "said 1"), U("so?")]
-    out = sent(written("openai_responses", *steps, model=RESPONSES[1]), "openai_responses", target)
-    said = heard(out, target)
-    assert len(said.calls) == 1
-    assert "said 1" in said.results[0].text
-    assert not [one for one in said if one.kind == "text" and not one.text.strip() and one.speaker != "assistant"]
-    assert said.everything.count("I look.") == bool(between)
+    out = convert_checked(request_body("openai_responses", *steps, model=RESPONSES[1]), "openai_responses", target)
+    parts = parts_of(out, target)
+    assert len(parts.calls) == 1
+    assert "said 1" in parts.results[0].text
+    assert not [one for one in parts if one.kind == "text" and not one.text.strip() and one.speaker != "assistant"]
+    assert parts.everything.count("I look.") == bool(between)
 
 
 def test_A7_calls_of_one_turn_are_one_chat_message() -> None:
     steps = [U("go"), A(call("c1"), call("c2")), R("c1"), R("c2"), U("so?")]
-    out = sent(written("openai_responses", *steps, model=RESPONSES[1]), "openai_responses", GPT)
+    out = convert_checked(request_body("openai_responses", *steps, model=RESPONSES[1]), "openai_responses", GPT)
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "tool", "tool", "user"]
     assert len(out.body["messages"][1]["tool_calls"]) == 2
 
@@ -316,7 +318,7 @@ def test_A8_gemini_gets_exactly_as_many_responses_in_one_turn_in_order(model: st
     target = ("gemini", model)
     body = gemini_body(*answers)
     assert lint(body, *target)
-    out = sent(body, "gemini", target)
+    out = convert_checked(body, "gemini", target)
     contents = out.body["contents"]
     assert [content["role"] for content in contents[:3]] == ["user", "model", "user"]
     parts = contents[2]["parts"]
@@ -342,8 +344,8 @@ def test_A9_a_gemini_call_follows_a_user_turn_or_responses(target: Target) -> No
         [U("go"), A(text="I look."), A(call("c1")), R("c1")],
     ):
         for source in ("openai_chat", "anthropic", "gemini"):
-            body = written(source, *steps)
-            out = sent(body, source, target)
+            body = request_body(source, *steps)
+            out = convert_checked(body, source, target)
             contents = out.body["contents"]
             assert contents[0]["role"] == "user"
             for before, after in itertools.pairwise(contents):
@@ -355,58 +357,60 @@ def test_A9_a_gemini_call_follows_a_user_turn_or_responses(target: Target) -> No
 
 
 def test_A9_an_empty_user_turn_keeps_its_place() -> None:
-    out = sent(written("openai_chat", U(""), A(call("c1")), R("c1")), "openai_chat", GEMINI)
+    out = convert_checked(request_body("openai_chat", U(""), A(call("c1")), R("c1")), "openai_chat", GEMINI)
     assert out.body["contents"][0]["parts"] == [{"text": EMPTY_MESSAGE}]
-    assert_told(out, "a word stands for it", action="replaced")
-    body = written("gemini", U(""), A(call("c1")), R("c1"))
-    assert sent(body, "gemini", GEMINI).body == body
+    assert_reported(out, "a word stands for it", action="replaced")
+    body = request_body("gemini", U(""), A(call("c1")), R("c1"))
+    assert convert_checked(body, "gemini", GEMINI).body == body
 
 
 @every_target
 @pytest.mark.parametrize("count", [2, 6])
 def test_A10_a_user_turn_for_each_result_becomes_what_the_target_wants(target: Target, count: int) -> None:
-    body = written("bedrock", U("go"), A(*(call(f"c{number}", arguments={"n": number}) for number in range(count))))
+    body = request_body(
+        "bedrock", U("go"), A(*(call(f"c{number}", arguments={"n": number}) for number in range(count)))
+    )
     for number in range(count):
         block = {"toolResult": {"toolUseId": f"c{number}", "content": [{"text": f"said {number}"}]}}
         body["messages"].append({"role": "user", "content": [block]})
-    out = sent(body, "bedrock", target)
-    said = heard(out, target)
-    assert said.answers() == {number: said.results[number].text for number in range(count)}
-    assert all(f"said {number}" in result.text for number, result in enumerate(said.results))
+    out = convert_checked(body, "bedrock", target)
+    parts = parts_of(out, target)
+    assert parts.answers() == {number: parts.results[number].text for number in range(count)}
+    assert all(f"said {number}" in result.text for number, result in enumerate(parts.results))
 
 
 @pytest.mark.parametrize("model", [NOVA[1], "anthropic.claude-sonnet-4-5", "meta.llama3-1-70b-instruct"])
 def test_A10_bedrock_results_are_merged_into_one_message_and_told(model: str) -> None:
-    body = written("bedrock", U("go"), A(call("c1"), call("c2")), model=model)
+    body = request_body("bedrock", U("go"), A(call("c1"), call("c2")), model=model)
     for id in ("c1", "c2"):
         block = {"toolResult": {"toolUseId": id, "content": [{"text": id}]}}
         body["messages"].append({"role": "user", "content": [block]})
     target = ("bedrock", model)
     assert lint(body, *target)
-    out = sent(body, "bedrock", target)
+    out = convert_checked(body, "bedrock", target)
     assert [len(message["content"]) for message in out.body["messages"]] == [1, 2, 2]
-    assert_told(out, "behind their calls", action="moved", fault="canonical")
+    assert_reported(out, "behind their calls", action="moved", fault="canonical")
 
 
 def test_A10_more_results_than_calls_are_text_on_bedrock() -> None:
-    body = written("bedrock", U("go"), A(call("c1")), R("c1", "real"), R("c9", "surplus"), model=NOVA[1])
+    body = request_body("bedrock", U("go"), A(call("c1")), R("c1", "real"), R("c9", "surplus"), model=NOVA[1])
     assert lint(body, *NOVA)
-    out = sent(body, "bedrock", NOVA)
-    said = heard(out, NOVA)
-    assert [result.text for result in said.results] == ["real"]
-    assert "surplus" in said.everything
+    out = convert_checked(body, "bedrock", NOVA)
+    parts = parts_of(out, NOVA)
+    assert [result.text for result in parts.results] == ["real"]
+    assert "surplus" in parts.everything
 
 
 @pytest.mark.parametrize("answered", [(), (1,), (0, 2, 1)])
 def test_A11_mistral_gets_as_many_results_as_calls(answered: tuple[int, ...]) -> None:
     ids = ("abcdefgh0", "abcdefgh1", "abcdefgh2")
     calls = A(*(call(id, arguments={"n": number}) for number, id in enumerate(ids)))
-    body = written(
+    body = request_body(
         "openai_chat", U("go"), calls, *(R(ids[number], f"said {number}") for number in answered), model=MISTRAL[1]
     )
     out = repair(body, target="mistral")
-    said = heard(out, MISTRAL)
+    parts = parts_of(out, MISTRAL)
     assert lint(out.body, *MISTRAL) == ()
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "tool", "tool", "tool"]
-    assert sorted(result.id for result in said.results) == list(ids)
-    assert all((f"said {n}" in text) == (n in answered) for n, text in said.answers().items())
+    assert sorted(result.id for result in parts.results) == list(ids)
+    assert all((f"said {n}" in text) == (n in answered) for n, text in parts.answers().items())

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, written
+from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI_3,
@@ -24,12 +24,12 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
+    entries_about,
     every_target,
-    heard,
+    parts_of,
     protocol_of,
-    sent,
-    told,
 )
 from toolglot import (
     History,
@@ -68,7 +68,7 @@ def answer(id: str) -> Fields:
 
 def claude_body(*contents: list[Fields], model: str = OLD_CLAUDE[1], **fields: Any) -> Fields:
     """An Anthropic request: the assistant's contents, each with the results of its calls or a word of the user's."""
-    body = written("anthropic", U("go"), model=model, **fields)
+    body = request_body("anthropic", U("go"), model=model, **fields)
     body["max_tokens"] = 8000
     for content in contents:
         ids = [block["id"] for block in content if block["type"] == "tool_use"]
@@ -84,9 +84,9 @@ def claude_body(*contents: list[Fields], model: str = OLD_CLAUDE[1], **fields: A
 def test_D1_an_open_tool_loop_without_its_thinking_is_continued_without_thinking_and_told() -> None:
     body = claude_body([use("toolu_1")], thinking=ON)
     assert any("thinking" in str(found) for found in lint(body, *OLD_CLAUDE))
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert out.body.get("thinking", {"type": "disabled"}) == {"type": "disabled"}
-    assert_told(out, "off this once", action="replaced", fault="loss")
+    assert_reported(out, "off this once", action="replaced", fault="loss")
 
 
 @pytest.mark.parametrize("source", ["openai_chat", "openai_responses", "gemini"])
@@ -97,7 +97,7 @@ def test_D1_a_foreign_tool_loop_that_asks_for_thinking_is_accepted_by_claude(sou
         "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 4096}}},
     }
     asked = ways[source]
-    out = sent(written(source, U(), *exchange(2), **asked), source, OLD_CLAUDE)
+    out = convert_checked(request_body(source, U(), *exchange(2), **asked), source, OLD_CLAUDE)
     assert out.body.get("thinking", {}).get("type") != "enabled"
     assert out.report.entries
 
@@ -117,10 +117,10 @@ def test_D2_interleaved_thinking_goes_home_byte_for_byte_and_in_place() -> None:
 def test_D2_a_repair_elsewhere_leaves_the_thinking_of_the_latest_turn_as_it_is() -> None:
     body = claude_body([thought("one"), use("toolu_1")], [thought("two"), use("toolu_2")], thinking=ON)
     del body["messages"][2]
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert out.body["messages"][-2] == body["messages"][-2]
     assert out.body["messages"][1] == body["messages"][1]
-    assert_told(out, "has no result", action="added")
+    assert_reported(out, "has no result", action="added")
 
 
 # --- D3 -----------------------------------------------------------------------------------------------
@@ -136,10 +136,10 @@ def test_D3_law_12_a_signature_never_reaches_another_provider(target: Target, pl
     second = [thought(), use("toolu_2")] if place != "older" else [use("toolu_2")]
     contents = [first, [{"type": "text", "text": "so"}], second]
     body = claude_body(*contents, *([[{"type": "text", "text": "done"}]] if loop == "closed" else []))
-    out = sent(body, "anthropic", target)
+    out = convert_checked(body, "anthropic", target)
     assert SECRET not in out.data.decode()
-    assert told(out, "thinking") or told(out, "signature")
-    assert len(heard(out, target).calls) == 2
+    assert entries_about(out, "thinking") or entries_about(out, "signature")
+    assert len(parts_of(out, target).calls) == 2
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-5", "claude-opus-4-1"])
@@ -149,11 +149,11 @@ def test_D3_a_signature_of_another_claude_is_left_out_where_signatures_are_bound
 ) -> None:
     contents = [[thought(), use("toolu_1")], *([[{"type": "text", "text": "done"}]] if loop == "closed" else [])]
     body = claude_body(*contents, model=model, thinking=ON)
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert "model" in profiles.get(*OLD_CLAUDE).reasoning.bound_to
     assert SECRET not in out.data.decode()
     assert msgspec.json.encode(body) != out.data
-    assert told(out, "thinking")
+    assert entries_about(out, "thinking")
 
 
 def mixed_history(*issuers: Issuer) -> History:
@@ -195,7 +195,7 @@ def test_D3_only_thinking_of_the_same_provider_and_model_is_kept_wherever_it_sta
 @pytest.mark.parametrize("signature", ["reasoning_content", '{"id":"rs_1","type":"reasoning"}', ""])
 def test_D3_what_others_write_into_the_place_of_a_signature_is_not_sent_to_claude(signature: str) -> None:
     body = claude_body([thought("hm", signature), use("toolu_1")], model="MiniMax-M2")
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert "thinking" not in [block["type"] for block in out.body["messages"][1]["content"]]
     assert out.report.entries
 
@@ -207,7 +207,7 @@ def test_D3_what_others_write_into_the_place_of_a_signature_is_not_sent_to_claud
 def test_D4_thinking_that_is_off_takes_no_thinking_in_the_final_answer(off: Fields) -> None:
     body = claude_body(**off)
     body["messages"].append({"role": "assistant", "content": [thought(), {"type": "text", "text": "It is"}]})
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert [block["type"] for block in out.body["messages"][-1]["content"]] == ["text"]
     assert out.report.entries
 
@@ -218,7 +218,7 @@ def test_D4_thinking_that_is_off_takes_no_thinking_in_the_final_answer(off: Fiel
 def test_D5_foreign_calls_get_the_sentinel_beside_the_first_call_of_each_turn(
     source: str, count: int, target: Target
 ) -> None:
-    out = sent(written(source, U(), *exchange(count), U("on"), *exchange(count, 10)), source, target)
+    out = convert_checked(request_body(source, U(), *exchange(count), U("on"), *exchange(count, 10)), source, target)
     turns = [content["parts"] for content in out.body["contents"] if content["role"] == "model"]
     for parts in turns:
         calls = [part for part in parts if "functionCall" in part]
@@ -227,16 +227,18 @@ def test_D5_foreign_calls_get_the_sentinel_beside_the_first_call_of_each_turn(
         assert calls[0]["thoughtSignature"] == SENTINEL
         assert all("thoughtSignature" not in part["functionCall"] for part in calls)
         assert all(part.get("thoughtSignature", SENTINEL) == SENTINEL for part in calls)
-    assert_told(out, "stand-in for a lost signature", action="added", fault="loss")
+    assert_reported(out, "stand-in for a lost signature", action="added", fault="loss")
 
 
 def test_D5_gemini_2_needs_no_sentinel() -> None:
     target = ("gemini", "gemini-2.5-pro")
-    assert SENTINEL not in sent(written("anthropic", U(), *exchange(2)), "anthropic", target).data.decode()
+    assert (
+        SENTINEL not in convert_checked(request_body("anthropic", U(), *exchange(2)), "anthropic", target).data.decode()
+    )
 
 
 def gemini_signed(signature: str, second: str | None = None) -> Fields:
-    body = written("gemini", U(), A(call("c0"), call("c1")), R("c0"), R("c1"))
+    body = request_body("gemini", U(), A(call("c0"), call("c1")), R("c0"), R("c1"))
     body["contents"][1]["parts"][0]["thoughtSignature"] = signature
     if second is not None:
         body["contents"][1]["parts"][1]["thoughtSignature"] = second
@@ -252,13 +254,13 @@ def test_D5_an_issuers_own_signatures_are_untouched() -> None:
 def test_D6_a_signature_of_gemini_goes_nowhere_else(target: Target) -> None:
     if target[0] in ("gemini", "vertex"):
         return
-    assert SECRET not in sent(gemini_signed(SECRET), "gemini", target).data.decode()
+    assert SECRET not in convert_checked(gemini_signed(SECRET), "gemini", target).data.decode()
 
 
 @pytest.mark.parametrize("target", [GEMINI_3, ("gemini", "gemini-2.5-pro"), ("vertex", "gemini-3-pro")])
 def test_D6_what_is_no_signature_is_not_emitted_to_gemini(target: Target) -> None:
     item = json.dumps({"id": "rs_1", "type": "reasoning", "encrypted_content": "gAAA"})
-    out = sent(claude_body([thought("hm", item), use("toolu_1")]), "anthropic", target)
+    out = convert_checked(claude_body([thought("hm", item), use("toolu_1")]), "anthropic", target)
     assert "rs_1" not in out.data.decode()
 
 
@@ -270,22 +272,22 @@ def test_D6_what_is_no_signature_is_not_emitted_to_gemini(target: Target) -> Non
 def test_D7_deepseek_gets_reasoning_content_on_every_assistant_message_while_it_thinks(source: str, count: int) -> None:
     target = ("deepseek", "deepseek-reasoner")
     steps = [U(), *exchange(count), A(text="so"), U("on"), *exchange(count, 10)]
-    out = sent(written(source, *steps), source, target)
+    out = convert_checked(request_body(source, *steps), source, target)
     assistants = [message for message in out.body["messages"] if message["role"] == "assistant"]
     assert [message["reasoning_content"] for message in assistants] == [" "] * len(assistants)
-    assert_told(out, "stand-in for lost thinking", action="added", fault="loss")
+    assert_reported(out, "stand-in for lost thinking", action="added", fault="loss")
 
 
 def test_D7_text_of_foreign_thinking_is_replayed_to_deepseek() -> None:
     target = ("deepseek", "deepseek-reasoner")
-    out = sent(claude_body([thought("the plan"), use("toolu_1")]), "anthropic", target)
+    out = convert_checked(claude_body([thought("the plan"), use("toolu_1")]), "anthropic", target)
     (message,) = [message for message in out.body["messages"] if message["role"] == "assistant"]
     assert message["reasoning_content"] == "the plan"
 
 
 @pytest.mark.parametrize("model", ["deepseek-reasoner", "deepseek-chat"])
 def test_D7_deepseeks_own_reasoning_goes_home(model: str) -> None:
-    body = written("openai_chat", U(), *exchange(2), model=model)
+    body = request_body("openai_chat", U(), *exchange(2), model=model)
     body["messages"][1]["reasoning_content"] = "the plan"
     assert_forwarded(body, ("deepseek", model))
 
@@ -293,16 +295,16 @@ def test_D7_deepseeks_own_reasoning_goes_home(model: str) -> None:
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_D8_a_thinking_kimi_gets_reasoning_content_on_turns_with_calls(source: str) -> None:
     target = ("kimi", "kimi-k2.5")
-    out = sent(written(source, U(), *exchange(2), A(text="so"), U("on")), source, target)
+    out = convert_checked(request_body(source, U(), *exchange(2), A(text="so"), U("on")), source, target)
     calling = [message for message in out.body["messages"] if message.get("tool_calls")]
     assert all(message["reasoning_content"] == " " for message in calling)
-    assert_told(out, "stand-in for lost thinking", action="added")
+    assert_reported(out, "stand-in for lost thinking", action="added")
 
 
 @pytest.mark.parametrize("model", ["kimi-k2.5", "kimi-k2-0905-preview", "kimi-k2-thinking"])
 def test_D8_kimi_is_told_of_thinking_in_one_way(model: str) -> None:
-    body = written("openai_chat", U(), model=model, thinking={"type": "enabled"}, reasoning_effort="high")
-    out = sent(body, "openai_chat", ("kimi", model))
+    body = request_body("openai_chat", U(), model=model, thinking={"type": "enabled"}, reasoning_effort="high")
+    out = convert_checked(body, "openai_chat", ("kimi", model))
     assert len({"thinking", "reasoning_effort"} & out.body.keys()) <= 1
     assert out.report.entries
 
@@ -325,7 +327,7 @@ def output_item(number: int) -> Fields:
 
 
 def responses_body(*items: Fields, **fields: Any) -> Fields:
-    body = written("openai_responses", U("go"), model=RESPONSES[1], store=False, **fields)
+    body = request_body("openai_responses", U("go"), model=RESPONSES[1], store=False, **fields)
     body["input"] += items
     return body
 
@@ -336,16 +338,16 @@ def test_D9_a_whole_pair_goes_home_verbatim() -> None:
 
 def test_D9_a_call_that_lost_its_reasoning_loses_its_item_id() -> None:
     items = [reasoning_item(1, secret=False), function_item(1), output_item(1)]
-    out = sent(responses_body(*items), "openai_responses", RESPONSES)
+    out = convert_checked(responses_body(*items), "openai_responses", RESPONSES)
     assert [item.get("type") for item in out.body["input"]] == [None, "function_call", "function_call_output"]
     assert "id" not in out.body["input"][1]
-    assert_told(out, "thinking without its signature", action="dropped")
+    assert_reported(out, "thinking without its signature", action="dropped")
 
 
 def test_D9_reasoning_that_lost_its_call_goes_too() -> None:
     body = responses_body(reasoning_item(1), {"role": "user", "content": "on"})
     assert lint(body, *RESPONSES)
-    out = sent(body, "openai_responses", RESPONSES)
+    out = convert_checked(body, "openai_responses", RESPONSES)
     assert "rs_1" not in out.data.decode()
     assert out.report.entries
 
@@ -353,7 +355,7 @@ def test_D9_reasoning_that_lost_its_call_goes_too() -> None:
 def test_D9_D10_another_model_gets_neither_ciphertext_nor_item_ids() -> None:
     items = [reasoning_item(1), function_item(1), output_item(1)]
     body = responses_body(*items)
-    out = sent(body, "openai_responses", ("openai_responses", "gpt-5.1"))
+    out = convert_checked(body, "openai_responses", ("openai_responses", "gpt-5.1"))
     if "model" in profiles.get("openai_responses", "gpt-5.1").reasoning.bound_to:
         assert SECRET not in out.data.decode()
     data = out.data.decode()
@@ -400,7 +402,7 @@ def test_D11_cache_markers_stay_where_anthropic_takes_them() -> None:
 def test_D11_a_cache_marker_on_thinking_is_left_out() -> None:
     body = claude_body([{**thought(), **MARK}, use("toolu_1")], thinking=ON)
     assert any("cache_control" in str(found) or "Extra inputs" in str(found) for found in lint(body, *OLD_CLAUDE))
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert out.body["messages"][1]["content"][0] == thought()
     assert out.report.entries
 
@@ -413,9 +415,9 @@ def test_D11_cache_markers_do_not_reach_targets_without_them(target: Target) -> 
     body = claude_body([{**thought(), **MARK}, {**use("toolu_1"), **MARK}])
     body["messages"][2]["content"][0].update(MARK)
     body["tools"][0].update(MARK)
-    out = sent(body, "anthropic", target)
+    out = convert_checked(body, "anthropic", target)
     assert "cache_control" not in out.data.decode()
-    assert_told(out, "cache_control")
+    assert_reported(out, "cache_control")
 
 
 def test_D12_a_forced_tool_while_claude_thinks_is_the_only_one_and_the_choice_is_auto() -> None:
@@ -423,28 +425,28 @@ def test_D12_a_forced_tool_while_claude_thinks_is_the_only_one_and_the_choice_is
     assert any(
         "tool_choice forces" in str(found) or "Thinking may not" in str(found) for found in lint(body, *OLD_CLAUDE)
     )
-    out = sent(body, "anthropic", OLD_CLAUDE)
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert out.body["tool_choice"] == {"type": "auto"}
     assert [tool["name"] for tool in out.body["tools"]] == ["write"]
-    assert_told(out, "is refused", action="converted")
+    assert_reported(out, "is refused", action="converted")
 
 
 @every_target
 @pytest.mark.parametrize("mode", ["required", "named"])
 def test_D12_a_forced_choice_with_thinking_is_fitted_for_every_target(target: Target, mode: str) -> None:
     choice = {"type": "any"} if mode == "required" else {"type": "tool", "name": "write"}
-    out = sent(claude_body(thinking=ON, tool_choice=choice), "anthropic", target)
+    out = convert_checked(claude_body(thinking=ON, tool_choice=choice), "anthropic", target)
     assert "write" in out.data.decode()
 
 
 def test_D13_reasoning_details_of_openrouter_go_home_with_their_signature() -> None:
     target = ("openrouter", "anthropic/claude-sonnet-4.5")
-    body = written("openai_chat", U(), *exchange(1), model=target[1])
+    body = request_body("openai_chat", U(), *exchange(1), model=target[1])
     detail = {"type": "reasoning.text", "text": "hm", "signature": SECRET, "format": "anthropic-claude-v1", "index": 0}
     body["messages"][1]["reasoning_details"] = [detail]
     data = msgspec.json.encode(body)
     assert repair(data, target=target[0]).data is data
-    assert SECRET not in sent(body, "openrouter", GPT).data.decode()
+    assert SECRET not in convert_checked(body, "openrouter", GPT).data.decode()
 
 
 @every_target
@@ -455,14 +457,14 @@ def test_R_004_7_pairing_does_not_depend_on_what_becomes_of_thinking(target: Tar
         for where in ("before", "between"):
             content = [*thinking, *uses] if where == "before" else [uses[0], *thinking, *uses[1:]]
             body = claude_body(content, [{"type": "text", "text": "so"}])
-            said = heard(sent(body, "anthropic", target), target)
-            assert {n: f"said toolu_{n}" in text for n, text in said.answers().items()} == dict.fromkeys(
+            parts = parts_of(convert_checked(body, "anthropic", target), target)
+            assert {n: f"said toolu_{n}" in text for n, text in parts.answers().items()} == dict.fromkeys(
                 range(count), True
             )
 
 
 def test_kimis_own_thinking_is_welcome_elsewhere_as_text_only_where_the_target_says_so() -> None:
-    body = written("openai_chat", U(), *exchange(1), model=KIMI[1])
+    body = request_body("openai_chat", U(), *exchange(1), model=KIMI[1])
     body["messages"][1]["reasoning_content"] = "the plan"
-    assert "the plan" in sent(body, "openai_chat", ("deepseek", "deepseek-reasoner")).data.decode()
-    assert "the plan" not in sent(body, "kimi", CLAUDE).data.decode()
+    assert "the plan" in convert_checked(body, "openai_chat", ("deepseek", "deepseek-reasoner")).data.decode()
+    assert "the plan" not in convert_checked(body, "kimi", CLAUDE).data.decode()

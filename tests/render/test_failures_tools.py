@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, written
+from support.protocols.scripted_requests import PROTOCOLS, A, R, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GEMINI,
@@ -19,12 +19,12 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
+    entries_about,
     every_target,
-    heard,
+    parts_of,
     protocol_of,
-    sent,
-    told,
 )
 from toolglot import Policy, ServerToolError, ToolCall, convert, convert_reply, lint, profiles
 from toolglot.conversation import RAW_ARGUMENTS
@@ -77,7 +77,7 @@ OPTIONAL: Fields = {"type": "object", "properties": {"a": {"type": "string"}, "b
 @pytest.mark.parametrize("schema", [FREE_FORM, {}, OPTIONAL, None])
 def test_E1_strict_only_where_it_keeps_the_schema_and_no_tool_is_uncallable(target: Target, schema: Fields) -> None:
     for strict in (None, True, False):
-        out = sent(asking(schema, strict=strict), "openai_chat", target)
+        out = convert_checked(asking(schema, strict=strict), "openai_chat", target)
         ((_, emitted),) = declared(out.body, protocol_of(target))
         tool = out.body["tools"][0] if isinstance(out.body.get("tools"), list) else {}
         is_strict = tool.get("strict") or tool.get("function", {}).get("strict") or False
@@ -90,7 +90,7 @@ def test_E1_strict_only_where_it_keeps_the_schema_and_no_tool_is_uncallable(targ
 def test_E1_a_strict_free_form_map_is_refused_by_openai_and_mended() -> None:
     body = asking(FREE_FORM, strict=True)
     assert any("additionalProperties" in str(found) for found in lint(body, *GPT))
-    out = sent(body, "anthropic" if "input_schema" in body else "openai_chat", RESPONSES)
+    out = convert_checked(body, "anthropic" if "input_schema" in body else "openai_chat", RESPONSES)
     assert out.body["tools"][0]["strict"] is False
     assert out.report.entries
 
@@ -119,7 +119,7 @@ GEMINI_TROUBLE: Fields = {
 @pytest.mark.parametrize("target", [GEMINI, GEMINI_3, ("vertex", "gemini-3-pro")])
 def test_E2_gemini_gets_only_what_it_knows_and_the_model_is_told_the_rest(target: Target) -> None:
     body = asking(GEMINI_TROUBLE)
-    out = sent(body, "openai_chat", target)
+    out = convert_checked(body, "openai_chat", target)
     ((_, schema),) = declared(out.body, "gemini")
     refused = {"$schema", "$defs", "$ref", "const", "exclusiveMinimum", "propertyNames", "additionalProperties"}
     assert not refused & set(keys_of(schema))
@@ -127,7 +127,7 @@ def test_E2_gemini_gets_only_what_it_knows_and_the_model_is_told_the_rest(target
     assert schema["properties"]["maybe"].get("nullable") is True
     assert schema["properties"]["maybe"]["type"] in ("string", "STRING")
     assert "[a-z]+" in json.dumps(schema)
-    assert_told(out, action="lowered")
+    assert_reported(out, action="lowered")
 
 
 @every_target
@@ -136,7 +136,7 @@ def test_E2_E3_every_target_takes_every_hard_schema(target: Target) -> None:
     unions.append({"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]})
     conditional = {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["a"]}}
     for schema in (GEMINI_TROUBLE, {"oneOf": unions}, {"anyOf": unions}, {"allOf": [*unions, conditional]}):
-        sent(asking(schema), "openai_chat", target)
+        convert_checked(asking(schema), "openai_chat", target)
 
 
 @pytest.mark.parametrize("key", ["oneOf", "anyOf", "allOf"])
@@ -145,13 +145,13 @@ def test_E3_a_union_at_the_root_is_an_object_with_both_branches(key: str) -> Non
     body: Fields = {"model": CLAUDE[1], "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
     body["tools"] = [{"name": "t", "input_schema": {key: branches, "type": "object"}}]
     assert any("at the top level" in str(found) for found in lint(body, *CLAUDE))
-    out = sent(body, "anthropic", CLAUDE)
+    out = convert_checked(body, "anthropic", CLAUDE)
     schema = out.body["tools"][0]["input_schema"]
     assert schema["type"] == "object"
     assert set(schema["properties"]) == {"a", "b"}
     assert key not in schema
     assert set(schema.get("required", ())) == ({"a", "b"} if key == "allOf" else set())
-    assert_told(out, action="lowered")
+    assert_reported(out, action="lowered")
 
 
 # --- E4, E5, E6, E7 -----------------------------------------------------------------------------------
@@ -168,20 +168,20 @@ def test_E4_names_are_legal_in_tools_choice_and_history_and_come_back_in_the_rep
             A(*(call(f"c{n}", name) for n, name in enumerate(NASTY))),
             *(R(f"c{n}") for n in range(len(NASTY))),
         ]
-        out = sent(written(source, *steps, tools=NASTY), source, target)
+        out = convert_checked(request_body(source, *steps, tools=NASTY), source, target)
         names = [name for name, _ in declared(out.body, protocol_of(target))]
         assert len(set(names)) == len(NASTY)
         assert all(len(name) <= rules.max_length for name in names)
-        assert [made.name for made in heard(out, target).calls] == names
+        assert [made.name for made in parts_of(out, target).calls] == names
         back = [out.rendered.tools.original_call(ToolCall("x", name, {})).name for name in names]
         assert back == NASTY
         if source != protocol_of(target) and names != NASTY:
-            assert_told(out, action="renamed", fault="projection")
+            assert_reported(out, action="renamed", fault="projection")
 
 
 def test_E4_a_reply_calls_the_tool_by_the_clients_name() -> None:
     request = convert(
-        written("openai_chat", U(), tools=["a.b/c"], model="x"),
+        request_body("openai_chat", U(), tools=["a.b/c"], model="x"),
         source="openai_chat",
         target="anthropic",
         model=CLAUDE[1],
@@ -204,7 +204,7 @@ def test_E4_a_reply_calls_the_tool_by_the_clients_name() -> None:
 @every_target
 @pytest.mark.parametrize("names", [["foo/bar", "foo_bar", "foo_bar_2"], ["foo_bar_2", "foo_bar", "foo/bar"]])
 def test_E5_sanitised_names_do_not_collide_and_valid_ones_stay(target: Target, names: list[str]) -> None:
-    out = sent(written("openai_chat", U(), tools=names), "openai_chat", target)
+    out = convert_checked(request_body("openai_chat", U(), tools=names), "openai_chat", target)
     emitted = [name for name, _ in declared(out.body, protocol_of(target))]
     assert len(set(emitted)) == 3
     assert {"foo_bar", "foo_bar_2"} <= set(emitted)
@@ -212,8 +212,8 @@ def test_E5_sanitised_names_do_not_collide_and_valid_ones_stay(target: Target, n
 
 @every_target
 def test_E5_a_tool_that_is_declared_twice_is_sent_once(target: Target) -> None:
-    body = written("openai_chat", U(), tools=["read", "write", "read"])
-    out = sent(body, "openai_chat", target)
+    body = request_body("openai_chat", U(), tools=["read", "write", "read"])
+    out = convert_checked(body, "openai_chat", target)
     names = [name for name, _ in declared(out.body, protocol_of(target))]
     if profiles.get(*target).as_known().names.unique:
         assert names == ["read", "write"]
@@ -222,12 +222,14 @@ def test_E5_a_tool_that_is_declared_twice_is_sent_once(target: Target) -> None:
 @every_target
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_E6_a_history_of_calls_without_tools_is_valid(target: Target, source: str) -> None:
-    out = sent(written(source, U(), *exchange(2), A(text="so"), U("Summarise."), tools=()), source, target)
+    out = convert_checked(
+        request_body(source, U(), *exchange(2), A(text="so"), U("Summarise."), tools=()), source, target
+    )
     names = declared(out.body, protocol_of(target))
     if profiles.get(*target).tools.required_with_history:
         assert [name for name, _ in names] == ["read"]
         assert "not available" in out.data.decode()
-        assert_told(out, "stubs were put in", action="added")
+        assert_reported(out, "stubs were put in", action="added")
     else:
         assert names == []
 
@@ -235,14 +237,16 @@ def test_E6_a_history_of_calls_without_tools_is_valid(target: Target, source: st
 @every_target
 def test_E7_of_142_tools_the_used_one_stays_and_the_order_too(target: Target) -> None:
     names = [f"tool_{number:03}" for number in range(142)]
-    out = sent(written("anthropic", U(), A(call("c1", names[140])), R("c1"), U("on"), tools=names), "anthropic", target)
+    out = convert_checked(
+        request_body("anthropic", U(), A(call("c1", names[140])), R("c1"), U("on"), tools=names), "anthropic", target
+    )
     emitted = [name for name, _ in declared(out.body, protocol_of(target))]
     limit = profiles.get(*target).tools.max_count or 142
     assert len(emitted) == min(limit, 142)
     assert names[140] in emitted
     assert emitted == sorted(emitted)
     if limit < 142:
-        assert_told(out, "left out", action="dropped")
+        assert_reported(out, "left out", action="dropped")
 
 
 # --- E8, E9 -------------------------------------------------------------------------------------------
@@ -252,36 +256,36 @@ FREE_TEXT = '*** Begin Patch\n-a "quoted" \\ back\n+é 🙂\t{"json": true}\n***
 
 @every_target
 def test_E8_a_free_text_tool_and_its_calls_reach_every_target_as_they_are(target: Target) -> None:
-    body = written("openai_responses", U("go"), model=RESPONSES[1], tools=())
+    body = request_body("openai_responses", U("go"), model=RESPONSES[1], tools=())
     body["tools"] = [{"type": "custom", "name": "apply_patch", "description": "Patches."}]
     made = {"type": "custom_tool_call", "call_id": "call_1", "name": "apply_patch", "input": FREE_TEXT}
     body["input"] += [made, {"type": "custom_tool_call_output", "call_id": "call_1", "output": "done"}]
-    out = sent(body, "openai_responses", target)
-    (seen,) = heard(out, target).calls
+    out = convert_checked(body, "openai_responses", target)
+    (seen,) = parts_of(out, target).calls
     assert seen.value in (FREE_TEXT, {"input": FREE_TEXT})
-    assert heard(out, target).results[0].text.endswith("done")
+    assert parts_of(out, target).results[0].text.endswith("done")
 
 
 @every_target
 def test_E9_a_hosted_tool_is_refused_or_left_out_and_told(target: Target) -> None:
-    body = written("openai_responses", U("go"), model=RESPONSES[1])
+    body = request_body("openai_responses", U("go"), model=RESPONSES[1])
     body["tools"].append({"type": "web_search"})
     if protocol_of(target) == "openai_responses":
-        assert "web_search" in sent(body, "openai_responses", target).data.decode()
+        assert "web_search" in convert_checked(body, "openai_responses", target).data.decode()
         return
     with pytest.raises(ServerToolError, match=r"tools\[3\]"):
-        sent(body, "openai_responses", target)
-    out = sent(body, "openai_responses", target, policy=Policy(server_tools="drop"))
+        convert_checked(body, "openai_responses", target)
+    out = convert_checked(body, "openai_responses", target, policy=Policy(server_tools="drop"))
     assert "web_search" not in out.data.decode()
-    assert_told(out, "web_search", action="dropped", fault="policy")
+    assert_reported(out, "web_search", action="dropped", fault="policy")
 
 
 @pytest.mark.parametrize("target", [t for t in TARGETS if protocol_of(t) != "openai_responses"])
 def test_E9_a_namespace_is_flattened_for_targets_without_them(target: Target) -> None:
-    body = written("openai_responses", U("go"), model=RESPONSES[1], tools=("read",))
+    body = request_body("openai_responses", U("go"), model=RESPONSES[1], tools=("read",))
     inner = {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}, "strict": False}
     body["tools"].append({"type": "namespace", "name": "files", "description": "Files.", "tools": [inner]})
-    out = sent(body, "openai_responses", target)
+    out = convert_checked(body, "openai_responses", target)
     names = [name for name, _ in declared(out.body, protocol_of(target))]
     assert len(set(names)) == 2
     assert "read" in names
@@ -297,33 +301,35 @@ def test_F1_arguments_cut_at_any_byte_never_break_the_request_nor_become_a_call(
     for length in range(1, len(CUT)):
         for answered in (True, False):
             steps = [U(), A(call("c1", "read", CUT[:length])), *([R("c1", "said 1")] if answered else []), U("on")]
-            out = sent(written("openai_chat", *steps), "openai_chat", target)
+            out = convert_checked(request_body("openai_chat", *steps), "openai_chat", target)
             answer = "said 1" if answered else MISSING
             if target == GPT:  # at home what the model wrote stays
                 assert out.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == CUT[:length]
                 assert answer in out.body["messages"][2]["content"]
                 continue
-            (made,) = heard(out, target).calls
+            (made,) = parts_of(out, target).calls
             assert isinstance(made.value, dict)
             assert "command" not in made.value
-            assert answer in heard(out, target).results[0].text
+            assert answer in parts_of(out, target).results[0].text
 
 
 def test_F1_what_was_cut_is_told() -> None:
-    out = sent(written("openai_chat", U(), A(call("c1", "read", '{"a": ')), U("on")), "openai_chat", CLAUDE)
-    (made,) = heard(out, CLAUDE).calls
+    out = convert_checked(
+        request_body("openai_chat", U(), A(call("c1", "read", '{"a": ')), U("on")), "openai_chat", CLAUDE
+    )
+    (made,) = parts_of(out, CLAUDE).calls
     assert made.value == {RAW_ARGUMENTS: '{"a": '}
-    assert_told(out, "no JSON object", action="converted", fault="canonical")
+    assert_reported(out, "no JSON object", action="converted", fault="canonical")
 
 
 @every_target
 def test_F2_a_doubly_encoded_object_is_unwrapped_and_a_nested_one_is_left_alone(target: Target) -> None:
     whole, nested = json.dumps('{"a":1}'), {"todos": "[1]", "s": "{oops}"}
     steps = [U(), A(call("c1", "read", whole), call("c2", "read", nested)), R("c1"), R("c2"), U("on")]
-    said = heard(sent(written("openai_chat", *steps), "openai_chat", target), target)
-    assert said.calls[1].value == nested
+    parts = parts_of(convert_checked(request_body("openai_chat", *steps), "openai_chat", target), target)
+    assert parts.calls[1].value == nested
     if target != GPT:
-        assert said.calls[0].value == {"a": 1}
+        assert parts.calls[0].value == {"a": 1}
 
 
 @every_target
@@ -331,21 +337,23 @@ def test_F2_a_doubly_encoded_object_is_unwrapped_and_a_nested_one_is_left_alone(
 def test_F3_arguments_are_an_object_on_the_wire_and_nothing_else_becomes_an_empty_one(
     target: Target, written_as: str
 ) -> None:
-    out = sent(written("openai_chat", U(), A(call("c1", "read", written_as)), R("c1"), U("on")), "openai_chat", target)
+    out = convert_checked(
+        request_body("openai_chat", U(), A(call("c1", "read", written_as)), R("c1"), U("on")), "openai_chat", target
+    )
     if target == GPT:  # which takes any text from its own clients
         assert out.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == written_as
         return
-    (made,) = heard(out, target).calls
+    (made,) = parts_of(out, target).calls
     assert isinstance(made.value, dict)
     assert (made.value == {}) == (written_as in ("", "null", "{}"))
     if made.value:
         assert made.value == {RAW_ARGUMENTS: written_as}
-        assert_told(out, "no JSON object", action="converted")
+        assert_reported(out, "no JSON object", action="converted")
 
 
 @every_target
 def test_F4_arguments_are_written_as_the_target_wants_them(target: Target) -> None:
-    out = sent(written("anthropic", U(), *exchange(1)), "anthropic", target)
+    out = convert_checked(request_body("anthropic", U(), *exchange(1)), "anthropic", target)
     if protocol_of(target) in ("openai_chat", "cohere", "ollama"):
         (made,) = next(message["tool_calls"] for message in out.body["messages"] if message.get("tool_calls"))
         expected = dict if profiles.get(*target).calls.arguments == "object" else str
@@ -357,13 +365,15 @@ def test_F4_arguments_are_written_as_the_target_wants_them(target: Target) -> No
 def test_F5_valid_strings_are_never_reshaped(target: Target, text: str) -> None:
     arguments = {"code": text, "nested": {"deep": [text]}}
     for source in PROTOCOLS:
-        out = sent(written(source, U(), A(call("c1", "read", arguments)), R("c1", text), U("on")), source, target)
-        said = heard(out, target)
-        assert said.calls[0].value == arguments
-        assert text in said.results[0].text or text in json.loads(json.dumps(said.results[0].text))
+        out = convert_checked(
+            request_body(source, U(), A(call("c1", "read", arguments)), R("c1", text), U("on")), source, target
+        )
+        parts = parts_of(out, target)
+        assert parts.calls[0].value == arguments
+        assert text in parts.results[0].text or text in json.loads(json.dumps(parts.results[0].text))
 
 
 def test_F_valid_calls_go_home_with_the_very_text_of_their_arguments() -> None:
-    body = written("openai_chat", U(), A(call("c1", "read", '{ "n" : 1.0 }')), R("c1"), model=GPT[1])
+    body = request_body("openai_chat", U(), A(call("c1", "read", '{ "n" : 1.0 }')), R("c1"), model=GPT[1])
     assert_forwarded(body, GPT)
-    assert not told(sent(body, "openai_chat", GPT))
+    assert not entries_about(convert_checked(body, "openai_chat", GPT))

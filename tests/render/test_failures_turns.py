@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, Step, U, call, exchange, written
+from support.protocols.scripted_requests import PIXEL, PROTOCOLS, A, R, Step, U, call, exchange, request_body
 from support.translate.conversion_checks import (
     CLAUDE,
     GPT,
@@ -16,12 +16,12 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_forwarded,
-    assert_told,
+    assert_reported,
+    convert_checked,
+    entries_about,
     every_target,
-    heard,
+    parts_of,
     protocol_of,
-    sent,
-    told,
 )
 from toolglot import Policy, lint, profiles, repair
 
@@ -42,26 +42,30 @@ def roles(body: Fields) -> list[str]:
 @pytest.mark.parametrize("count", [1, 2, 6])
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_C1_mistral_gets_a_constant_bridge_between_results_and_a_user(source: str, count: int) -> None:
-    first = written(source, U(), *exchange(count), U("two"))
-    out = sent(first, source, MISTRAL)
+    first = request_body(source, U(), *exchange(count), U("two"))
+    out = convert_checked(first, source, MISTRAL)
     messages = out.body["messages"]
     assert roles(out.body) == ["user", "assistant", *["tool"] * count, "assistant", "user"]
     assert messages[-2] == {"role": "assistant", "content": BRIDGE}
-    assert_told(out, "a user may not follow results", action="added", fault="loss")
-    longer = sent(written(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, MISTRAL)
+    assert_reported(out, "a user may not follow results", action="added", fault="loss")
+    longer = convert_checked(
+        request_body(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, MISTRAL
+    )
     assert longer.body["messages"][: len(messages)] == messages
 
 
 def test_C1_a_tool_message_after_a_user_is_text_on_mistral() -> None:
-    body = written("openai_chat", U(), A(call("abcdefgh1")), U("stop"), R("abcdefgh1", "real"), model=MISTRAL[1])
+    body = request_body("openai_chat", U(), A(call("abcdefgh1")), U("stop"), R("abcdefgh1", "real"), model=MISTRAL[1])
     assert lint(body, *MISTRAL)
-    out = sent(body, "openai_chat", MISTRAL)
+    out = convert_checked(body, "openai_chat", MISTRAL)
     assert roles(out.body) == ["user", "assistant", "tool", "assistant", "user"]
     assert out.body["messages"][2]["content"] == "real"
 
 
 def test_C1_a_valid_order_goes_home_as_it_is() -> None:
-    body = written("openai_chat", U(), A(call("abcdefgh1")), R("abcdefgh1"), A(text="so"), U("on"), model=MISTRAL[1])
+    body = request_body(
+        "openai_chat", U(), A(call("abcdefgh1")), R("abcdefgh1"), A(text="so"), U("on"), model=MISTRAL[1]
+    )
     body["messages"][1]["content"] = ""
     assert_forwarded(body, MISTRAL)
 
@@ -79,40 +83,40 @@ def rules_for(source: str, target: Target) -> profiles.Profile:
 def test_C2_a_history_that_ends_with_the_assistant_ends_as_the_target_wants(target: Target) -> None:
     for source in PROTOCOLS:
         for steps in ([U(), A(text="done")], [U(), *exchange(2), A(text="done")], [U(), A(text="one"), A(text="done")]):
-            out = sent(written(source, *steps), source, target)
-            said = heard(out, target)
+            out = convert_checked(request_body(source, *steps), source, target)
+            parts = parts_of(out, target)
             rules = rules_for(source, target).turns
-            assert "done" in said.everything
-            assert "onedone" not in said.everything or source == "openai_responses"
+            assert "done" in parts.everything
+            assert "onedone" not in parts.everything or source == "openai_responses"
             if rules.last == "user_or_result" and rules.prefill != "yes":
-                assert said[-1].speaker == "user"
-                assert said[-1].text == CONTINUE
-                assert_told(out, "the user speaks last", action="added", fault="loss")
+                assert parts[-1].speaker == "user"
+                assert parts[-1].text == CONTINUE
+                assert_reported(out, "the user speaks last", action="added", fault="loss")
             else:
-                assert said[-1].text.endswith("done")
+                assert parts[-1].text.endswith("done")
 
 
 @every_target
 def test_C2_a_dangling_call_at_the_end_is_answered_and_gets_no_user(target: Target) -> None:
     for source in PROTOCOLS:
-        out = sent(written(source, U(), A(call("c1"))), source, target)
-        assert heard(out, target).shape[:3] == ["U", "C", "R"] or "K" in heard(out, target).shape
-        assert CONTINUE not in heard(out, target).everything
-        assert_told(out, "has no result", action="added")
+        out = convert_checked(request_body(source, U(), A(call("c1"))), source, target)
+        assert parts_of(out, target).shape[:3] == ["U", "C", "R"] or "K" in parts_of(out, target).shape
+        assert CONTINUE not in parts_of(out, target).everything
+        assert_reported(out, "has no result", action="added")
 
 
 @every_target
 def test_C2_a_last_turn_of_thinking_alone_is_not_sent_as_such(target: Target) -> None:
-    body = written("anthropic", U(), model=CLAUDE[1])
+    body = request_body("anthropic", U(), model=CLAUDE[1])
     thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     body["messages"].append({"role": "assistant", "content": [thinking]})
-    said = heard(sent(body, "anthropic", target), target)
-    assert said[-1].kind == "text" or profiles.get(*target).turns.last == "any"
+    parts = parts_of(convert_checked(body, "anthropic", target), target)
+    assert parts[-1].kind == "text" or profiles.get(*target).turns.last == "any"
 
 
 def test_C2_a_prefill_goes_home_where_the_model_takes_one() -> None:
-    assert_forwarded(written("anthropic", U(), A(text="The answer is"), model=OLD_CLAUDE[1]), OLD_CLAUDE)
-    body = written("anthropic", U(), A(text="The answer is"), model=CLAUDE[1])
+    assert_forwarded(request_body("anthropic", U(), A(text="The answer is"), model=OLD_CLAUDE[1]), OLD_CLAUDE)
+    body = request_body("anthropic", U(), A(text="The answer is"), model=CLAUDE[1])
     assert any("prefill" in str(found) for found in lint(body, *CLAUDE))
     assert roles(repair(body, target="anthropic").body) == ["user", "assistant", "user"]
 
@@ -122,7 +126,9 @@ def test_C2_a_prefill_goes_home_where_the_model_takes_one() -> None:
 
 def mixed() -> Fields:
     """Text and an image among the results of one Anthropic turn."""
-    body = written("anthropic", U(), A(call("x", arguments={"n": 0}), call("y", arguments={"n": 1})), model=CLAUDE[1])
+    body = request_body(
+        "anthropic", U(), A(call("x", arguments={"n": 0}), call("y", arguments={"n": 1})), model=CLAUDE[1]
+    )
     x, y = ({"type": "tool_result", "tool_use_id": id, "content": f"said {id}"} for id in ("x", "y"))
     body["messages"].append({"role": "user", "content": [{"type": "text", "text": "also"}, x, IMAGE, y]})
     return body
@@ -131,42 +137,42 @@ def mixed() -> Fields:
 def test_C3_the_fixture_results_first_then_the_rest() -> None:
     body = mixed()
     assert lint(body, *CLAUDE)
-    out = sent(body, "anthropic", CLAUDE)
-    said = heard(out, CLAUDE)
-    assert said.shape[:5] == ["U", "C", "C", "R", "R"]
-    assert sorted(said.shape[5:]) == ["M", "U"]
-    assert [result.id for result in said.results] == ["x", "y"]
-    assert_told(out, "behind their calls", action="moved", fault="canonical")
+    out = convert_checked(body, "anthropic", CLAUDE)
+    parts = parts_of(out, CLAUDE)
+    assert parts.shape[:5] == ["U", "C", "C", "R", "R"]
+    assert sorted(parts.shape[5:]) == ["M", "U"]
+    assert [result.id for result in parts.results] == ["x", "y"]
+    assert_reported(out, "behind their calls", action="moved", fault="canonical")
 
 
 @every_target
 def test_C3_nothing_stands_between_the_results_of_any_target(target: Target) -> None:
-    said = heard(sent(mixed(), "anthropic", target), target)
-    places = [number for number, one in enumerate(said) if one.kind == "result"]
+    parts = parts_of(convert_checked(mixed(), "anthropic", target), target)
+    places = [number for number, one in enumerate(parts) if one.kind == "result"]
     if profiles.get(*target).calls.parallel:
         assert places[1] == places[0] + 1
-    assert said.answers()[0].endswith("said x")
-    assert "also" in said.everything
+    assert parts.answers()[0].endswith("said x")
+    assert "also" in parts.everything
 
 
 @pytest.mark.parametrize("target", [NOVA, LLAMA, ("bedrock", "mistral.mistral-large-2407-v1:0")])
 def test_C4_words_and_results_are_turns_of_their_own_on_other_models_of_bedrock(target: Target) -> None:
-    body = written("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
-    out = sent(body, "bedrock", target)
-    said = heard(out, target)
+    body = request_body("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
+    out = convert_checked(body, "bedrock", target)
+    parts = parts_of(out, target)
     messages = out.body["messages"]
     assert all(a["role"] != b["role"] for a, b in itertools.pairwise(messages))
     if lint(body, *target):
-        assert said.shape == ["U", "C", "R", "T", "U"]
-        assert said[3].text == BRIDGE
-        assert_told(out, "a bridge was put between", action="added", fault="loss")
+        assert parts.shape == ["U", "C", "R", "T", "U"]
+        assert parts[3].text == BRIDGE
+        assert_reported(out, "a bridge was put between", action="added", fault="loss")
     else:
         assert out.body["messages"] == body["messages"]
 
 
 def test_C4_claude_on_bedrock_takes_both_in_one_turn() -> None:
     target = ("bedrock", "anthropic.claude-sonnet-4-5")
-    body = written("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
+    body = request_body("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
     assert_forwarded(body, target)
 
 
@@ -176,14 +182,14 @@ def test_C4_claude_on_bedrock_takes_both_in_one_turn() -> None:
 @pytest.mark.parametrize("target", [t for t in TARGETS if profiles.get(*t).turns.alternate])
 def test_C5_users_side_by_side_are_one_where_a_template_wants_it(target: Target) -> None:
     for source in PROTOCOLS:
-        body = written(source, U("one"), U("two"), A(text="hm"), U("three"), U("four"))
-        out = sent(body, source, target)
+        body = request_body(source, U("one"), U("two"), A(text="hm"), U("three"), U("four"))
+        out = convert_checked(body, source, target)
         if not rules_for(source, target).turns.alternate:
             assert out.body["messages"] == body["messages"]
             continue
         assert roles(out.body) == ["user", "assistant", "user"]
-        assert_told(out, "side by side", action="converted", fault="loss")
-        assert all(word in heard(out, target).everything for word in ("one", "two", "three", "four"))
+        assert_reported(out, "side by side", action="converted", fault="loss")
+        assert all(word in parts_of(out, target).everything for word in ("one", "two", "three", "four"))
 
 
 @every_target
@@ -198,8 +204,8 @@ def test_C6_a_subagents_exchange_between_a_call_and_its_result_is_regrouped(targ
             A(text="so"),
             U("on"),
         ]
-        said = heard(sent(written(source, *steps), source, target), target)
-        assert {n: f"said {n}" in text for n, text in said.answers().items()} == {1: True, 2: True}
+        parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
+        assert {n: f"said {n}" in text for n, text in parts.answers().items()} == {1: True, 2: True}
 
 
 # --- C7, C8, C9 ---------------------------------------------------------------------------------------
@@ -209,42 +215,44 @@ def test_C6_a_subagents_exchange_between_a_call_and_its_result_is_regrouped(targ
 @pytest.mark.parametrize("text", ["", " ", "\n"])
 def test_C7_a_turn_that_only_calls_has_no_empty_text(target: Target, text: str) -> None:
     for source in PROTOCOLS:
-        out = sent(written(source, U(), A(call("c1"), text=text), R("c1"), U("on")), source, target)
+        out = convert_checked(request_body(source, U(), A(call("c1"), text=text), R("c1"), U("on")), source, target)
         rules = profiles.get(*target).turns
-        for one in heard(out, target).of("text"):
+        for one in parts_of(out, target).of("text"):
             assert one.text or rules.empty_text or one.speaker == "assistant"
 
 
 @every_target
 def test_C7_an_empty_assistant_turn_is_not_sent(target: Target) -> None:
     for source in PROTOCOLS:
-        out = sent(written(source, U("one"), A(text=""), U("two"), A(text="x"), U("three")), source, target)
+        out = convert_checked(
+            request_body(source, U("one"), A(text=""), U("two"), A(text="x"), U("three")), source, target
+        )
         if source != protocol_of(target):
-            assert [one.text for one in heard(out, target) if one.speaker == "assistant" and one.kind == "text"] == [
+            assert [one.text for one in parts_of(out, target) if one.speaker == "assistant" and one.kind == "text"] == [
                 "x"
             ]
 
 
 def test_C7_the_fixtures_of_anthropic() -> None:
-    body = written("anthropic", U(), A(call("c1"), text=""), R("c1"), model=CLAUDE[1])
+    body = request_body("anthropic", U(), A(call("c1"), text=""), R("c1"), model=CLAUDE[1])
     assert any("non-empty" in str(found) for found in lint(body, *CLAUDE))
-    out = sent(body, "anthropic", CLAUDE)
+    out = convert_checked(body, "anthropic", CLAUDE)
     assert [block["type"] for block in out.body["messages"][1]["content"]] == ["tool_use"]
-    assert_told(out, "an empty text is refused", action="dropped")
-    empty = written("anthropic", U(), A(text="x"), U("on"), model=CLAUDE[1])
+    assert_reported(out, "an empty text is refused", action="dropped")
+    empty = request_body("anthropic", U(), A(text="x"), U("on"), model=CLAUDE[1])
     empty["messages"][1]["content"] = [{"type": "thinking", "thinking": "", "signature": ""}]
-    out = sent(empty, "anthropic", CLAUDE)
+    out = convert_checked(empty, "anthropic", CLAUDE)
     assert all(message["content"] for message in out.body["messages"])
     assert "thinking" not in str(out.body)
 
 
 def test_C7_kimi_never_gets_an_empty_assistant() -> None:
     target = ("kimi", "kimi-k2.5")
-    body = written("openai_chat", U(), A(text=""), U("on"), model=target[1])
+    body = request_body("openai_chat", U(), A(text=""), U("on"), model=target[1])
     body["messages"][1]["reasoning_content"] = ""
-    out = sent(body, "openai_chat", target)
+    out = convert_checked(body, "openai_chat", target)
     assert roles(out.body) == ["user", "user"]
-    assert told(out, "without content")
+    assert entries_about(out, "without content")
 
 
 WORDS_OF_CONTENT = {"null": None, "empty": "", "omit": "absent"}
@@ -253,7 +261,7 @@ WORDS_OF_CONTENT = {"null": None, "empty": "", "omit": "absent"}
 @pytest.mark.parametrize("target", [t for t in TARGETS if protocol_of(t) in ("openai_chat", "ollama", "cohere")])
 def test_C8_the_missing_text_of_a_call_is_what_the_target_wants(target: Target) -> None:
     for source in PROTOCOLS:
-        out = sent(written(source, U(), *exchange(2), U("on")), source, target)
+        out = convert_checked(request_body(source, U(), *exchange(2), U("on")), source, target)
         wanted = WORDS_OF_CONTENT[profiles.get(*target).calls.empty_content]
         message = next(message for message in out.body["messages"] if message.get("tool_calls"))
         assert message.get("content", "absent") == wanted or source == protocol_of(target)
@@ -264,24 +272,24 @@ def test_C8_a_result_of_null_is_a_text(target: Target) -> None:
     for source in ("openai_chat", "anthropic"):
         if source == protocol_of(target) == "anthropic":
             continue  # there the content of a result may be left out
-        out = sent(written(source, U(), A(call("c1")), R("c1", None), U("on")), source, target)
-        assert isinstance(heard(out, target).results[0].text, str)
+        out = convert_checked(request_body(source, U(), A(call("c1")), R("c1", None), U("on")), source, target)
+        assert isinstance(parts_of(out, target).results[0].text, str)
 
 
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != GPT])
 def test_C8_an_assistant_turn_of_null_without_calls_is_not_sent(target: Target) -> None:
-    out = sent(written("openai_chat", U(), A(), U("on")), "openai_chat", target)
-    assert not [one for one in heard(out, target) if one.speaker == "assistant"]
-    assert_told(out, "without content", action="dropped")
+    out = convert_checked(request_body("openai_chat", U(), A(), U("on")), "openai_chat", target)
+    assert not [one for one in parts_of(out, target) if one.speaker == "assistant"]
+    assert_reported(out, "without content", action="dropped")
 
 
 def test_C9_only_the_last_assistant_text_is_trimmed() -> None:
-    body = written("anthropic", U(), A(text="x \n"), U("on"), A(text="| a |\n"), model=OLD_CLAUDE[1])
+    body = request_body("anthropic", U(), A(text="x \n"), U("on"), A(text="| a |\n"), model=OLD_CLAUDE[1])
     assert any("trailing whitespace" in str(found) for found in lint(body, *OLD_CLAUDE))
-    out = sent(body, "anthropic", OLD_CLAUDE)
-    said = heard(out, OLD_CLAUDE)
-    assert [one.text for one in said if one.speaker == "assistant"] == ["x \n", "| a |"]
-    assert_told(out, "white space", action="replaced")
+    out = convert_checked(body, "anthropic", OLD_CLAUDE)
+    parts = parts_of(out, OLD_CLAUDE)
+    assert [one.text for one in parts if one.speaker == "assistant"] == ["x \n", "| a |"]
+    assert_reported(out, "white space", action="replaced")
 
 
 # --- C10 ----------------------------------------------------------------------------------------------
@@ -298,8 +306,8 @@ def test_C10_parallel_calls_stand_one_after_the_other_where_one_is_accepted(
     steps: list[Step] = exchange(count)
     kept = steps if answered == "all" else [steps[0], *(steps[-1:] if answered == "last" else ())]
     target = ("llamacpp", "local")
-    out = sent(written(source, U(), *kept, U("on")), source, target, overrides=ONE_CALL)
-    said = heard(out, target)
-    assert said.shape == ["U", *["C", "R"] * count, "U"]
-    assert [call.value["n"] for call in said.calls] == list(range(count))
-    assert_told(out, "one call a turn", action="converted", fault="loss")
+    out = convert_checked(request_body(source, U(), *kept, U("on")), source, target, overrides=ONE_CALL)
+    parts = parts_of(out, target)
+    assert parts.shape == ["U", *["C", "R"] * count, "U"]
+    assert [call.value["n"] for call in parts.calls] == list(range(count))
+    assert_reported(out, "one call a turn", action="converted", fault="loss")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from support.conversations.provider_histories import answering, calling, raw_id, requested, user
+from support.conversations.provider_histories import answering, calling, raw_id, request_of, user
 from support.translate.conversion_checks import CLAUDE, GPT, KIMI, MISTRAL, RESPONSES, Target, every_target
 from toolglot import (
     History,
@@ -56,13 +56,13 @@ def test_R_001_8_R_001_9_R_001_10_the_canonical_suffix_under_the_prefix_of_the_t
     target: Target, prefix: str
 ) -> None:
     history = plain(provider="kimi", ids=("functions.read:0", "functions.read:1"))
-    said = requested(history, target).said
-    assert [call.id for call in said.calls] == [prefix + suffix for suffix in suffixes(history)]
-    assert [result.id for result in said.results] == [call.id for call in said.calls]
+    parts = request_of(history, target).parts
+    assert [call.id for call in parts.calls] == [prefix + suffix for suffix in suffixes(history)]
+    assert [result.id for result in parts.results] == [call.id for call in parts.calls]
 
 
 def test_R_001_9_call_id_of_call_and_output_are_equal_and_no_item_has_an_id() -> None:
-    items = requested(plain(provider="anthropic"), RESPONSES).body["input"]
+    items = request_of(plain(provider="anthropic"), RESPONSES).body["input"]
     assert [item["call_id"] for item in items[1:3]] == [item["call_id"] for item in items[3:]]
     assert not any("id" in item for item in items)
 
@@ -71,26 +71,26 @@ def test_R_001_11_R_004_13_kimi_ids_follow_the_order_of_the_calls_and_survive_co
     history = plain()
     history.append(calling("anthropic", 7, 8, name="write"))
     history.append(answering("anthropic", 7, 8))
-    before = [call.id for call in requested(history, KIMI).said.calls]
+    before = [call.id for call in request_of(history, KIMI).parts.calls]
     assert before == ["functions.read:0", "functions.read:1", "functions.write:2", "functions.write:3"]
     history.compress(summary="Two files were read.", before=history.turns[3].key)
-    assert [call.id for call in requested(history, KIMI).said.calls] == before[2:]
+    assert [call.id for call in request_of(history, KIMI).parts.calls] == before[2:]
     history.append(calling("openai", 9))
     history.append(answering("openai", 9))
-    assert [call.id for call in requested(history, KIMI).said.calls] == [*before[2:], "functions.read:4"]
+    assert [call.id for call in request_of(history, KIMI).parts.calls] == [*before[2:], "functions.read:4"]
 
 
 def test_R_001_12_R_004_14_mistral_ids_are_nine_alphanumerics_distinct_and_stable() -> None:
     history = History(provider="openai")
     for number in range(300):
         history.extend([user(f"{number}"), calling("openai", number, thinking=""), answering("openai", number)])
-    ids = [call.id for call in requested(history, MISTRAL).said.calls]
+    ids = [call.id for call in request_of(history, MISTRAL).parts.calls]
     assert len(set(ids)) == 300
     assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in ids)
     history.extend([user("more"), calling("openai", 300, thinking=""), answering("openai", 300)])
-    assert [call.id for call in requested(history, MISTRAL).said.calls][:300] == ids
+    assert [call.id for call in request_of(history, MISTRAL).parts.calls][:300] == ids
     again = History(load(dump(history.conversation)))
-    assert [call.id for call in requested(again, MISTRAL).said.calls][:300] == ids
+    assert [call.id for call in request_of(again, MISTRAL).parts.calls][:300] == ids
 
 
 @every_target
@@ -98,22 +98,22 @@ def test_R_001_16_what_was_canonical_stays_and_renders_the_same(target: Target) 
     history = plain()
     again = History(history.conversation)
     assert [found.id for found in again.ledger] == [found.id for found in history.ledger]
-    assert requested(again, target).data == requested(history, target).data
+    assert request_of(again, target).data == request_of(history, target).data
 
 
 @every_target
 def test_R_001_17_legacy_ids_are_paired_in_their_turn_on_every_target(target: Target) -> None:
     history = plain(ids=("hist_tool_functions.read:0", "hist_tool_", "hist_tool_a b"))
-    said = requested(history, target).said
-    assert said.answers() == {n: said.results[n].text for n in range(3)}
-    assert all(f"said {n}." in said.results[n].text for n in range(3))
+    parts = request_of(history, target).parts
+    assert parts.answers() == {n: parts.results[n].text for n in range(3)}
+    assert all(f"said {n}." in parts.results[n].text for n in range(3))
 
 
 @every_target
 def test_R_001_18_R_004_15_ids_that_are_missing_are_made_without_clock_or_chance(target: Target) -> None:
-    first, second = (requested(plain(ids=("", "", "")), target) for _ in range(2))
+    first, second = (request_of(plain(ids=("", "", "")), target) for _ in range(2))
     assert first.data == second.data
-    assert len({call.id for call in first.said.calls}) == 3
+    assert len({call.id for call in first.parts.calls}) == 3
 
 
 @every_target
@@ -123,26 +123,26 @@ def test_R_001_19_a_switch_from_any_provider_gives_safe_ids(target: Target, prov
     for number in range(0, 6, 2):
         history.extend([user("go"), calling(provider, number, number + 1), answering(provider, number, number + 1)])
     for policy in ("reversible", "canonical"):
-        request = requested(history, target, policy=Policy(ids=policy))
+        request = request_of(history, target, policy=Policy(ids=policy))
         rules = profiles.get(*target).ids
-        assert all(re.fullmatch(rules.pattern, call.id) for call in request.said.calls if not call.id.startswith("#"))
-        assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(range(6), True)
+        assert all(re.fullmatch(rules.pattern, call.id) for call in request.parts.calls if not call.id.startswith("#"))
+        assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(range(6), True)
 
 
 def test_R_001_19_kimi_to_anthropic_and_back_home() -> None:
     history = History(provider="kimi")
     history.extend([user("go"), calling("kimi", 0, 1), answering("kimi", 0, 1)])
-    assert all(re.fullmatch(r"toolu_[A-Za-z0-9_-]{24}", call.id) for call in requested(history, CLAUDE).said.calls)
-    assert [call.id for call in requested(history, KIMI).said.calls] == ["functions.read:0", "functions.read:1"]
+    assert all(re.fullmatch(r"toolu_[A-Za-z0-9_-]{24}", call.id) for call in request_of(history, CLAUDE).parts.calls)
+    assert [call.id for call in request_of(history, KIMI).parts.calls] == ["functions.read:0", "functions.read:1"]
 
 
 @every_target
 def test_R_001_4_R_001_7_ids_do_not_depend_on_the_place_of_a_turn(target: Target) -> None:
     history = plain()
     history.extend([user("and"), calling("openai", 5, thinking=""), answering("openai", 5), user("so?")])
-    last = requested(history, target).said.calls[-1].id
+    last = request_of(history, target).parts.calls[-1].id
     history.prune(history.turns[0].key)
-    assert requested(history, target).said.calls[-1].id == last
+    assert request_of(history, target).parts.calls[-1].id == last
 
 
 # --- seed 004: the worked example ---------------------------------------------------------------------
@@ -171,14 +171,14 @@ def canonical(history: History, index: int) -> str:
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "kimi", "mistral", "gemini", "deepseek"])
 def test_R_004_16_R_004_12_the_worked_example_is_whole_on_every_target(target: Target, provider: str) -> None:
     history = worked_example(provider)
-    request = requested(history, target)
-    answers = request.said.answers()
+    request = request_of(history, target)
+    answers = request.parts.answers()
     assert list(answers) == [1, 2, 3, 4, 5, 6]
     assert {n for n, text in answers.items() if MISSING in text} == {2, 4, 5, 6}
     assert "said 1." in answers[1]
     assert "said 3." in answers[3]
-    assert [call.id for call in request.said.calls] == [result.id for result in request.said.results]
-    assert "Done." in request.said.everything
+    assert [call.id for call in request.parts.calls] == [result.id for result in request.parts.results]
+    assert "Done." in request.parts.everything
     added = [entry for entry in request.made.entries if entry.action == "added" and "no result" in entry.reason]
     assert [entry.call_ids for entry in added] == [(canonical(history, index),) for index in (1, 3, 4, 5)]
     assert {entry.fault for entry in added} == {"canonical"}
@@ -194,20 +194,20 @@ def test_R_004_16_R_004_12_the_worked_example_is_whole_on_every_target(target: T
     ],
 )
 def test_R_004_16_the_projection_example_of_the_seed(target: Target, pattern: str) -> None:
-    said = requested(worked_example("deepseek"), target).said
-    assert all(re.fullmatch(pattern, call.id) for call in said.calls)
-    assert len({call.id for call in said.calls}) == 6
+    parts = request_of(worked_example("deepseek"), target).parts
+    assert all(re.fullmatch(pattern, call.id) for call in parts.calls)
+    assert len({call.id for call in parts.calls}) == 6
 
 
 @every_target
 def test_R_004_16_synthetics_of_a_render_never_enter_the_ledger(target: Target) -> None:
     history = worked_example()
     before = dump(history.conversation)
-    requested(history, target)
+    request_of(history, target)
     assert [found.status for found in history.ledger] == ["complete", "pending", "complete", *["pending"] * 3]
     assert dump(history.conversation) == before
     history.append(answering("openai", 2))
-    assert "said 2." in requested(history, target).said.answers()[2]
+    assert "said 2." in request_of(history, target).parts.answers()[2]
 
 
 # --- seed 004: invariants -----------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_R_004_1_a_switch_in_flight_applies_to_the_next_assembly_only(target: Ta
     flight.append(answering("openai", 0))
     flight.finish()
     assert history.target == profiles.resolve(target[0])
-    assert requested(history, target).said.answers()[0].endswith("said 0.")
+    assert request_of(history, target).parts.answers()[0].endswith("said 0.")
 
 
 @every_target
@@ -237,10 +237,10 @@ def test_R_004_2_R_004_3_R_004_4_R_004_5_results_refer_to_calls_once_and_stand_b
     history.append(answering("openai", 2))
     history.append(Turn("tool", (ToolResult("never_called", "orphan"),)))
     history.append(user("so?"))
-    request = requested(history, target)
-    assert {n: MISSING in text for n, text in request.said.answers().items()} == {0: False, 1: True, 2: False}
-    assert "orphan" in request.said.everything
-    assert not any("orphan" in result.text for result in request.said.results)
+    request = request_of(history, target)
+    assert {n: MISSING in text for n, text in request.parts.answers().items()} == {0: False, 1: True, 2: False}
+    assert "orphan" in request.parts.everything
+    assert not any("orphan" in result.text for result in request.parts.results)
 
 
 @every_target
@@ -281,7 +281,7 @@ def test_R_004_10_whatever_is_known_of_a_completion_is_rendered_as_one_result(
 ) -> None:
     history = History(provider="openai")
     history.extend([user("go"), calling("openai", 0), Turn("tool", (result,)), user("so?")])
-    (answer,) = requested(history, target).said.results
+    (answer,) = request_of(history, target).parts.results
     assert says in answer.text
     assert MISSING not in answer.text or history.ledger.pending
 
@@ -289,9 +289,9 @@ def test_R_004_10_whatever_is_known_of_a_completion_is_rendered_as_one_result(
 @every_target
 def test_R_004_11_a_completion_that_is_written_again_changes_nothing(target: Target) -> None:
     history = plain()
-    before = requested(history, target)
+    before = request_of(history, target)
     history.append(Turn("tool", (ToolResult("call_a", "said 0."), ToolResult("call_b", "said 1."))))
-    assert requested(history, target).said.results == before.said.results
+    assert request_of(history, target).parts.results == before.parts.results
 
 
 @every_target
@@ -300,9 +300,9 @@ def test_R_004_T2_a_real_completion_replaces_a_synthetic_one(target: Target) -> 
     history.extend([user("go"), calling("openai", 0)])
     history.append(Turn("tool", (ToolResult("call_0", "made up", is_error=True, synthetic="crash"),)))
     history.append(Turn("tool", (ToolResult("call_0", "real"),)))
-    request = requested(history, target)
-    assert "real" in request.said.results[0].text
-    assert "made up" not in request.said.everything
+    request = request_of(history, target)
+    assert "real" in request.parts.results[0].text
+    assert "made up" not in request.parts.everything
 
 
 @every_target
@@ -313,9 +313,9 @@ def test_R_004_T3_a_late_result_after_a_cancel_is_text_and_the_cancel_stays(targ
     history.append(user("something else"))
     history.append(answering("openai", 0))
     history.append(user("so?"))
-    request = requested(history, target)
-    assert all("Cancelled." in result.text for result in request.said.results)
-    (late,) = [one for one in request.said if "said 0." in one.text]
+    request = request_of(history, target)
+    assert all("Cancelled." in result.text for result in request.parts.results)
+    (late,) = [one for one in request.parts if "said 0." in one.text]
     assert late.kind == "text"
     assert "Late result" in late.text
     assert "late" in request.reasons
@@ -331,16 +331,16 @@ def test_R_004_17_a_pair_of_which_one_side_was_cut_is_whole_or_gone(target: Targ
             continue
         cut = whole.fork()
         cut.prune(turn.key)
-        request = requested(cut, target)
+        request = request_of(cut, target)
         known = {found.call.arguments["n"] for found in cut.ledger if found.call.arguments}
-        assert set(request.said.answers()) <= known
-        assert all(MISSING not in text for text in request.said.answers().values())
+        assert set(request.parts.answers()) <= known
+        assert all(MISSING not in text for text in request.parts.answers().values())
 
 
 @every_target
 def test_R_004_19_diagnostics_list_ids_decisions_reasons_and_the_format(target: Target) -> None:
     history = worked_example("kimi")
-    request = requested(history, target)
+    request = request_of(history, target)
     ids = request.made.seen_ids()
     assert list(ids.canonical) == [found.id for found in history.ledger]
     assert len(ids.calls) == len(ids.results) == 6
@@ -353,7 +353,7 @@ def test_R_004_19_the_three_faults_are_told_apart() -> None:
     history = History(provider="openai")
     history.append(user("go"))
     history.append(Turn("assistant", (Thinking("hm", "signed"), ToolCall("call_0", "files/read", {}))))
-    faults = {entry.fault for entry in requested(history, CLAUDE).made.entries}
+    faults = {entry.fault for entry in request_of(history, CLAUDE).made.entries}
     assert {"canonical", "projection", "loss"} <= faults
 
 
@@ -364,9 +364,9 @@ def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_told(target: Targe
     mixed = (ToolCall("c0", "read", {"n": 0}), ToolResult("c0", "said 0."), ToolCall("c1", "read", {"n": 1}))
     history.append(Turn("tool", mixed, issuer=Issuer("gemini")))
     history.append(Turn("tool", (ToolResult("c1", "said 1."),), issuer=Issuer("gemini")))
-    request = requested(history, target)
-    assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == {0: True, 1: True}
-    assert all(call.speaker == "assistant" for call in request.said.calls)
+    request = request_of(history, target)
+    assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == {0: True, 1: True}
+    assert all(call.speaker == "assistant" for call in request.parts.calls)
     assert "blocks of another speaker" in request.reasons
 
 
@@ -378,8 +378,8 @@ def test_R_004_20_arguments_that_turn_in_circles_are_cut_and_told(target: Target
     history.append(user("go"))
     history.append(Turn("assistant", (ToolCall("call_0", "read", circle),)))
     history.append(answering("openai", 0))
-    request = requested(history, target)
-    assert request.said.calls[0].value["n"] == 0
+    request = request_of(history, target)
+    assert request.parts.calls[0].value["n"] == 0
     assert any(entry.action == "cloned" for entry in history.report)
 
 
@@ -389,7 +389,7 @@ def test_R_004_21_unchanged_state_renders_the_same_and_the_ledger_comes_from_the
 ) -> None:
     history = worked_example("mistral")
     again = History(load(dump(history.conversation)))
-    assert requested(history, target).data == requested(again, target).data == requested(history, target).data
+    assert request_of(history, target).data == request_of(again, target).data == request_of(history, target).data
     assert Ledger.of(again.turns) == history.ledger
 
 
@@ -400,5 +400,5 @@ def test_R_004_6_two_calls_with_one_raw_id_in_two_turns_have_two_ids(target: Tar
         history.append(user("go"))
         history.append(Turn("assistant", (ToolCall("call_0", "read", {"n": number}),)))
         history.append(Turn("tool", (ToolResult("call_0", f"said {number}."),)))
-    said = requested(history, target).said
-    assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(3), True)
+    parts = request_of(history, target).parts
+    assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(3), True)

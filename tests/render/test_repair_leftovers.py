@@ -17,8 +17,8 @@ from support.translate.conversion_checks import (
     Fields,
     Target,
     assert_accepted,
-    sent,
-    told,
+    convert_checked,
+    entries_about,
 )
 from toolglot import (
     ConvertedRequest,
@@ -90,7 +90,7 @@ def test_a_turn_that_was_paused_amid_a_server_tool_is_sent_again_as_it_is(
 def test_a_turn_of_words_alone_is_still_followed_by_the_user() -> None:
     out = mended(claude(ASKED, {"role": "assistant", "content": "So:"}), OPUS)
     assert out.body["messages"][-1]["role"] == "user"
-    assert told(out, "speaks last", action="added")
+    assert entries_about(out, "speaks last", action="added")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_an_answer_that_is_not_marked_as_a_start_is_followed_by_the_user(mark: F
 
 def test_a_mark_means_nothing_away_from_home_or_where_it_is_not_known() -> None:
     body = chat(ASKED, {"role": "assistant", "content": "{", "prefix": True})
-    assert sent(body, "mistral", OPUS).body["messages"][-1]["role"] == "user"
-    assert sent(body, "mistral", ("groq", "x")).body["messages"][-1]["role"] == "user"
+    assert convert_checked(body, "mistral", OPUS).body["messages"][-1]["role"] == "user"
+    assert convert_checked(body, "mistral", ("groq", "x")).body["messages"][-1]["role"] == "user"
 
 
 # --- words that would run together ------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_B5_an_item_id_of_another_kind_is_left_out_at_home_too(call: Fields) -> 
     out = mended(responses(ASKED, {**call, "id": "call_1"}, output), RESPONSES)
     assert "id" not in out.body["input"][1]
     assert out.body["input"][1]["call_id"] == "call_1"
-    (entry,) = told(out, "of another kind")
+    (entry,) = entries_about(out, "of another kind")
     assert entry.path == "$.input[1].id"
 
 
@@ -212,7 +212,7 @@ def test_texts_of_the_other_side_get_the_type_of_their_own() -> None:
     assert lint(out.body, *RESPONSES) == ()
     assert repair(out.data, target=RESPONSES[0], model=RESPONSES[1]).data == out.data
     assert [item["content"][0]["type"] for item in out.body["input"][:2]] == ["input_text", "output_text"]
-    assert len(told(out, "was read as")) == 2
+    assert len(entries_about(out, "was read as")) == 2
 
 
 @pytest.mark.parametrize("choice", [{}, {"tool_choice": "auto"}])
@@ -220,7 +220,7 @@ def test_an_empty_list_of_tools_is_left_out_where_it_is_refused(choice: Fields) 
     out = mended(chat(ASKED, tools=[], **choice), GPT)
     assert "tools" not in out.body
     assert "tool_choice" not in out.body
-    assert told(out, "an empty list of tools")
+    assert entries_about(out, "an empty list of tools")
 
 
 def test_an_empty_list_of_tools_stays_where_it_is_taken() -> None:
@@ -242,7 +242,7 @@ def test_C8_a_message_without_content_is_refused_and_read_as_empty(nothing: Fiel
     assert "openai-null-content" in [violation.rule for violation in lint(body, *GPT)]
     out = mended(body, GPT)
     assert out.body["messages"][1]["content"] == ""
-    assert told(out, "read as empty")
+    assert entries_about(out, "read as empty")
 
 
 @pytest.mark.parametrize("nothing", SAYS_NOTHING, ids=str)
@@ -286,13 +286,13 @@ def crowded(**more: Any) -> Fields:
 
 def test_of_too_many_cache_markers_the_last_four_stay() -> None:
     out = mended(crowded(), OPUS)
-    assert [entry.path for entry in told(out, "cache markers")] == ["$.tools[0].cache_control"]
+    assert [entry.path for entry in entries_about(out, "cache markers")] == ["$.tools[0].cache_control"]
     assert out.data.count(b"cache_control") == 4
 
 
 def test_the_marker_of_the_whole_request_counts() -> None:
     out = mended(crowded(cache_control=MARK), OPUS)
-    paths = [entry.path for entry in told(out, "cache markers")]
+    paths = [entry.path for entry in entries_about(out, "cache markers")]
     assert paths == ["$.tools[0].cache_control", "$.system[0].cache_control"]
 
 
@@ -317,19 +317,21 @@ def test_four_cache_markers_stay_and_the_referee_counts_them() -> None:
 
 @pytest.mark.parametrize("before", [(), (ASKED, {"role": "assistant", "content": "a"})], ids=["head", "inside"])
 def test_a_developers_prompt_that_becomes_another_is_told(before: tuple[Fields, ...]) -> None:
-    out = sent(chat(*before, {"role": "developer", "content": "rules"}, ASKED), "openai", ("deepseek", "deepseek-chat"))
+    out = convert_checked(
+        chat(*before, {"role": "developer", "content": "rules"}, ASKED), "openai", ("deepseek", "deepseek-chat")
+    )
     written = {"role": "user", "content": "<system>\nrules\n</system>"} if before else None
     assert (written or {"role": "system", "content": "rules"}) in out.body["messages"]
     reason = "a developer prompt may not stand here" if before else "no developer role"
-    assert len(told(out, reason, action="converted")) == 1
+    assert len(entries_about(out, reason, action="converted")) == 1
 
 
 @pytest.mark.parametrize("target", [RESPONSES, OPUS, ("gemini", "gemini-2.5-pro")])
 def test_a_prompt_alone_is_followed_by_a_word_of_the_user(target: Target) -> None:
-    out = sent(chat({"role": "system", "content": "rules"}), "openai", target)
+    out = convert_checked(chat({"role": "system", "content": "rules"}), "openai", target)
     (message,) = out.body.get("input") or out.body.get("contents") or out.body["messages"]
     assert message["role"] == "user"
-    assert told(out, "speaks", action="added")
+    assert entries_about(out, "speaks", action="added")
 
 
 def test_a_prompt_alone_stays_alone_at_home() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import toolglot
 from support.translate.broken_bodies import SOURCES, STRANGERS, words_of
-from support.translate.conversion_checks import CLAUDE, GPT, assert_told, every_target, heard, sent
+from support.translate.conversion_checks import CLAUDE, GPT, assert_reported, convert_checked, every_target, parts_of
 from toolglot import ConvertedRequest, convert, repair
 
 Fields = dict[str, Any]
@@ -33,11 +33,11 @@ def user(source: str) -> Fields:
 @pytest.mark.parametrize("stranger", STRANGERS, ids=lambda stranger: json.dumps(stranger)[:60])
 @pytest.mark.parametrize("source", sorted({name for name, _ in SOURCES}))
 def test_B6_a_message_of_another_form_is_read_as_what_it_is(source: str, stranger: Fields) -> None:
-    out = sent(body_of(source, user(source), stranger, user(source)), source, CLAUDE)
-    said = heard(out, CLAUDE)
+    out = convert_checked(body_of(source, user(source), stranger, user(source)), source, CLAUDE)
+    parts = parts_of(out, CLAUDE)
     written = json.dumps(stranger)
     assert words_of(written) <= words_of(out.data.decode())
-    assert bool(said.calls) == any(f'"{key}": ' in written for key in ("input", "arguments", "args"))
+    assert bool(parts.calls) == any(f'"{key}": ' in written for key in ("input", "arguments", "args"))
 
 
 def test_B6_calls_and_results_of_four_protocols_are_paired_in_one_body() -> None:
@@ -54,8 +54,8 @@ def test_B6_calls_and_results_of_four_protocols_are_paired_in_one_body() -> None
         {"type": "function_call_output", "call_id": "c4", "output": "said 4."},
     )
     for target in (CLAUDE, GPT, ("gemini", "gemini-2.5-pro"), ("mistral", "mistral-large-latest")):
-        said = heard(sent(body, "openai", target), target)
-        assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(1, 5), True)
+        parts = parts_of(convert_checked(body, "openai", target), target)
+        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(1, 5), True)
 
 
 def test_B6_an_image_of_anthropics_in_a_result_of_chats_is_an_image() -> None:
@@ -67,14 +67,14 @@ def test_B6_an_image_of_anthropics_in_a_result_of_chats_is_an_image() -> None:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "see"}, image]},
     )
-    results = sent(body, "openai", CLAUDE).body["messages"][-1]["content"][0]["content"]
+    results = convert_checked(body, "openai", CLAUDE).body["messages"][-1]["content"][0]["content"]
     assert results == [{"type": "text", "text": "see"}, image]
-    assert "data:image/png;base64,iVBORw0KGgo=" in sent(body, "openai", GPT).data.decode()
+    assert "data:image/png;base64,iVBORw0KGgo=" in convert_checked(body, "openai", GPT).data.decode()
 
 
 def test_what_was_read_as_what_is_told_with_its_place() -> None:
-    out = sent(body_of("openai", {"role": "human", "content": "go"}), "openai", CLAUDE)
-    assert_told(out, "the role 'human' was read as user", action="converted", fault="canonical")
+    out = convert_checked(body_of("openai", {"role": "human", "content": "go"}), "openai", CLAUDE)
+    assert_reported(out, "the role 'human' was read as user", action="converted", fault="canonical")
     assert "$.messages[0].role" in [entry.path for entry in out.report]
 
 
@@ -103,10 +103,10 @@ def with_functions() -> Fields:
 def test_functions_from_before_there_were_tools_are_tools_elsewhere(target: tuple[str, str]) -> None:
     if target[0] == "openai":
         return
-    out = sent(with_functions(), "openai", target)
-    assert "said 1." in heard(out, target).answers()[1]
+    out = convert_checked(with_functions(), "openai", target)
+    assert "said 1." in parts_of(out, target).answers()[1]
     assert len(out.rendered.conversation.tools) == 1
-    assert_told(out, "functions, their calls and their results were read as tools", action="converted")
+    assert_reported(out, "functions, their calls and their results were read as tools", action="converted")
 
 
 def test_law_3_functions_go_home_as_they_came() -> None:

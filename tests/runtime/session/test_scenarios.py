@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from support.conversations.broken_conversations import TARGETS
-from support.conversations.provider_histories import answering, calling, raw_id, requested, user
+from support.conversations.provider_histories import answering, calling, raw_id, request_of, user
 from support.translate.conversion_checks import Target, every_target
 from toolglot import History, Policy, Text, ToolResult, Turn, convert_error, profiles
 
@@ -29,9 +29,9 @@ def play(history: History, provider: str, numbers: tuple[int, ...], *, text: str
 
 
 def assert_answered(history: History, target: Target, count: int) -> None:
-    said = requested(history, target).said
-    assert {n: f"said {n}." in text for n, text in said.answers().items()} == dict.fromkeys(range(count), True)
-    assert MISSING not in said.everything
+    parts = request_of(history, target).parts
+    assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
+    assert MISSING not in parts.everything
 
 
 @every_target
@@ -46,7 +46,7 @@ def test_scenario_a_manual_switch_after_a_tool_turn(target: Target, source: str,
     history.append(Turn("assistant", (Text("Done."),), issuer=None), provider=target[0])
     history.append(user("thanks"))
     assert_answered(history, target, count)
-    assert "I look." in requested(history, target).said.everything
+    assert "I look." in request_of(history, target).parts.everything
 
 
 def test_scenario_round_robin_over_every_provider_each_turn() -> None:
@@ -56,8 +56,8 @@ def test_scenario_round_robin_over_every_provider_each_turn() -> None:
         for target in TARGETS:
             history.append(user(f"question {round_} {target[0]}"))
             history.switch(target[0])
-            request = requested(history, target)
-            assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(
+            request = request_of(history, target)
+            assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
                 range(number), True
             )
             size = (1, 2, 6)[number % 3]
@@ -73,14 +73,14 @@ def test_scenario_failover_to_another_family_after_a_429(target: Target, source:
     history = History(provider=source)
     history.append(user("go"))
     play(history, source, (0, 1))
-    before = requested(history, (source, MODELS[source]))
+    before = request_of(history, (source, MODELS[source]))
     failure = convert_error(429, {"error": {"message": "Rate limit", "code": 429}}, source=source, target=target[0])
     assert failure.failure.retryable
     length = len(history)
     history.switch(target[0])
     assert_answered(history, target, 2)
     assert len(history) == length
-    assert requested(history, (source, MODELS[source])).data == before.data
+    assert request_of(history, (source, MODELS[source])).data == before.data
     play(history, target[0], (2,))
     assert_answered(history, target, 3)
 
@@ -100,15 +100,15 @@ def test_scenario_cancel_then_switch_then_a_late_result(target: Target, source: 
     flight.cancel("Stopped by the user.")
     assert history.target == profiles.resolve(target[0])
     history.append(user("something else"))
-    request = requested(history, target)
-    for number, text in request.said.answers().items():
+    request = request_of(history, target)
+    for number, text in request.parts.answers().items():
         assert ("said" in text) == (number < answered)
         assert ("Stopped by the user." in text) == (number >= answered)
     history.record(ToolResult(made[5].id, "said too late."))
     history.append(user("and?"))
-    request = requested(history, target)
-    assert "Stopped by the user." in request.said.answers()[5]
-    (late,) = [one for one in request.said if "said too late." in one.text]
+    request = request_of(history, target)
+    assert "Stopped by the user." in request.parts.answers()[5]
+    (late,) = [one for one in request.parts if "said too late." in one.text]
     assert late.kind == "text"
     assert history.ledger[made[5].id].status == "cancelled"
 
@@ -122,19 +122,19 @@ def test_scenario_compress_then_switch(target: Target, source: str) -> None:
         play(history, source, (number, number + 1))
         history.append(Turn("assistant", (Text(f"answer {number}"),)), provider=source)
     history.append(user("and now?"))
-    whole = requested(history, target)
+    whole = request_of(history, target)
     for turn in history.turns[1:]:
         cut = history.fork()
         cut.compress(summary="Earlier: files were read.", before=turn.key)
         cut.switch(target[0])
-        request = requested(cut, target)
-        assert {n: f"said {n}." in text for n, text in request.said.answers().items()} == dict.fromkeys(
-            request.said.answers(), True
+        request = request_of(cut, target)
+        assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
+            request.parts.answers(), True
         )
-        assert MISSING not in request.said.everything
-        assert "Earlier: files were read." in request.said.everything
-        kept = [call.id for call in request.said.calls if not call.id.startswith("#")]
-        assert kept == [call.id for call in whole.said.calls][len(whole.said.calls) - len(kept) :]
+        assert MISSING not in request.parts.everything
+        assert "Earlier: files were read." in request.parts.everything
+        kept = [call.id for call in request.parts.calls if not call.id.startswith("#")]
+        assert kept == [call.id for call in whole.parts.calls][len(whole.parts.calls) - len(kept) :]
         assert len(cut.ledger) == len(history.ledger)
 
 
@@ -147,11 +147,11 @@ def test_scenario_compress_while_a_call_is_pending_then_switch_then_its_result(t
     history.append(calling("openai", 2, 3))
     history.record(ToolResult(history.ledger.pending[0].id, "said 2."))
     history.compress(summary="Earlier: one.")
-    request = requested(history, target)
-    assert "said 2." in request.said.answers()[2]
-    assert MISSING in request.said.answers()[3]
+    request = request_of(history, target)
+    assert "said 2." in request.parts.answers()[2]
+    assert MISSING in request.parts.answers()[3]
     history.record(ToolResult(history.ledger.pending[0].id, "said 3."))
-    assert "said 3." in requested(history, target).said.answers()[3]
+    assert "said 3." in request_of(history, target).parts.answers()[3]
 
 
 @every_target
@@ -161,8 +161,8 @@ def test_scenario_a_crash_then_a_restart_elsewhere(target: Target) -> None:
     history.append(calling("kimi", 0, 1))
     history.append(answering("kimi", 0))
     restarted = History(history.conversation, provider=target[0])
-    request = requested(restarted, target)
-    assert "said 0." in request.said.answers()[0]
-    assert MISSING in request.said.answers()[1]
+    request = request_of(restarted, target)
+    assert "said 0." in request.parts.answers()[0]
+    assert MISSING in request.parts.answers()[1]
     restarted.append(Turn("tool", (ToolResult(raw_id("kimi", 1), "said 1."),)))
     assert_answered(restarted, target, 2)

@@ -1,6 +1,6 @@
 """Conversations that providers take part in, turn by turn, through `History`, and what each target is sent of them.
 
-`requested` goes the whole way: History, render, encode, referee, the judges from outside.
+`request_of` goes the whole way: History, render, encode, referee, the judges from outside.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from support.protocols.request_parts import Spoken, spoken
+from support.protocols.request_parts import RequestParts, read_parts
 from support.translate.conversion_checks import Fields, Target, assert_paired, protocol_of, refusal
 from toolglot import History, Issuer, Policy, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn, lint, profiles
 from toolglot.protocols.base import codec
@@ -28,20 +28,20 @@ RAW_IDS = {
 
 
 class Request:
-    """What a target is sent."""
+    """A request body for a target, with its parts."""
 
     def __init__(self, body: Fields, made: Rendered, target: Target) -> None:
         self.body = body
         self.made = made
         self.data = msgspec.json.encode(body)
-        self.said: Spoken = spoken(protocol_of(target), body)
+        self.parts: RequestParts = read_parts(protocol_of(target), body)
 
     @property
     def reasons(self) -> str:
         return "\n".join(str(entry) for entry in self.made.entries)
 
 
-def requested(history: History, target: Target, *, policy: Policy | None = None) -> Request:
+def request_of(history: History, target: Target, *, policy: Policy | None = None) -> Request:
     profile = profiles.get(*target)
     conversation = replace(history.conversation, model=target[1], tools=TOOLS)
     made = render(conversation, profile, policy=policy or Policy(ids="canonical"))
@@ -49,7 +49,7 @@ def requested(history: History, target: Target, *, policy: Policy | None = None)
     assert [str(found) for found in lint(body, *target)] == [], msgspec.json.encode(body).decode()
     assert refusal(body, target) == ""
     request = Request(body, made, target)
-    assert_paired(request.said, target)
+    assert_paired(request.parts, target)
     return request
 
 

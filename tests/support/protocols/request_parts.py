@@ -1,7 +1,7 @@
-"""What a provider hears in a request: who says what, calls what and answers which call, read from the raw wire JSON.
+"""The parts of a request body: texts, calls, results and media with their roles, read from the raw JSON.
 
 A reader of its own for each protocol, so that a test of what is sent shares no code with what sends it. Where a
-protocol gives calls no ids (Ollama, Gemini without them), results answer calls in order, and the ids here say so.
+protocol gives calls no ids (Ollama, Gemini without them), results answer calls in order, and get ids from that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 Fields = dict[str, Any]
 
 
-class Heard(NamedTuple):
-    """One thing in a request: `text`, `thinking`, `call`, `result` or `media`, and whose message it stands in."""
+class RequestPart(NamedTuple):
+    """One part of a request: `text`, `thinking`, `call`, `result` or `media`, and the role of its message."""
 
     kind: str
     speaker: str
@@ -28,55 +28,55 @@ class Heard(NamedTuple):
     """Arguments of a call; the raw block of anything else."""
 
 
-class Spoken(tuple[Heard, ...]):
-    """Everything that is heard, in its order."""
+class RequestParts(tuple[RequestPart, ...]):
+    """All parts of a request, in order."""
 
     __slots__ = ()
 
-    def of(self, *kinds: str) -> list[Heard]:
-        return [heard for heard in self if heard.kind in kinds]
+    def of(self, *kinds: str) -> list[RequestPart]:
+        return [part for part in self if part.kind in kinds]
 
     @property
-    def calls(self) -> list[Heard]:
+    def calls(self) -> list[RequestPart]:
         return self.of("call")
 
     @property
-    def results(self) -> list[Heard]:
+    def results(self) -> list[RequestPart]:
         return self.of("result")
 
     @property
     def shape(self) -> list[str]:
-        """The things that are said, as letters: `U` and `T` texts, `C` calls, `R` results, `K` thinking, `M` media."""
-        return [_letter(heard) for heard in self]
+        """The parts as letters: `U` and `T` texts, `C` calls, `R` results, `K` thinking, `M` media."""
+        return [_letter(part) for part in self]
 
     @property
     def everything(self) -> str:
-        return "\n".join(heard.text for heard in self)
+        return "\n".join(part.text for part in self)
 
-    def result_of(self, call: Heard) -> Heard:
+    def result_of(self, call: RequestPart) -> RequestPart:
         (found,) = [result for result in self.results if result.id == call.id]
         return found
 
     def answers(self) -> dict[Any, str]:
-        """The argument `n` of every call, with what its result says."""
+        """The argument `n` of every call, with the text of its result."""
         return {(call.value or {}).get("n"): self.result_of(call).text for call in self.calls}
 
 
-def _letter(heard: Heard) -> str:
+def _letter(part: RequestPart) -> str:
     letters = {"call": "C", "result": "R", "thinking": "K", "media": "M"}
-    spoken = {"assistant": "T", "system": "S", "developer": "S"}
-    return letters.get(heard.kind) or spoken.get(heard.speaker, "U")
+    by_role = {"assistant": "T", "system": "S", "developer": "S"}
+    return letters.get(part.kind) or by_role.get(part.speaker, "U")
 
 
-def spoken(protocol: str, body: Fields) -> Spoken:
-    return Spoken(_with_ids(_READERS[protocol](body)))
+def read_parts(protocol: str, body: Fields) -> RequestParts:
+    return RequestParts(_with_ids(_READERS[protocol](body)))
 
 
-def _with_ids(heard: Iterable[Heard]) -> Iterator[Heard]:
+def _with_ids(parts: Iterable[RequestPart]) -> Iterator[RequestPart]:
     """Ids by name and order, where there are none: a result without one answers the first open call of its name."""
     waiting: dict[str, str] = {}
     """The names of open calls."""
-    for count, one in enumerate(heard):
+    for count, one in enumerate(parts):
         if one.kind == "call":
             one = one if one.id else one._replace(id=f"#{count}")  # noqa: PLW2901 - with an id
             waiting[one.id] = one.name
@@ -90,73 +90,73 @@ def _with_ids(heard: Iterable[Heard]) -> Iterator[Heard]:
 # --- messages of the Chat kind: OpenAI Chat, Cohere, Ollama -----------------------------------------
 
 
-def _chat(body: Fields) -> Iterator[Heard]:
+def _chat(body: Fields) -> Iterator[RequestPart]:
     for number, message in enumerate(body["messages"]):
         role = message["role"]
         for field in ("reasoning_content", "reasoning", "thinking", "tool_plan"):
             if isinstance(message.get(field), str):
-                yield Heard("thinking" if field != "tool_plan" else "text", role, number, message[field])
+                yield RequestPart("thinking" if field != "tool_plan" else "text", role, number, message[field])
         if role == "tool":
             text = "".join(part.text for part in _parts(message.get("content"), role, number))
             id = message.get("tool_call_id") or ""
-            yield Heard(
+            yield RequestPart(
                 "result", role, number, text, id, message.get("name") or message.get("tool_name") or "", message
             )
             continue
         is_stand_in = message.get("content") == "" and bool(message.get("tool_calls"))  # for the missing text of calls
         yield from () if is_stand_in else _parts(message.get("content"), role, number)
         for image in message.get("images") or ():
-            yield Heard("media", role, number, value=image)
+            yield RequestPart("media", role, number, value=image)
         for made in message.get("tool_calls") or ():
             yield _chat_call(made, role, number)
 
 
-def _chat_call(made: Fields, role: str, number: int) -> Heard:
+def _chat_call(made: Fields, role: str, number: int) -> RequestPart:
     if "custom" in made:
-        return Heard("call", role, number, "", made["id"], made["custom"]["name"], made["custom"]["input"])
+        return RequestPart("call", role, number, "", made["id"], made["custom"]["name"], made["custom"]["input"])
     arguments = made["function"]["arguments"]
     value = arguments
     if isinstance(arguments, str):
         with contextlib.suppress(ValueError):  # OpenAI takes what is not JSON from its own clients: it stays a text
             value = json.loads(arguments)
-    return Heard("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
+    return RequestPart("call", role, number, "", made.get("id") or "", made["function"]["name"], value)
 
 
-def _parts(content: Any, role: str, number: int) -> Iterator[Heard]:
+def _parts(content: Any, role: str, number: int) -> Iterator[RequestPart]:
     if isinstance(content, str):
-        yield Heard("text", role, number, content)
+        yield RequestPart("text", role, number, content)
         return
     for part in content or ():
         kind = part["type"]
         if kind == "thinking":
             inner = part["thinking"]
             text = inner if isinstance(inner, str) else "".join(chunk.get("text", "") for chunk in inner)
-            yield Heard("thinking", role, number, text, value=part)
+            yield RequestPart("thinking", role, number, text, value=part)
         elif kind in ("text", "input_text", "output_text", "refusal"):
-            yield Heard("text", role, number, part.get("text") or part.get("refusal") or "", value=part)
+            yield RequestPart("text", role, number, part.get("text") or part.get("refusal") or "", value=part)
         elif kind == "document":  # Cohere wraps the parts of a result
-            yield Heard("text", role, number, json.dumps(part["document"]), value=part)
+            yield RequestPart("text", role, number, json.dumps(part["document"]), value=part)
         else:
-            yield Heard("media", role, number, value=part)
+            yield RequestPart("media", role, number, value=part)
 
 
 # --- Responses --------------------------------------------------------------------------------------
 
 
-def _responses(body: Fields) -> Iterator[Heard]:
+def _responses(body: Fields) -> Iterator[RequestPart]:
     if body.get("instructions"):
-        yield Heard("text", "system", -1, body["instructions"])
+        yield RequestPart("text", "system", -1, body["instructions"])
     items = body["input"]
     for number, item in enumerate([{"role": "user", "content": items}] if isinstance(items, str) else items):
         kind = item.get("type", "message")
         if kind in ("function_call", "custom_tool_call"):
             value = json.loads(item["arguments"]) if kind == "function_call" else item["input"]
-            yield Heard("call", "assistant", number, "", item["call_id"], item["name"], value)
+            yield RequestPart("call", "assistant", number, "", item["call_id"], item["name"], value)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             text = "".join(part.text for part in _parts(item["output"], "tool", number))
-            yield Heard("result", "tool", number, text, item["call_id"], "", item)
+            yield RequestPart("result", "tool", number, text, item["call_id"], "", item)
         elif kind == "reasoning":
-            yield Heard("thinking", "assistant", number, "".join(s["text"] for s in item["summary"]), value=item)
+            yield RequestPart("thinking", "assistant", number, "".join(s["text"] for s in item["summary"]), value=item)
         else:
             yield from _parts(item["content"], item["role"], number)
 
@@ -164,84 +164,84 @@ def _responses(body: Fields) -> Iterator[Heard]:
 # --- Anthropic --------------------------------------------------------------------------------------
 
 
-def _anthropic(body: Fields) -> Iterator[Heard]:
+def _anthropic(body: Fields) -> Iterator[RequestPart]:
     yield from _anthropic_blocks(body.get("system"), "system", -1)
     for number, message in enumerate(body["messages"]):
         yield from _anthropic_blocks(message["content"], message["role"], number)
 
 
-def _anthropic_blocks(content: Any, role: str, number: int) -> Iterator[Heard]:
+def _anthropic_blocks(content: Any, role: str, number: int) -> Iterator[RequestPart]:
     if isinstance(content, str):
-        yield Heard("text", role, number, content)
+        yield RequestPart("text", role, number, content)
         return
     for block in content or ():
         kind = block["type"]
         if kind == "tool_use":
-            yield Heard("call", role, number, "", block["id"], block["name"], block["input"])
+            yield RequestPart("call", role, number, "", block["id"], block["name"], block["input"])
         elif kind == "tool_result":
-            text = "".join(heard.text for heard in _anthropic_blocks(block.get("content"), role, number))
-            yield Heard("result", role, number, text, block["tool_use_id"], "", block)
+            text = "".join(part.text for part in _anthropic_blocks(block.get("content"), role, number))
+            yield RequestPart("result", role, number, text, block["tool_use_id"], "", block)
         elif kind in ("thinking", "redacted_thinking"):
-            yield Heard("thinking", role, number, block.get("thinking", ""), value=block)
+            yield RequestPart("thinking", role, number, block.get("thinking", ""), value=block)
         elif kind == "text":
-            yield Heard("text", role, number, block["text"], value=block)
+            yield RequestPart("text", role, number, block["text"], value=block)
         else:
-            yield Heard("media", role, number, value=block)
+            yield RequestPart("media", role, number, value=block)
 
 
 # --- Gemini -----------------------------------------------------------------------------------------
 
 
-def _gemini(body: Fields) -> Iterator[Heard]:
+def _gemini(body: Fields) -> Iterator[RequestPart]:
     for part in (body.get("systemInstruction") or {}).get("parts", ()):
-        yield Heard("text", "system", -1, part["text"])
+        yield RequestPart("text", "system", -1, part["text"])
     for number, content in enumerate(body["contents"]):
         role = "assistant" if content["role"] == "model" else "user"
         for part in content["parts"]:
             yield _gemini_part(part, role, number)
 
 
-def _gemini_part(part: Fields, role: str, number: int) -> Heard:
+def _gemini_part(part: Fields, role: str, number: int) -> RequestPart:
     if "functionCall" in part:
         made = part["functionCall"]
-        return Heard("call", role, number, "", made.get("id") or "", made["name"], made.get("args"))
+        return RequestPart("call", role, number, "", made.get("id") or "", made["name"], made.get("args"))
     if "functionResponse" in part:
         answer = part["functionResponse"]
         text = "".join(value if isinstance(value, str) else json.dumps(value) for value in answer["response"].values())
-        return Heard("result", role, number, text, answer.get("id") or "", answer["name"], part)
+        return RequestPart("result", role, number, text, answer.get("id") or "", answer["name"], part)
     if "text" in part:
-        return Heard("thinking" if part.get("thought") else "text", role, number, part["text"], value=part)
-    return Heard("media", role, number, value=part)
+        return RequestPart("thinking" if part.get("thought") else "text", role, number, part["text"], value=part)
+    return RequestPart("media", role, number, value=part)
 
 
 # --- Bedrock ----------------------------------------------------------------------------------------
 
 
-def _bedrock(body: Fields) -> Iterator[Heard]:
+def _bedrock(body: Fields) -> Iterator[RequestPart]:
     for block in body.get("system") or ():
-        yield Heard("text", "system", -1, block["text"])
+        yield RequestPart("text", "system", -1, block["text"])
     for number, message in enumerate(body["messages"]):
         for block in message["content"]:
             yield _bedrock_block(block, message["role"], number)
 
 
-def _bedrock_block(block: Fields, role: str, number: int) -> Heard:
+def _bedrock_block(block: Fields, role: str, number: int) -> RequestPart:
     if "toolUse" in block:
         made = block["toolUse"]
-        return Heard("call", role, number, "", made["toolUseId"], made["name"], made["input"])
+        return RequestPart("call", role, number, "", made["toolUseId"], made["name"], made["input"])
     if "toolResult" in block:
         answer = block["toolResult"]
         text = "".join(part.get("text", "") for part in answer["content"])
-        return Heard("result", role, number, text, answer["toolUseId"], "", block)
+        return RequestPart("result", role, number, text, answer["toolUseId"], "", block)
     if "reasoningContent" in block:
         inner = block["reasoningContent"].get("reasoningText") or {}
-        return Heard("thinking", role, number, inner.get("text", ""), value=block)
+        return RequestPart("thinking", role, number, inner.get("text", ""), value=block)
     if "text" in block:
-        return Heard("text", role, number, block["text"], value=block)
-    return Heard("media", role, number, value=block)
+        return RequestPart("text", role, number, block["text"], value=block)
+    return RequestPart("media", role, number, value=block)
 
 
-_READERS: Final[dict[str, Callable[[Fields], Iterator[Heard]]]] = {
+_READERS: Final[dict[str, Callable[[Fields], Iterator[RequestPart]]]] = {
     "openai_chat": _chat,
     "cohere": _chat,
     "ollama": _chat,

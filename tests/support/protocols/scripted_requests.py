@@ -62,7 +62,7 @@ def exchange(count: int, first: int = 0, prefix: str = "c") -> list[Step]:
     return [A(*(call(id, arguments={"n": int(id[len(prefix) :])}) for id in ids)), *(R(id, f"said {id}") for id in ids)]
 
 
-def written(protocol: str, *steps: Step, model: str = "", tools: Sequence[str] = TOOLS, **fields: Any) -> Fields:
+def request_body(protocol: str, *steps: Step, model: str = "", tools: Sequence[str] = TOOLS, **fields: Any) -> Fields:
     """The body of a request in a protocol."""
     body = _WRITERS[protocol](steps, tools)
     named = {} if protocol == "gemini" or not model else {"modelId" if protocol == "bedrock" else "model": model}

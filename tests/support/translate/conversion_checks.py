@@ -1,6 +1,6 @@
-"""What every request must stand up to, whatever went wrong before it: the referee, the judges from outside, pairing.
+"""The checks that every converted request must pass: the referee, the providers' own judges, pairing.
 
-`sent` converts and checks at once; a test then looks at what its own class of failure is about.
+`convert_checked` converts and checks at once; a test then looks at its own class of failure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mistral_common.protocol.instruct.validator import MistralRequestValidatorV1
 
 from sdk.definitions import refuse_invalid
 from support.conversations.broken_conversations import TARGETS
-from support.protocols.request_parts import Spoken, spoken
+from support.protocols.request_parts import RequestParts, read_parts
 from support.referee.sdk_judges import refuses
 from toolglot import ConvertedRequest, Entry, convert, lint, profiles, repair
 
@@ -43,12 +43,12 @@ def protocol_of(target: Target) -> str:
     return profiles.get(*target).protocol
 
 
-def heard(out: ConvertedRequest, target: Target) -> Spoken:
-    return spoken(protocol_of(target), out.body)
+def parts_of(out: ConvertedRequest, target: Target) -> RequestParts:
+    return read_parts(protocol_of(target), out.body)
 
 
-def sent(body: Fields, source: str, target: Target, **options: Any) -> ConvertedRequest:
-    """The request for a target, after everybody who can judge it has."""
+def convert_checked(body: Fields, source: str, target: Target, **options: Any) -> ConvertedRequest:
+    """The request for a target, after every judge has accepted it."""
     out = convert(body, source=source, target=target[0], model=target[1], **options)
     assert_accepted(out, target)
     return out
@@ -57,8 +57,8 @@ def sent(body: Fields, source: str, target: Target, **options: Any) -> Converted
 def assert_accepted(out: ConvertedRequest, target: Target) -> None:
     assert [str(violation) for violation in lint(out.body, *target)] == [], out.data.decode()
     assert refusal(out.body, target) == ""
-    is_home = out.source.name == out.target.name
-    assert_paired(heard(out, target), target, may_be_apart=is_home and not out.target.results.adjacent)
+    is_native = out.source.name == out.target.name
+    assert_paired(parts_of(out, target), target, may_be_apart=is_native and not out.target.results.adjacent)
     assert_reported_ids(out, target)
     again = repair(out.data, target=target[0], model=target[1])
     assert again.data == out.data, "what was rendered is rendered as it is (law 7)"
@@ -104,19 +104,19 @@ def _mistral_refusal(body: Fields) -> str:
     return ""
 
 
-def assert_paired(said: Spoken, target: Target, *, may_be_apart: bool = False) -> None:
+def assert_paired(parts: RequestParts, target: Target, *, may_be_apart: bool = False) -> None:
     """Every call answered once, by results that follow it with nothing but results between; ids are unique.
 
     What the target's own client wrote in between may stay there, where the target pairs by ids alone.
     """
-    calls = [call.id for call in said.calls]
+    calls = [call.id for call in parts.calls]
     assert len(calls) == len(set(calls)), calls
     open_calls: list[str] = []
-    for one in said:
+    for one in parts:
         if one.kind == "call":
             open_calls.append(one.id)
         elif one.kind == "result":
-            assert one.id in open_calls, f"{one.id} answers no call that is open: {said}"
+            assert one.id in open_calls, f"{one.id} answers no call that is open: {parts}"
             open_calls.remove(one.id)
         else:
             is_same_turn = one.speaker == "assistant" and one.kind in ("text", "thinking")
@@ -126,19 +126,19 @@ def assert_paired(said: Spoken, target: Target, *, may_be_apart: bool = False) -
 
 def assert_reported_ids(out: ConvertedRequest, target: Target) -> None:
     """A report lists the ids that were emitted (law 10)."""
-    said = heard(out, target)
+    parts = parts_of(out, target)
     ids = out.report.ids
-    assert len(ids.canonical) == len(ids.calls) == len(said.calls)
-    assert len(ids.results) == len(said.results)
-    written = [*(call.id for call in said.calls), *(result.id for result in said.results)]
+    assert len(ids.canonical) == len(ids.calls) == len(parts.calls)
+    assert len(ids.results) == len(parts.results)
+    written = [*(call.id for call in parts.calls), *(result.id for result in parts.results)]
     for listed, id in zip((*ids.calls, *ids.results), written, strict=True):
         assert id == listed or id.startswith("#")  # sent without an id
     assert all(id.startswith("hist_tool_") for id in ids.canonical)
     assert ids.format
 
 
-def told(out: ConvertedRequest, *words: str, action: str = "", fault: str = "") -> list[Entry]:
-    """The entries that speak of something."""
+def entries_about(out: ConvertedRequest, *words: str, action: str = "", fault: str = "") -> list[Entry]:
+    """The report entries whose reason has all these words."""
     return [
         entry
         for entry in out.report
@@ -148,8 +148,10 @@ def told(out: ConvertedRequest, *words: str, action: str = "", fault: str = "") 
     ]
 
 
-def assert_told(out: ConvertedRequest, *words: str, action: str = "", fault: str = "") -> None:
-    assert told(out, *words, action=action, fault=fault), f"not told: {words} {action} {fault}\n{out.report}"
+def assert_reported(out: ConvertedRequest, *words: str, action: str = "", fault: str = "") -> None:
+    assert entries_about(out, *words, action=action, fault=fault), (
+        f"not reported: {words} {action} {fault}\n{out.report}"
+    )
     assert all(entry.fault in _FAULTS and entry.reason for entry in out.report)
 
 
