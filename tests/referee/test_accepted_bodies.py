@@ -46,7 +46,7 @@ def _at_its_provider(provider: str, case: dict[str, Any]) -> toolglot.ConvertedR
 
 
 @pytest.mark.parametrize(("provider", "case"), _cases())
-def test_an_accepted_body_is_right_and_leaves_byte_for_byte(provider: str, case: dict[str, Any]) -> None:
+def test_an_accepted_body_has_no_violation_and_is_sent_byte_for_byte(provider: str, case: dict[str, Any]) -> None:
     found = toolglot.lint(case["body"], provider, model=case["model"])
     assert not found, [f"{violation.rule}: {violation.message}" for violation in found]
     sent = _at_its_provider(provider, case)
@@ -181,15 +181,15 @@ def _assert_left_alone(provider: str, model: str, body: Fields) -> None:
         received.address(model=model, stream=False)
     sent = received.for_target(provider, model=model)
     assert sent.data == data, str(sent.report)
-    told = [entry for entry in sent.report.entries if entry.gravity != "housekeeping" and entry.action != "assumed"]
-    assert [str(entry) for entry in told] == []
+    entries = [entry for entry in sent.report.entries if entry.gravity != "housekeeping" and entry.action != "assumed"]
+    assert [str(entry) for entry in entries] == []
 
 
 @pytest.mark.law
 @MANY
 @given(conversations | grown_conversations(), st.sampled_from(TARGETS), st.sampled_from(SOURCES), st.randoms())
-def test_law_3_what_the_referee_finds_right_of_the_laws_conversations_leaves_byte_for_byte(
-    conversation: Conversation, target: tuple[str, str], source: str, chance: random.Random
+def test_law_3_a_conversation_that_the_referee_accepts_is_sent_byte_for_byte(
+    conversation: Conversation, target: tuple[str, str], source: str, rng: random.Random
 ) -> None:
     provider, model = target
     profile = profiles.get(provider, model)
@@ -199,14 +199,14 @@ def test_law_3_what_the_referee_finds_right_of_the_laws_conversations_leaves_byt
         return
     body = codec(profile.protocol).request.encode(made.conversation, profile)
     _assert_left_alone(provider, model, body)
-    _assert_left_alone(provider, model, after_a_mishap(chance, body))
+    _assert_left_alone(provider, model, after_a_mishap(rng, body))
 
 
 @pytest.mark.law
 @MANY
 @given(broken_bodies(sources=TARGETS))
-def test_law_3_what_the_referee_finds_right_of_broken_bodies_leaves_byte_for_byte(
-    given_body: tuple[str, Fields],
+def test_law_3_a_broken_body_that_the_referee_accepts_is_sent_byte_for_byte(
+    example: tuple[str, Fields],
 ) -> None:
-    provider, body = given_body
+    provider, body = example
     _assert_left_alone(provider, model_of(provider, body, TARGETS), body)

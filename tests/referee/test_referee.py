@@ -91,7 +91,7 @@ def test_json_that_is_no_object_is_a_violation_of_shape() -> None:
     assert (found.rule, found.path) == ("shape", "$")
 
 
-def test_a_target_is_held_to_the_conservative_defaults_only_where_that_is_asked_for() -> None:
+def test_a_target_is_held_to_the_conservative_defaults_only_on_request() -> None:
     body = chat({"role": "system", "content": "Late"})
     bare = profiles.Overrides('[profiles.bare]\ntitle = "Says nothing"')
     assert lint(body, "bare", overrides=bare) == ()
@@ -123,7 +123,7 @@ def test_a_described_target_is_held_to_what_is_known_unless_the_defaults_are_wan
 # --- What it gives ----------------------------------------------------------------------------------
 
 
-def test_a_violation_says_rule_place_words_and_what_to_do() -> None:
+def test_a_violation_has_its_rule_path_message_and_hint() -> None:
     body = chat(
         {"role": "assistant", "content": None, "tool_calls": [chat_call(ONE)]}, {"role": "user", "content": "?"}
     )
@@ -182,7 +182,7 @@ def test_the_rule_of_a_shape_is_named_where_a_profile_has_one() -> None:
     assert [found.rule for found in lint(body, "anthropic")] == ["anthropic-result-empty-list"]
 
 
-def test_every_reason_for_not_looking_is_said() -> None:
+def test_every_unseen_key_has_a_reason() -> None:
     assert all(reason for reason in UNSEEN.values())
 
 
@@ -313,18 +313,18 @@ def test_law_no_json_makes_the_referee_raise(value: Any, target: str) -> None:
 
 @pytest.mark.law
 @given(st.data(), st.sampled_from(TARGETS))
-def test_law_no_damaged_body_makes_the_referee_raise(data: st.DataObject, target: str) -> None:
+def test_law_no_malformed_body_makes_the_referee_raise(data: st.DataObject, target: str) -> None:
     body = copy.deepcopy(data.draw(st.sampled_from(good(target))))
     for _ in range(data.draw(st.integers(1, 4))):
-        place: Any = body
+        node: Any = body
         while True:
-            if not place or not isinstance(place, dict | list):
+            if not node or not isinstance(node, dict | list):
                 break
-            key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
-            if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
-                place[key] = data.draw(JSON)
+            key = data.draw(st.sampled_from(list(node) if isinstance(node, dict) else list(range(len(node)))))
+            if not isinstance(node[key], dict | list) or not node[key] or data.draw(st.booleans()):
+                node[key] = data.draw(JSON)
                 break
-            place = place[key]
+            node = node[key]
     assert lint(body, target) == lint(copy.deepcopy(body), target)
 
 
@@ -338,12 +338,12 @@ def test_a_schema_that_holds_itself_is_judged_to_a_bounded_depth(target: str) ->
     assert isinstance(lint(body, target), tuple)
 
 
-def test_keys_of_python_values_that_are_no_texts_are_passed_over() -> None:
+def test_keys_that_are_no_strings_are_passed_over() -> None:
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}, 7: {}}}}
     assert lint(chat(tools=[tool]), "openai") == ()
 
 
-def test_a_schema_named_in_many_places_is_judged_to_a_bounded_size() -> None:
+def test_a_schema_that_is_used_many_times_is_judged_to_a_bounded_size() -> None:
     schema: dict[str, Any] = {"type": "string", "format": "odd"}
     for _ in range(30):
         schema = {"type": "object", "properties": {"a": schema, "b": schema}}

@@ -49,7 +49,7 @@ def keys(body: dict[str, Any], model: str = "") -> set[str]:
     return {found.key or found.rule for found in lint(body, "anthropic", model)}
 
 
-def said(*contents: Any, **more: Any) -> dict[str, Any]:
+def claude_with(*contents: Any, **more: Any) -> dict[str, Any]:
     return {**CLAUDE, "messages": claude_turns(*contents), **more}
 
 
@@ -97,7 +97,7 @@ def test_wrong_shapes_are_refused_where_the_definition_refuses_them() -> None:
 # --- Single demands ---------------------------------------------------------------------------------
 
 
-def test_the_words_are_the_providers_with_the_places_of_this_body() -> None:
+def test_the_message_is_the_providers_with_the_paths_of_this_body() -> None:
     body = claude_rich()
     body["messages"][2]["content"].pop()
     (found,) = lint(body, "anthropic")
@@ -108,25 +108,27 @@ def test_the_words_are_the_providers_with_the_places_of_this_body() -> None:
 
 
 def test_text_in_a_message_before_the_results_is_a_result_that_is_not_first() -> None:
-    body = said("Hi", [claude_call(ONE)])
+    body = claude_with("Hi", [claude_call(ONE)])
     body["messages"] += [{"role": "user", "content": "Wait"}, {"role": "user", "content": [claude_result(ONE)]}]
     assert keys(body) == {"results.first"}
 
 
 def test_results_after_another_turn_are_not_adjacent() -> None:
-    assert keys(said("Hi", [claude_call(ONE)], "Wait", "I wait", [claude_result(ONE)])) == {"results.adjacent"}
+    assert keys(claude_with("Hi", [claude_call(ONE)], "Wait", "I wait", [claude_result(ONE)])) == {"results.adjacent"}
 
 
 def test_manual_thinking_wants_the_open_loop_to_start_with_thinking() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     loop = ["Hi", [claude_call(ONE)], [claude_result(ONE)]]
-    assert keys(said(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == {"reasoning.leading"}
+    assert keys(claude_with(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == {"reasoning.leading"}
     loop[1] = [thought, claude_call(ONE)]
-    assert keys(said(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == set()
+    assert keys(claude_with(*loop, thinking=thinking, max_tokens=4096), "claude-sonnet-4-5") == set()
     assert (
         keys(
-            said("Hi", [claude_call(ONE)], [claude_result(ONE)], "Cold", "?", thinking=thinking, max_tokens=4096),
+            claude_with(
+                "Hi", [claude_call(ONE)], [claude_result(ONE)], "Cold", "?", thinking=thinking, max_tokens=4096
+            ),
             "claude-sonnet-4-5",
         )
         == set()
@@ -145,16 +147,16 @@ def test_manual_thinking_wants_the_open_loop_to_start_with_thinking() -> None:
     ],
 )
 def test_thinking_modes_depend_on_the_model(model: str, thinking: dict[str, Any], is_fine: bool) -> None:
-    assert ("reasoning.modes" not in keys(said("Hi", thinking=thinking), model)) == is_fine
+    assert ("reasoning.modes" not in keys(claude_with("Hi", thinking=thinking), model)) == is_fine
 
 
 def test_newest_models_take_no_forced_choice() -> None:
-    body = said("Hi", tools=[claude_tool()], tool_choice={"type": "any"})
+    body = claude_with("Hi", tools=[claude_tool()], tool_choice={"type": "any"})
     assert keys(body, "claude-opus-5") == set()
     assert keys(body, "claude-opus-5-5") == {"choice.modes"}
 
 
-def test_a_system_message_stands_before_an_assistant_turn_where_it_may_stand() -> None:
+def test_a_system_message_may_only_precede_an_assistant_turn() -> None:
     system = {"role": "system", "content": "Be brief."}
     user, answer = claude_turns("Hi", "Hello")
     fine, bad = [user, system, answer, user], [user, system, user]
@@ -164,33 +166,33 @@ def test_a_system_message_stands_before_an_assistant_turn_where_it_may_stand() -
 
 
 def test_a_prefill_may_not_end_in_white_space_where_there_is_one() -> None:
-    assert keys(said("Hi", "It is"), "claude-sonnet-4-5") == set()
-    (found,) = lint(said("Hi", "It is "), "anthropic", "claude-sonnet-4-5")
+    assert keys(claude_with("Hi", "It is"), "claude-sonnet-4-5") == set()
+    (found,) = lint(claude_with("Hi", "It is "), "anthropic", "claude-sonnet-4-5")
     assert found.message == "final assistant content cannot end with trailing whitespace"
 
 
-def test_blocks_stand_in_messages_of_their_role() -> None:
-    assert "shape" in keys(said([claude_call(ONE)]))
-    assert "shape" in keys(said("Hi", [claude_result(ONE)], "?"))
+def test_blocks_are_in_messages_of_their_role() -> None:
+    assert "shape" in keys(claude_with([claude_call(ONE)]))
+    assert "shape" in keys(claude_with("Hi", [claude_result(ONE)], "?"))
 
 
 def test_thinking_takes_no_cache_marker() -> None:
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln", "cache_control": {"type": "ephemeral"}}
-    (found,) = lint(said("Hi", [thought, claude_text("Hello")], "?"), "anthropic")
+    (found,) = lint(claude_with("Hi", [thought, claude_text("Hello")], "?"), "anthropic")
     assert found.message == "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted"
 
 
 def test_an_empty_text_within_a_result_is_one_like_any_other() -> None:
     result = claude_result(ONE, content=[claude_text("")])
-    assert keys(said("Hi", [claude_call(ONE)], [result])) == {"turns.empty_text"}
+    assert keys(claude_with("Hi", [claude_call(ONE)], [result])) == {"turns.empty_text"}
 
 
 def test_unknown_blocks_tools_and_fields() -> None:
-    assert keys(said([{"type": "odd"}])) == {"shape"}
-    assert keys(said("Hi", tools=[{"type": "web_search_20250305"}])) == {"shape"}
-    assert keys(said("Hi", tools=[{"type": 7}])) >= {"shape"}
-    assert keys(said("Hi", tools=[claude_tool(mood="good")])) == {"request.unknown_fields"}
-    assert keys(said([claude_text("a") | {"mood": "good"}])) == {"request.unknown_fields"}
+    assert keys(claude_with([{"type": "odd"}])) == {"shape"}
+    assert keys(claude_with("Hi", tools=[{"type": "web_search_20250305"}])) == {"shape"}
+    assert keys(claude_with("Hi", tools=[{"type": 7}])) >= {"shape"}
+    assert keys(claude_with("Hi", tools=[claude_tool(mood="good")])) == {"request.unknown_fields"}
+    assert keys(claude_with([claude_text("a") | {"mood": "good"}])) == {"request.unknown_fields"}
     assert keys({**CLAUDE, "messages": [{"role": "user", "content": "a", "mood": "good"}]}) == {
         "request.unknown_fields"
     }
@@ -200,12 +202,12 @@ def test_server_tools_and_their_blocks_go_by_unharmed() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     toolset = {"type": "mcp_toolset", "mcp_server_name": "a"}
-    assert keys(said("Hi", [search, found, claude_text("Cold.")], "?", tools=[toolset])) == set()
+    assert keys(claude_with("Hi", [search, found, claude_text("Cold.")], "?", tools=[toolset])) == set()
 
 
 def test_cache_markers_are_seen_everywhere() -> None:
     mark: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
-    body = said([claude_text("a") | mark], system=[claude_text("b") | mark], tools=[claude_tool(**mark)], **mark)
+    body = claude_with([claude_text("a") | mark], system=[claude_text("b") | mark], tools=[claude_tool(**mark)], **mark)
     assert keys(body) == set()
     overrides = Overrides("[profiles.anthropic.rules]\n'request.cache_markers' = false")
     assert {found.path for found in lint(body, "anthropic", overrides=overrides)} == {
@@ -217,14 +219,16 @@ def test_cache_markers_are_seen_everywhere() -> None:
 
 
 def test_structured_output_in_its_older_field() -> None:
-    assert keys(said("Hi", output_format={"type": "json_schema", "schema": {}})) == set()
-    assert keys(said("Hi", output_format={"type": "odd"})) == {"request.output"}
+    assert keys(claude_with("Hi", output_format={"type": "json_schema", "schema": {}})) == set()
+    assert keys(claude_with("Hi", output_format={"type": "odd"})) == {"request.output"}
 
 
 def test_parallel_results_may_come_in_any_order() -> None:
-    assert keys(said("Hi", [claude_call(ONE), claude_call(TWO)], [claude_result(TWO), claude_result(ONE)])) == set()
+    assert (
+        keys(claude_with("Hi", [claude_call(ONE), claude_call(TWO)], [claude_result(TWO), claude_result(ONE)])) == set()
+    )
 
 
 def test_there_must_be_messages_and_schemas_of_objects() -> None:
     assert keys({**CLAUDE, "messages": []}) == {"turns.required", "turns.min_user"}
-    assert keys(said("Hi", tools=[claude_tool(input_schema={"type": "array", "items": {}})])) == {"shape"}
+    assert keys(claude_with("Hi", tools=[claude_tool(input_schema={"type": "array", "items": {}})])) == {"shape"}

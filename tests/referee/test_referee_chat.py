@@ -183,8 +183,12 @@ def test_calls_of_two_messages_in_a_row_are_not_one_turn() -> None:
 
 
 def test_answers_instead_of_text_are_content() -> None:
-    for said in ({"refusal": "No."}, {"audio": {"id": "audio_1"}}, {"function_call": {"name": "f", "arguments": "{}"}}):
-        turn = {"role": "assistant", "content": None, **said}
+    for fields in (
+        {"refusal": "No."},
+        {"audio": {"id": "audio_1"}},
+        {"function_call": {"name": "f", "arguments": "{}"}},
+    ):
+        turn = {"role": "assistant", "content": None, **fields}
         assert keys({"messages": [{"role": "user", "content": "a"}, turn, {"role": "user", "content": "b"}]}) == set()
     bare = {"role": "assistant", "content": None}
     body = {"messages": [{"role": "user", "content": "a"}, bare, {"role": "user", "content": "b"}]}

@@ -92,15 +92,15 @@ def good_body(seed: int) -> Body:
 # --- Faults -----------------------------------------------------------------------------------------
 
 
-def places(messages: Messages, role: str) -> list[int]:
-    return [place for place, message in enumerate(messages) if message["role"] == role]
+def indexes_of(messages: Messages, role: str) -> list[int]:
+    return [index for index, message in enumerate(messages) if message["role"] == role]
 
 
 def on(role: str, change: Callable[[Body], Any], *, last: bool = False) -> Mutation:
     """A change of one message of a role."""
 
     def mutate(messages: Messages, random: Random) -> Messages:
-        found = places(messages, role)
+        found = indexes_of(messages, role)
         change(messages[found[-1] if last else random.choice(found)])
         return messages
 
@@ -111,8 +111,8 @@ def on_calling(change: Callable[[Messages, int], Any]) -> Mutation:
     """A change at the first message that calls."""
 
     def mutate(messages: Messages, _: Random) -> Messages:
-        place = next(place for place, message in enumerate(messages) if message.get("tool_calls"))
-        change(messages, place)
+        index = next(index for index, message in enumerate(messages) if message.get("tool_calls"))
+        change(messages, index)
         return messages
 
     return mutate
@@ -121,23 +121,23 @@ def on_calling(change: Callable[[Messages, int], Any]) -> Mutation:
 def renamed(id_: str) -> Mutation:
     """Another id on the first call and its result."""
 
-    def change(messages: Messages, place: int) -> None:
-        messages[place]["tool_calls"][0]["id"] = messages[place + 1]["tool_call_id"] = id_
+    def change(messages: Messages, index: int) -> None:
+        messages[index]["tool_calls"][0]["id"] = messages[index + 1]["tool_call_id"] = id_
 
     return on_calling(change)
 
 
 def inserted(offset: int, message: Body) -> Mutation:
-    return on_calling(lambda messages, place: messages.insert(place + offset, copy.deepcopy(message)))
+    return on_calling(lambda messages, index: messages.insert(index + offset, copy.deepcopy(message)))
 
 
-def doubled_call(messages: Messages, place: int) -> None:
-    messages[place]["tool_calls"].append(copy.deepcopy(messages[place]["tool_calls"][0]))
-    messages.insert(place + 1, copy.deepcopy(messages[place + 1]))
+def doubled_call(messages: Messages, index: int) -> None:
+    messages[index]["tool_calls"].append(copy.deepcopy(messages[index]["tool_calls"][0]))
+    messages.insert(index + 1, copy.deepcopy(messages[index + 1]))
 
 
 def first_call(change: Callable[[Body], Any]) -> Mutation:
-    return on_calling(lambda messages, place: change(messages[place]["tool_calls"][0]))
+    return on_calling(lambda messages, index: change(messages[index]["tool_calls"][0]))
 
 
 def ending(*more: Body) -> Mutation:
@@ -159,27 +159,27 @@ MUTATIONS: dict[str, Mutation] = {
     "an id with a dash": renamed("call_abcd"),
     "the id null": renamed("null"),
     "an empty id": renamed(""),
-    "a result with an id of its own": on_calling(lambda m, place: m[place + 1].update(tool_call_id="zzzzzzzz9")),
-    "a result without an id": on_calling(lambda m, place: m[place + 1].pop("tool_call_id")),
-    "a call without a result": on_calling(lambda m, place: m.pop(place + 1)),
-    "a second result": on_calling(lambda m, place: m.insert(place + 1, copy.deepcopy(m[place + 1]))),
-    "a result without a call": on_calling(lambda m, place: m.insert(place + 1, result("zzzzzzzz9"))),
+    "a result with an id of its own": on_calling(lambda m, index: m[index + 1].update(tool_call_id="zzzzzzzz9")),
+    "a result without an id": on_calling(lambda m, index: m[index + 1].pop("tool_call_id")),
+    "a call without a result": on_calling(lambda m, index: m.pop(index + 1)),
+    "a second result": on_calling(lambda m, index: m.insert(index + 1, copy.deepcopy(m[index + 1]))),
+    "a result without a call": on_calling(lambda m, index: m.insert(index + 1, result("zzzzzzzz9"))),
     "two calls of one id": on_calling(doubled_call),
     "a user turn before the result": inserted(1, USER),
     "an assistant turn before the result": inserted(1, {"role": "assistant", "content": "I wait."}),
     "a system message before the result": inserted(1, {"role": "system", "content": "Hm."}),
-    "a result after a user turn": lambda m, random: [*m[: places(m, "user")[0] + 1], result(identifier(random))],
-    "calls at the end": on_calling(lambda m, place: m.__delitem__(slice(place + 1, None))),
+    "a result after a user turn": lambda m, random: [*m[: indexes_of(m, "user")[0] + 1], result(identifier(random))],
+    "calls at the end": on_calling(lambda m, index: m.__delitem__(slice(index + 1, None))),
     "a bare assistant turn at the end": ending(USER, {"role": "assistant", "content": "It is"}),
-    "a start of the answer inside": on_calling(lambda m, place: m[place].update(content="I", prefix=True)),
+    "a start of the answer inside": on_calling(lambda m, index: m[index].update(content="I", prefix=True)),
     "a system message after the model": ending(
         {"role": "assistant", "content": "A"}, {"role": "system", "content": "B"}, USER
     ),
     "a name with a space": first_call(lambda call: call["function"].update(name="get weather")),
     "a name of 65": first_call(lambda call: call["function"].update(name="a" * 65)),
     "an empty name": first_call(lambda call: call["function"].update(name="")),
-    "an image in a result": on_calling(lambda m, place: m[place + 1].update(content=[IMAGE])),
-    "an image in an assistant turn": on_calling(lambda m, place: m[place].update(content=[IMAGE])),
+    "an image in a result": on_calling(lambda m, index: m[index + 1].update(content=[IMAGE])),
+    "an image in an assistant turn": on_calling(lambda m, index: m[index].update(content=[IMAGE])),
     "no messages": only(),
     "a result alone": only(result("abcdefgh1")),
     "an unknown role": ending({"role": "critic", "content": "Bad."}),
@@ -194,7 +194,7 @@ MUTATIONS: dict[str, Mutation] = {
 
 DIFFERENCES: dict[str, tuple[Mutation, str]] = {
     "a user turn after results": (
-        lambda m, random: [*m[: places(m, "user")[0] + 1], *calling(random), USER],
+        lambda m, random: [*m[: indexes_of(m, "user")[0] + 1], *calling(random), USER],
         "mistral-result-user-after: the newest validator and the hosted API take it, older servers do not",
     ),
     "a result at the start": (
@@ -210,7 +210,7 @@ DIFFERENCES: dict[str, tuple[Mutation, str]] = {
         "mistral-call-string says how they are written; its note, that an object is taken too, is no value of the key",
     ),
     "null beside calls": (
-        on_calling(lambda m, place: m[place].update(content=None)),
+        on_calling(lambda m, index: m[index].update(content=None)),
         "mistral-call-no-text says what the API itself writes; null is taken by the validator",
     ),
     "a system message after a user turn": (
@@ -304,7 +304,7 @@ def test_the_violation_speaks_in_the_validators_words() -> None:
     assert found.message == "Tool call id was call_abcd but must be a-z, A-Z, 0-9, with a length of 9."
 
 
-def test_a_breach_that_the_providers_words_do_not_fit_is_told_in_ours() -> None:
+def test_a_breach_that_the_providers_words_do_not_fit_has_our_message() -> None:
     messages = [USER, {"role": "assistant", "content": "I", "prefix": True}, USER]
     (found,) = lint({"model": "m", "messages": messages}, "mistral")
     assert (found.key, found.wording) == ("turns.prefill", "ours")

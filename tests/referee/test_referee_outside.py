@@ -72,8 +72,8 @@ def reader_refuses(protocol: str, body: Body) -> list[str]:
     view: View = importlib.import_module(f"toolglot.referee.readers.{protocol}").read(body)
     found = [f"{shape.path}: {shape.message}" for shape in view.shapes] + [*view.extra_fields, *view.extra_paths]
     found += [name for message in view.messages for name in message.extra_fields]
-    spoken = (*view.messages, *((view.system,) if view.system else ()))
-    found += [name for message in spoken for item in message.items for name in item.extra_fields]
+    messages = (*view.messages, *((view.system,) if view.system else ()))
+    found += [name for message in messages for item in message.items for name in item.extra_fields]
     return found + [name for tool in view.tools or () for name in tool.extra_fields]
 
 
@@ -110,7 +110,7 @@ def _listed(protocol: str, who: str, mutant: Mutant) -> Difference | None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_fields_that_an_sdk_does_not_know_are_told_and_are_no_shapes(protocol: str) -> None:
+def test_fields_that_an_sdk_does_not_know_are_listed_and_are_no_wrong_shapes(protocol: str) -> None:
     unknown = [body for name, body in recorded(protocol) if name.endswith(("unknown_fields", "as_dictionary"))]
     for body in unknown:
         view: View = importlib.import_module(f"toolglot.referee.readers.{protocol}").read(body)
@@ -119,6 +119,6 @@ def test_fields_that_an_sdk_does_not_know_are_told_and_are_no_shapes(protocol: s
     assert len(unknown) == (0 if protocol == "bedrock" else 1)
 
 
-def test_the_definition_of_a_part_still_says_in_words_what_the_judge_enforces() -> None:
+def test_the_definition_of_a_part_still_documents_what_the_judge_enforces() -> None:
     assert "Exactly one field within a Part should be set" in (types.Part.__doc__ or "")
     assert "Must be either 'user' or 'model'" in (types.Content.model_fields["role"].description or "")

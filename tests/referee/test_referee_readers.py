@@ -24,7 +24,7 @@ def read(protocol: str, body: Any) -> View:
     return reader(body)
 
 
-def drawn(item: PartView) -> str:
+def summarise_part(item: PartView) -> str:
     """An item in a line: kind, type, path, and what identifies it."""
     own = [item.id, item.item_id, item.name, item.text, item.media, item.source, item.signature]
     marks = [word for word, is_so in (("custom", item.is_custom), ("redacted", item.is_redacted)) if is_so]
@@ -33,15 +33,15 @@ def drawn(item: PartView) -> str:
     if not item.has_content:
         marks.append("no content")
     shown = [part for part in (*own, *marks) if part]
-    inside = "".join(f" < {drawn(part)} >" for part in item.content)
+    inside = "".join(f" < {summarise_part(part)} >" for part in item.content)
     return " ".join([item.kind, item.type or "-", item.path, *shown]) + inside
 
 
-def spoken(view: View) -> list[tuple[str, str, list[str]]]:
-    return [(message.role, message.path, [drawn(item) for item in message.items]) for message in view.messages]
+def summarise_messages(view: View) -> list[tuple[str, str, list[str]]]:
+    return [(message.role, message.path, [summarise_part(item) for item in message.items]) for message in view.messages]
 
 
-def tools(view: View) -> list[tuple[str, str, str | None, str]]:
+def summarise_tools(view: View) -> list[tuple[str, str, str | None, str]]:
     return [(tool.kind, tool.path, tool.name, tool.schema_path) for tool in view.tools or ()]
 
 
@@ -79,7 +79,7 @@ def test_responses_runs_of_the_models_items_and_of_results_are_one_message_each(
     assert view.system == Message(
         role="system", path="$.instructions", items=(PartView(kind="text", path="$.instructions", text="Be brief."),)
     )
-    assert spoken(view) == [
+    assert summarise_messages(view) == [
         ("developer", "$.input[0]", ["text - $.input[0].content Go on."]),
         ("user", "$.input[1]", ["text input_text $.input[1].content[0] Look"]),
         (
@@ -149,8 +149,8 @@ def test_responses_a_text_is_a_user_message_and_other_fields_are_settings() -> N
             "stop": ["x"],
         },
     )
-    assert spoken(view) == [("user", "$.input", ["text - $.input Go"])]
-    assert tools(view) == [
+    assert summarise_messages(view) == [("user", "$.input", ["text - $.input Go"])]
+    assert summarise_tools(view) == [
         ("function", "$.tools[0]", "f", "$.tools[0].parameters"),
         ("custom", "$.tools[1]", "c", ""),
         ("namespace", "$.tools[2]", "n", ""),
@@ -228,7 +228,7 @@ def test_responses_media() -> None:
     ]
 
 
-def test_responses_unknown_fields_are_told_where_they_stand() -> None:
+def test_responses_unknown_fields_are_listed_with_their_paths() -> None:
     items: list[Body] = [
         {"role": "user", "content": [{"type": "input_text", "text": "a", "q": 1}], "name": "ana"},
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}", "z": 1},
@@ -316,9 +316,9 @@ def test_gemini_reads_both_spellings_and_names_fields_as_written() -> None:
         },
     )
     assert view.system is not None
-    assert [drawn(item) for item in view.system.items] == ["text text $.system_instruction.parts[0] Be brief."]
+    assert [summarise_part(item) for item in view.system.items] == ["text text $.system_instruction.parts[0] Be brief."]
     where, inner = "$.contents[2].parts", "$.contents[2].parts[0].function_response"
-    assert spoken(view) == [
+    assert summarise_messages(view) == [
         ("user", "$.contents[0]", ["text text $.contents[0].parts[0] Go"]),
         (
             "assistant",
@@ -377,7 +377,7 @@ def test_gemini_tools_and_settings() -> None:
             },
         },
     )
-    assert tools(view) == [
+    assert summarise_tools(view) == [
         ("function", "$.tools[0].function_declarations[0]", "f", "$.tools[0].function_declarations[0].parameters"),
         (
             "function",
@@ -433,7 +433,7 @@ def test_gemini_choice(config: Body, expected: tuple[str, tuple[str, ...]] | Non
 
 
 @pytest.mark.parametrize(("budget", "mode"), [(0, "off"), (-1, "adaptive"), (100, "on"), ("100", None), (True, None)])
-def test_gemini_a_budget_says_whether_to_think(budget: Any, mode: str | None) -> None:
+def test_gemini_a_budget_decides_whether_to_think(budget: Any, mode: str | None) -> None:
     view = read("gemini", {"contents": [], "generationConfig": {"thinkingConfig": {"thinkingBudget": budget}}})
     assert (view.thinking_mode and view.thinking_mode.value) == mode
 
@@ -536,9 +536,9 @@ def test_bedrock_blocks_tools_and_settings() -> None:
     )
     assert view.shapes == ()
     assert view.system is not None
-    assert [drawn(item) for item in view.system.items] == ["text text $.system[0] Be brief."]
+    assert [summarise_part(item) for item in view.system.items] == ["text text $.system[0] Be brief."]
     result, inner = "$.messages[2].content[0]", "$.messages[2].content[0].toolResult.content"
-    assert spoken(view) == [
+    assert summarise_messages(view) == [
         (
             "user",
             "$.messages[0]",
@@ -574,7 +574,7 @@ def test_bedrock_blocks_tools_and_settings() -> None:
     ]
     assert view.messages[1].items[2].arguments == {"x": 1}
     assert view.cache_markers == ("$.system[1]", "$.messages[0].content[4]", "$.toolConfig.tools[2]")
-    assert tools(view) == [
+    assert summarise_tools(view) == [
         ("function", "$.toolConfig.tools[0]", "f", "$.toolConfig.tools[0].toolSpec.inputSchema.json"),
         ("server", "$.toolConfig.tools[1]", "s", ""),
     ]
@@ -689,7 +689,7 @@ def test_cohere_messages_tools_and_settings() -> None:
         },
     )
     assert view.shapes == ()
-    assert spoken(view) == [
+    assert summarise_messages(view) == [
         ("system", "$.messages[0]", ["text - $.messages[0].content Be brief."]),
         (
             "user",
@@ -803,7 +803,7 @@ def test_ollama_messages_tools_and_settings() -> None:
         },
     )
     assert [shape.path for shape in view.shapes] == ["$.messages[1].images[1]"]
-    assert spoken(view) == [
+    assert summarise_messages(view) == [
         ("system", "$.messages[0]", ["text - $.messages[0].content Be brief."]),
         (
             "user",
@@ -831,7 +831,7 @@ def test_ollama_messages_tools_and_settings() -> None:
     assert view.messages[2].items[1].arguments == {"x": 1}
     assert (view.messages[1].extra_fields, view.messages[2].items[1].extra_fields) == (("q",), ("z",))
     assert view.extra_paths == ("$.options.new",)
-    assert tools(view) == [("function", "$.tools[0]", "f", "$.tools[0].function.parameters")]
+    assert summarise_tools(view) == [("function", "$.tools[0]", "f", "$.tools[0].function.parameters")]
     assert view.tools is not None
     assert view.tools[0].strict is True
     assert list(view.sampling) == ["temperature", "stop"]
@@ -900,7 +900,7 @@ def test_a_recording_has_no_wrong_shape_and_the_census_finds_the_same(protocol: 
 
 
 def _documents_as_text(value: Any) -> int:
-    """Bedrock's documents whose text stands in the request."""
+    """Bedrock's documents whose text is in the request."""
     if isinstance(value, list):
         return sum(_documents_as_text(member) for member in value)
     if not isinstance(value, dict):
@@ -935,7 +935,7 @@ def _items(view: View) -> Iterator[PartView]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_path_of_a_picture_leads_to_its_place_in_the_body(protocol: str) -> None:
+def test_every_path_of_a_view_exists_in_the_body(protocol: str) -> None:
     count = 0
     for body in known(protocol):
         view = read(protocol, body)

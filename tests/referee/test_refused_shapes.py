@@ -1,5 +1,5 @@
-"""Requests that real providers refused for their shape: lint names each, repair fixes it and says so, and the simulated
-provider refuses it with the same status. The bodies are our own; the rules say which recording shows the refusal."""
+"""Requests that real providers refused for their shape: lint names each, repair fixes and reports it, and the simulated
+provider refuses it with the same status. The bodies are our own; the rules name the recordings of the refusals."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "seen"}
 
 
-ASKED = {"role": "user", "content": "Go."}
+USER_MESSAGE = {"role": "user", "content": "Go."}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAABo"}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "EqkB"}
 ITEM_IDS = "openai-responses-item-id-prefix"
 
 
-def spoken(id: str) -> Fields:
+def message_item(id: str) -> Fields:
     parts = [{"type": "output_text", "text": "Yes.", "annotations": []}]
     return {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": parts}
 
@@ -82,7 +82,7 @@ def signed_call() -> Fields:
     call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     signed = {**call, "extra_content": {"google": {"thought_signature": "s"}}}
     answered = {"role": "tool", "tool_call_id": "call_1", "content": "seen"}
-    return chat(messages=[ASKED, {"role": "assistant", "content": None, "tool_calls": [signed]}, answered])
+    return chat(messages=[USER_MESSAGE, {"role": "assistant", "content": None, "tool_calls": [signed]}, answered])
 
 
 class Refused(NamedTuple):
@@ -91,7 +91,7 @@ class Refused(NamedTuple):
     rule: str
 
 
-def called(*blocks: Fields) -> Fields:
+def claude_with_call(*blocks: Fields) -> Fields:
     return claude(
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": list(blocks)},
@@ -100,12 +100,12 @@ def called(*blocks: Fields) -> Fields:
     )
 
 
-def text(said: str) -> Fields:
-    return {"type": "text", "text": said}
+def text(content: str) -> Fields:
+    return {"type": "text", "text": content}
 
 
 REFUSED = {
-    "text after a call": Refused("anthropic", called(CALL, text("There.")), "anthropic-call-text-after"),
+    "text after a call": Refused("anthropic", claude_with_call(CALL, text("There.")), "anthropic-call-text-after"),
     "negative temperature (Claude)": Refused("anthropic", claude(temperature=-5.0), "anthropic-temperature-min"),
     "negative temperature (Chat)": Refused("openai", chat(temperature=-0.1), "openai-temperature-min"),
     "negative temperature (Responses)": Refused(
@@ -167,18 +167,20 @@ REFUSED = {
     ),
     "a reasoning item whose follower is the user": Refused(
         "openai_responses",
-        {"model": "gpt-5", "input": [ASKED, REASONING, ASKED]},
+        {"model": "gpt-5", "input": [USER_MESSAGE, REASONING, USER_MESSAGE]},
         "openai-responses-reasoning-ends-turn",
     ),
     "a reasoning item at the end": Refused(
-        "openai_responses", {"model": "gpt-5", "input": [ASKED, REASONING]}, "openai-responses-reasoning-ends-turn"
+        "openai_responses",
+        {"model": "gpt-5", "input": [USER_MESSAGE, REASONING]},
+        "openai-responses-reasoning-ends-turn",
     ),
     "a reasoning item before a result": Refused(
         "openai_responses",
         {
             "model": "gpt-5",
             "input": [
-                ASKED,
+                USER_MESSAGE,
                 {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
                 REASONING,
                 {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
@@ -187,18 +189,23 @@ REFUSED = {
         "openai-responses-reasoning-ends-turn",
     ),
     "a message with the id of a reasoning item": Refused(
-        "openai_responses", {"model": "gpt-5", "input": [ASKED, spoken("rs_1"), ASKED]}, ITEM_IDS
+        "openai_responses", {"model": "gpt-5", "input": [USER_MESSAGE, message_item("rs_1"), USER_MESSAGE]}, ITEM_IDS
     ),
     "a reasoning item with the id of a message": Refused(
         "openai_responses",
-        {"model": "gpt-5", "input": [ASKED, {**REASONING, "id": "msg_1"}, spoken("msg_2"), ASKED]},
+        {"model": "gpt-5", "input": [USER_MESSAGE, {**REASONING, "id": "msg_1"}, message_item("msg_2"), USER_MESSAGE]},
         ITEM_IDS,
     ),
     "a reasoning item of another kind that holds nothing": Refused(
         "openai_responses",
         {
             "model": "gpt-5",
-            "input": [ASKED, {"type": "reasoning", "id": "item_1", "summary": []}, spoken("msg_2"), ASKED],
+            "input": [
+                USER_MESSAGE,
+                {"type": "reasoning", "id": "item_1", "summary": []},
+                message_item("msg_2"),
+                USER_MESSAGE,
+            ],
         },
         ITEM_IDS,
     ),
@@ -207,7 +214,7 @@ REFUSED = {
         {
             "model": "gpt-5",
             "input": [
-                ASKED,
+                USER_MESSAGE,
                 {"type": "custom_tool_call", "id": "fc_1", "call_id": "call_1", "name": "run", "input": "ls"},
                 {"type": "custom_tool_call_output", "call_id": "call_1", "output": "seen"},
             ],
@@ -227,16 +234,22 @@ REFUSED = {
     "a signature of Gemini in a Chat call": Refused("openai", signed_call(), "openai-signature-fields"),
     "thinking of Claude in a Chat message": Refused(
         "openai",
-        chat(messages=[ASKED, {"role": "assistant", "content": "Yes.", "thinking_blocks": [THOUGHT]}, ASKED]),
+        chat(
+            messages=[
+                USER_MESSAGE,
+                {"role": "assistant", "content": "Yes.", "thinking_blocks": [THOUGHT]},
+                USER_MESSAGE,
+            ]
+        ),
         "openai-signature-fields",
     ),
     "a signature of Gemini on a tool_use": Refused(
         "anthropic",
-        called({**CALL, "extra_content": {"google": {"thought_signature": "s"}}}),
+        claude_with_call({**CALL, "extra_content": {"google": {"thought_signature": "s"}}}),
         "anthropic-signature-fields",
     ),
     "a signature of OpenAI on thinking": Refused(
-        "anthropic", called({**THOUGHT, "signature": "gAAAAABo"}, CALL), "anthropic-foreign-marks"
+        "anthropic", claude_with_call({**THOUGHT, "signature": "gAAAAABo"}, CALL), "anthropic-foreign-marks"
     ),
     "a map as strict output": Refused(
         "openai_responses", responses(text={"format": output(MAP)}), "openai-responses-output-closed"
@@ -252,7 +265,7 @@ def test_lint_names_what_was_refused(refused: Refused) -> None:
 
 
 @every_refusal
-def test_repair_fixes_what_was_refused_and_says_so(refused: Refused) -> None:
+def test_repair_fixes_and_reports_what_was_refused(refused: Refused) -> None:
     before = copy.deepcopy(refused.body)
     out = toolglot.repair(refused.body, target=refused.target)
     assert refused.body == before
@@ -271,13 +284,13 @@ def test_the_simulated_provider_refuses_it_too(refused: Refused) -> None:
 # --- how each is fixed ------------------------------------------------------------------------------------------
 
 
-def said_by(body: Fields) -> list[str]:
+def block_types(body: Fields) -> list[str]:
     return [block["type"] for block in body["messages"][1]["content"]]
 
 
-def test_text_after_calls_stands_before_the_first_and_keeps_its_order() -> None:
+def test_text_after_calls_moves_before_the_first_and_keeps_its_order() -> None:
     second = {**CALL, "id": "toolu_2"}
-    body = called(text("One."), CALL, text("Two."), second, text("Three."))
+    body = claude_with_call(text("One."), CALL, text("Two."), second, text("Three."))
     body["messages"][2]["content"].append({**RESULT, "tool_use_id": "toolu_2"})
     blocks = toolglot.repair(body, target="anthropic").body["messages"][1]["content"]
     assert blocks == [text("One."), text("Two."), text("Three."), CALL, second]
@@ -314,7 +327,7 @@ def test_a_text_after_a_call_of_another_provider_never_follows_a_tool_use(source
             {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
         ]
     out = toolglot.convert(body, source=source, target="anthropic", model=CLAUDE)
-    assert said_by(out.body) == ["text", "tool_use"]
+    assert block_types(out.body) == ["text", "tool_use"]
     assert "anthropic-call-text-after" in str(out.report)
 
 
@@ -346,7 +359,7 @@ def test_an_open_output_is_closed_and_an_optional_property_becomes_one_that_may_
     assert schema["properties"]["a"]["type"] == ["string", "null"]
 
 
-def test_a_map_cannot_be_strict_and_is_asked_for_without() -> None:
+def test_a_map_cannot_be_strict_and_strict_is_dropped() -> None:
     out = toolglot.repair(responses(text={"format": output(MAP)}), target="openai_responses")
     assert out.body["text"]["format"]["strict"] is False
     assert "openai-responses-output-closed" in str(out.report)
@@ -358,8 +371,11 @@ def test_an_output_that_is_not_strict_may_be_open() -> None:
     assert toolglot.repair(body, target="openai_responses").body == body
 
 
-def test_items_keep_what_they_say_when_their_ids_go() -> None:
-    body = {"model": "gpt-5", "input": [ASKED, {**REASONING, "id": "msg_1"}, spoken("item_1"), ASKED]}
+def test_items_keep_their_content_when_their_ids_are_dropped() -> None:
+    body = {
+        "model": "gpt-5",
+        "input": [USER_MESSAGE, {**REASONING, "id": "msg_1"}, message_item("item_1"), USER_MESSAGE],
+    }
     items = toolglot.repair(body, target="openai_responses").body["input"]
     assert [item.get("id") for item in items] == [None] * 4
     assert items[1]["encrypted_content"] == "gAAAAABo"
@@ -368,7 +384,7 @@ def test_items_keep_what_they_say_when_their_ids_go() -> None:
 
 def test_xai_has_item_ids_of_its_own() -> None:
     reasoning = {**REASONING, "id": "tco_1", "encrypted_content": "x"}
-    body = {"model": "grok-4", "store": False, "input": [ASKED, reasoning, spoken("msg_1"), ASKED]}
+    body = {"model": "grok-4", "store": False, "input": [USER_MESSAGE, reasoning, message_item("msg_1"), USER_MESSAGE]}
     assert toolglot.lint(body, "openai_responses") == ()
     assert toolglot.repair(body, target="openai_responses").body == body
 

@@ -1,6 +1,6 @@
 """Failures of class B: ids of calls that another provider made, as clients send them back, for every target.
 
-Whatever stands in the place of an id, each call comes out with one of its own that the target takes, its result with
+Whatever an id looks like, each call comes out with a unique one that the target accepts, its result with
 the same one, and the same again at the next request.
 """
 
@@ -74,8 +74,8 @@ def test_B1_B2_B3_B9_foreign_ids_come_out_legal_distinct_and_paired(target: Targ
             range(len(ids)), True
         )
         assert_legal([made.id for made in parts.calls], target)
-        is_home = source == protocol_of(target)  # a legal id goes home as it is, whatever it looks like
-        assert is_home or "__thought__" not in out.data.decode()
+        is_native = source == protocol_of(target)  # a legal id of the same protocol stays, whatever it looks like
+        assert is_native or "__thought__" not in out.data.decode()
 
 
 @every_target
@@ -123,7 +123,7 @@ def test_B3_R_001_12_a_thousand_ids_of_one_prefix_stay_a_thousand_on_mistral(pre
     assert [made.id for made in shorter.calls] == emitted[:100]
 
 
-def test_B3_mistrals_own_ids_go_home_as_they_are() -> None:
+def test_B3_native_ids_of_mistral_are_kept() -> None:
     steps = [U(), A(call("D681PevKs")), R("D681PevKs"), A(text="so"), U("on")]
     body = request_body("openai_chat", *steps, model=MISTRAL[1])
     body["messages"][1]["content"] = ""
@@ -134,7 +134,7 @@ def test_B3_mistrals_own_ids_go_home_as_they_are() -> None:
 def test_B4_R_004_13_kimi_k2_ids_count_over_the_whole_conversation(source: str) -> None:
     steps: list[Step] = []
     for number, names in enumerate((["bash"], ["read", "bash"], ["search"])):
-        calls = [call(f"call_{number}_{place}", name) for place, name in enumerate(names)]
+        calls = [call(f"call_{number}_{index}", name) for index, name in enumerate(names)]
         steps += [U("go"), A(*calls), *(R(made.id, f"said {made.id}", name=made.name) for made in calls)]
     out = convert_checked(request_body(source, *steps), source, KIMI)
     parts = parts_of(out, KIMI)
@@ -162,11 +162,11 @@ def test_B5_a_function_call_made_elsewhere_has_no_item_id(source: str) -> None:
 
 @every_target
 @pytest.mark.parametrize("count", [1, 2, 6])
-def test_B6_ids_that_are_used_again_are_calls_of_their_own(target: Target, count: int) -> None:
+def test_B6_reused_ids_are_separate_calls(target: Target, count: int) -> None:
     for source in PROTOCOLS:
         steps: list[Step] = []
         for turn in range(3):
-            made = [call(f"call_{place}", arguments={"n": 10 * turn + place}) for place in range(count)]
+            made = [call(f"call_{index}", arguments={"n": 10 * turn + index}) for index in range(count)]
             results = [R(one.id, f"said {one.arguments['n']}.") for one in made]
             steps += [U("go"), A(*made), *results]
         parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
@@ -186,7 +186,7 @@ def test_B6_one_id_twice_in_one_turn_is_two_calls_answered_in_order(target: Targ
 
 
 def hybrid() -> Fields:
-    """A Chat message that says its call twice: as a block of Anthropic's and as a tool call."""
+    """A Chat message that has its call twice: as a block of Anthropic's and as a tool call."""
     body = request_body("openai_chat", U(), A(call("toolu_1", arguments={"n": 1})), R("toolu_1", "said 1"), U("on"))
     block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 1}}
     body["messages"][1]["content"] = [{"type": "text", "text": "I look."}, block]
@@ -232,7 +232,7 @@ def test_B7_a_chat_call_whose_id_is_null_or_absent_is_paired_by_position(missing
     assert [parts.result_of(made).text for made in parts.calls] == ["said 0", "said 1"]
 
 
-def reasoned(*, ciphertext: bool) -> Fields:
+def reasoning_body(*, ciphertext: bool) -> Fields:
     secret = {"encrypted_content": "gAAAsecret"} if ciphertext else {}
     return {
         "model": RESPONSES[1],
@@ -249,8 +249,8 @@ def reasoned(*, ciphertext: bool) -> Fields:
     }
 
 
-def test_B8_a_stateless_replay_drops_reasoning_that_nobody_can_find_and_its_ids() -> None:
-    out = repair(reasoned(ciphertext=False), target=RESPONSES[0])
+def test_B8_a_stateless_replay_drops_reasoning_that_is_not_stored_and_its_ids() -> None:
+    out = repair(reasoning_body(ciphertext=False), target=RESPONSES[0])
     data = msgspec.json.encode(out.body["input"]).decode()
     assert '"rs_1"' not in data
     assert '"fc_1"' not in data
@@ -258,8 +258,8 @@ def test_B8_a_stateless_replay_drops_reasoning_that_nobody_can_find_and_its_ids(
     assert out.report.entries
 
 
-def test_B8_reasoning_with_its_ciphertext_goes_home_verbatim() -> None:
-    assert_forwarded(reasoned(ciphertext=True), RESPONSES)
+def test_B8_reasoning_with_its_ciphertext_is_forwarded_verbatim() -> None:
+    assert_forwarded(reasoning_body(ciphertext=True), RESPONSES)
 
 
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != GPT])

@@ -29,44 +29,44 @@ from toolglot import convert, lint, profiles
 # --- G1 -----------------------------------------------------------------------------------------------
 
 
-def with_image(source: str, place: int, count: int = 2) -> Fields:
+def with_image(source: str, index: int, count: int = 2) -> Fields:
     """Parallel calls, one of whose results holds a text and an image."""
     body = request_body(source, U("go"), *exchange(count), U("so?"))
     if source == "anthropic":
         image: Fields = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-        block = body["messages"][2]["content"][place]
+        block = body["messages"][2]["content"][index]
         block["content"] = [{"type": "text", "text": block["content"]}, image]
     elif source == "bedrock":
-        block = body["messages"][2]["content"][place]["toolResult"]
+        block = body["messages"][2]["content"][index]["toolResult"]
         block["content"].append({"image": {"format": "png", "source": {"bytes": PIXEL}}})
     else:
-        item = body["input"][1 + count + place]
+        item = body["input"][1 + count + index]
         image = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}", "detail": "auto"}
         item["output"] = [{"type": "input_text", "text": item["output"]}, image]
     return body
 
 
 @every_target
-@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("source", ["anthropic", "bedrock", "openai_responses"])
-def test_G1_an_image_in_a_result_is_shown_where_the_target_looks(target: Target, source: str, place: int) -> None:
-    out = convert_checked(with_image(source, place), source, target)
+def test_G1_an_image_in_a_result_is_shown_where_the_target_looks(target: Target, source: str, index: int) -> None:
+    out = convert_checked(with_image(source, index), source, target)
     parts = parts_of(out, target)
     rules = profiles.get(*target)
-    assert f"said c{place}" in parts.results[place].text
+    assert f"said c{index}" in parts.results[index].text
     if "image" in rules.results.media:
-        assert PIXEL in json.dumps(parts.results[place].value)
+        assert PIXEL in json.dumps(parts.results[index].value)
     elif "image" in rules.turns.media:
         (shown,) = parts.of("media")
         assert PIXEL in json.dumps(shown.value)
         assert shown.speaker == "user"
         last = max(number for number, one in enumerate(parts) if one.kind == "result")
         assert list(parts).index(shown) > last
-        assert "shown after the tool results" in parts.results[place].text
+        assert "shown after the tool results" in parts.results[index].text
         assert_reported(out, "stands behind the results", action="moved", fault="loss")
     else:
         assert PIXEL not in out.data.decode()
-        assert "cannot be shown" in parts.results[place].text
+        assert "cannot be shown" in parts.results[index].text
         assert_reported(out, "a line of text stands for it", action="converted", fault="loss")
 
 
@@ -79,14 +79,14 @@ def test_G1_the_fixture_tool_tool_user_with_the_image() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 6])
-def test_G1_an_image_of_the_first_of_many_results_stands_after_all_of_them(count: int) -> None:
+def test_G1_an_image_of_the_first_of_many_results_comes_after_all_of_them(count: int) -> None:
     out = convert_checked(with_image("anthropic", 0, count), "anthropic", GPT)
     parts = parts_of(out, GPT)
     assert parts.shape[: 1 + 2 * count] == ["U", *["C"] * count, *["R"] * count]
     assert "M" in parts.shape[1 + 2 * count :]
 
 
-def test_G1_images_in_results_go_home() -> None:
+def test_G1_native_images_in_results_are_forwarded() -> None:
     assert_forwarded({**with_image("anthropic", 1), "model": CLAUDE[1]}, CLAUDE)
 
 
@@ -120,7 +120,7 @@ EMPTY: dict[str, list[Any]] = {"anthropic": [[], "", [{"type": "text", "text": "
 @every_target
 @pytest.mark.parametrize("source", EMPTY)
 @pytest.mark.parametrize("failed", [True, False])
-def test_G3_an_empty_result_says_something_where_it_must(target: Target, source: str, *, failed: bool) -> None:
+def test_G3_an_empty_result_gets_a_text_where_one_is_required(target: Target, source: str, *, failed: bool) -> None:
     for content in EMPTY[source]:
         body = request_body(source, U(), A(call("c1")), R("c1", "x", failed=failed), U("on"))
         block = body["messages"][2]["content"][0]
@@ -161,7 +161,7 @@ def test_G4_half_characters_in_results_arguments_and_words_become_whole_text(tar
         assert "said" in parts.results[0].text
 
 
-def test_G4_whole_text_goes_home_as_it_is() -> None:
+def test_G4_valid_text_is_forwarded() -> None:
     assert_forwarded(
         request_body("anthropic", U("go 😀 \u2028"), *exchange(1, prefix="toolu_"), model=CLAUDE[1]), CLAUDE
     )
@@ -185,15 +185,15 @@ FOUND: Fields = {
 }
 
 
-def searched(*blocks: Fields) -> Fields:
+def search_body(*blocks: Fields) -> Fields:
     body = request_body("anthropic", U("weather?"), model=CLAUDE[1], tools=())
     content = [*blocks, {"type": "text", "text": "It is sunny."}]
     body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": "thanks"}]
     return body
 
 
-def test_G5_a_server_tool_and_its_result_go_home_verbatim() -> None:
-    body = {**searched(SEARCH, FOUND), "tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+def test_G5_a_native_server_tool_and_its_result_are_forwarded() -> None:
+    body = {**search_body(SEARCH, FOUND), "tools": [{"type": "web_search_20250305", "name": "web_search"}]}
     assert_forwarded(body, CLAUDE)
 
 
@@ -202,7 +202,7 @@ ELSEWHERE = [target for target in TARGETS if protocol_of(target) != "anthropic"]
 
 @pytest.mark.parametrize("target", ELSEWHERE, ids=["/".join(target) for target in ELSEWHERE])
 def test_G5_elsewhere_a_server_tool_is_text_without_what_only_its_issuer_reads(target: Target) -> None:
-    out = convert_checked(searched(SEARCH, FOUND), "anthropic", target)
+    out = convert_checked(search_body(SEARCH, FOUND), "anthropic", target)
     parts = parts_of(out, target)
     assert parts.calls == parts.results == []
     assert "Sunny" in parts.everything
@@ -214,6 +214,6 @@ def test_G5_elsewhere_a_server_tool_is_text_without_what_only_its_issuer_reads(t
 @pytest.mark.parametrize("target", ELSEWHERE, ids=["/".join(target) for target in ELSEWHERE])
 @pytest.mark.parametrize("half", [SEARCH, FOUND], ids=["call", "result"])
 def test_G5_half_a_pair_is_text_elsewhere_too(target: Target, half: Fields) -> None:
-    parts = parts_of(convert_checked(searched(half), "anthropic", target), target)
+    parts = parts_of(convert_checked(search_body(half), "anthropic", target), target)
     assert "It is sunny." in parts.everything
     assert parts.calls == []

@@ -176,7 +176,7 @@ def test_every_pair_of_faults_in_one_history_is_healed(target: Target) -> None:
 
 @every_target
 @pytest.mark.parametrize("source", PROTOCOLS)
-def test_all_faults_in_one_history_are_healed_and_told(target: Target, source: str) -> None:
+def test_all_faults_in_one_history_are_fixed_and_reported(target: Target, source: str) -> None:
     steps = [U("start"), *(step for fault in FAULTS.values() for step in (*fault, A(text="so"), U("on")))]
     out = convert_checked(request_body(source, *steps), source, target)
     everything = parts_of(out, target).everything

@@ -40,7 +40,7 @@ BEFORE = [U("hello"), *exchange(1, 90), A(text="fine"), U("then")]
 AFTER = [A(text="well"), U("next")]
 
 
-def placed(position: str, steps: list[Step]) -> list[Step]:
+def at_position(position: str, steps: list[Step]) -> list[Step]:
     """The steps at the first, a middle or the last turn of a conversation."""
     if position == "first":
         return [U("go"), *steps, *AFTER]
@@ -60,11 +60,11 @@ SUBSETS = [(1, ()), (2, ()), (2, (0,)), (2, (1,)), (6, (2,)), (6, (5, 3, 0))]
 
 
 @every_target
-def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_says_so(target: Target) -> None:
+def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_states_it(target: Target) -> None:
     for source in PROTOCOLS:
         for position in WHERE:
             for count, answered in SUBSETS:
-                body = request_body(source, *placed(position, batch(count, answered=answered)))
+                body = request_body(source, *at_position(position, batch(count, answered=answered)))
                 out = convert_checked(body, source, target)
                 parts = parts_of(out, target)
                 answers = {number: text for number, text in parts.answers().items() if number < count}
@@ -80,8 +80,8 @@ def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_says_so(target:
 @pytest.mark.parametrize("tail", [[U("u2")], [], [U("Summarise the conversation.")]])
 def test_A1_an_orphan_call_is_answered_first_in_the_next_user_turn_of_anthropic(tail: list[Step]) -> None:
     for calls, results in ((("c1", "c2"), ("c1",)), (("c1",), ())):
-        asked = [U(), A(*map(call, calls)), *(R(id, "real") for id in results), *tail]
-        body = request_body("anthropic", *asked, model=CLAUDE[1])
+        steps = [U(), A(*map(call, calls)), *(R(id, "real") for id in results), *tail]
+        body = request_body("anthropic", *steps, model=CLAUDE[1])
         assert any(
             "without `tool_result` blocks" in str(found) or "tool_use" in str(found) for found in lint(body, *CLAUDE)
         )
@@ -98,14 +98,14 @@ def test_A1_an_orphan_call_is_answered_first_in_the_next_user_turn_of_anthropic(
         assert_reported(out, "has no result", action="added", fault="canonical")
 
 
-def test_A1_a_compaction_request_without_tools_is_healed_too() -> None:
+def test_A1_a_compaction_request_without_tools_is_fixed_too() -> None:
     body = request_body("anthropic", U(), A(call("c1")), U("Summarise."), model=CLAUDE[1], tools=())
     parts = parts_of(convert_checked(body, "anthropic", CLAUDE), CLAUDE)
     assert parts.shape == ["U", "C", "R", "U"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 6])
-def test_A1_a_valid_exchange_goes_home_byte_for_byte(count: int) -> None:
+def test_A1_a_valid_native_exchange_is_forwarded_byte_for_byte(count: int) -> None:
     for source, target in (
         ("anthropic", CLAUDE),
         ("openai_chat", GPT),
@@ -143,7 +143,7 @@ def test_A2_A5_A6_A9_a_result_without_a_call_is_text_and_never_a_result(target: 
 
 
 @every_target
-def test_A2_a_result_goes_back_to_its_call_wherever_it_stands(target: Target) -> None:
+def test_A2_a_result_goes_back_to_its_call_wherever_it_is(target: Target) -> None:
     for source in PROTOCOLS:
         later = [U("go"), A(call("c1", arguments={"n": 1})), U("wait"), R("c1", "said 1"), U("so?")]
         second_previous = [
@@ -323,13 +323,15 @@ def test_A8_gemini_gets_exactly_as_many_responses_in_one_turn_in_order(model: st
     assert [content["role"] for content in contents[:3]] == ["user", "model", "user"]
     parts = contents[2]["parts"]
     assert ["functionResponse" in part for part in parts] == [True] * 3
-    given = [part["functionResponse"]["response"]["output"] for turn in answers for part in turn if "text" not in part]
-    expected = [*given[:3], *[None] * (3 - len(given))]
+    originals = [
+        part["functionResponse"]["response"]["output"] for turn in answers for part in turn if "text" not in part
+    ]
+    expected = [*originals[:3], *[None] * (3 - len(originals))]
     for part, text in zip(parts, expected, strict=False):
-        said = part["functionResponse"]["response"]
-        assert said == {"output": text} if text else MISSING in str(said)
+        found = part["functionResponse"]["response"]
+        assert found == {"output": text} if text else MISSING in str(found)
     everything = str(contents)
-    assert all(text in everything for text in given)
+    assert all(text in everything for text in originals)
     assert ("by the way" in everything) == any("text" in part for turn in answers for part in turn)
     assert out.report.entries
 
@@ -356,7 +358,7 @@ def test_A9_a_gemini_call_follows_a_user_turn_or_responses(target: Target) -> No
             assert out.report.entries or out.body == body
 
 
-def test_A9_an_empty_user_turn_keeps_its_place() -> None:
+def test_A9_an_empty_user_turn_keeps_its_position() -> None:
     out = convert_checked(request_body("openai_chat", U(""), A(call("c1")), R("c1")), "openai_chat", GEMINI)
     assert out.body["contents"][0]["parts"] == [{"text": EMPTY_MESSAGE}]
     assert_reported(out, "a word stands for it", action="replaced")
@@ -380,7 +382,7 @@ def test_A10_a_user_turn_for_each_result_becomes_what_the_target_wants(target: T
 
 
 @pytest.mark.parametrize("model", [NOVA[1], "anthropic.claude-sonnet-4-5", "meta.llama3-1-70b-instruct"])
-def test_A10_bedrock_results_are_merged_into_one_message_and_told(model: str) -> None:
+def test_A10_bedrock_results_are_merged_into_one_message_and_reported(model: str) -> None:
     body = request_body("bedrock", U("go"), A(call("c1"), call("c2")), model=model)
     for id in ("c1", "c2"):
         block = {"toolResult": {"toolUseId": id, "content": [{"text": id}]}}

@@ -73,15 +73,15 @@ def claude_body(*contents: list[Fields], model: str = OLD_CLAUDE[1], **fields: A
     for content in contents:
         ids = [block["id"] for block in content if block["type"] == "tool_use"]
         body["messages"].append({"role": "assistant", "content": content})
-        said: Any = list(map(answer, ids)) or [{"type": "text", "text": "on"}]
-        body["messages"].append({"role": "user", "content": said})
+        content_after: Any = list(map(answer, ids)) or [{"type": "text", "text": "on"}]
+        body["messages"].append({"role": "user", "content": content_after})
     return body
 
 
 # --- D1, D2 -------------------------------------------------------------------------------------------
 
 
-def test_D1_an_open_tool_loop_without_its_thinking_is_continued_without_thinking_and_told() -> None:
+def test_D1_an_open_tool_loop_without_its_thinking_continues_without_thinking_and_is_reported() -> None:
     body = claude_body([use("toolu_1")], thinking=ON)
     assert any("thinking" in str(found) for found in lint(body, *OLD_CLAUDE))
     out = convert_checked(body, "anthropic", OLD_CLAUDE)
@@ -90,14 +90,14 @@ def test_D1_an_open_tool_loop_without_its_thinking_is_continued_without_thinking
 
 
 @pytest.mark.parametrize("source", ["openai_chat", "openai_responses", "gemini"])
-def test_D1_a_foreign_tool_loop_that_asks_for_thinking_is_accepted_by_claude(source: str) -> None:
+def test_D1_a_foreign_tool_loop_that_requests_thinking_is_accepted_by_claude(source: str) -> None:
     ways: dict[str, Fields] = {
         "openai_chat": {"reasoning_effort": "high"},
         "openai_responses": {"reasoning": {"effort": "high"}},
         "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 4096}}},
     }
-    asked = ways[source]
-    out = convert_checked(request_body(source, U(), *exchange(2), **asked), source, OLD_CLAUDE)
+    fields = ways[source]
+    out = convert_checked(request_body(source, U(), *exchange(2), **fields), source, OLD_CLAUDE)
     assert out.body.get("thinking", {}).get("type") != "enabled"
     assert out.report.entries
 
@@ -107,7 +107,7 @@ def test_D1_a_closed_loop_may_think() -> None:
     assert_forwarded(body, OLD_CLAUDE)
 
 
-def test_D2_interleaved_thinking_goes_home_byte_for_byte_and_in_place() -> None:
+def test_D2_native_interleaved_thinking_is_forwarded_byte_for_byte_and_in_order() -> None:
     interleaved = [thought("one"), use("toolu_1"), thought("two", SECRET[::-1]), use("toolu_2")]
     redacted = {"type": "redacted_thinking", "data": "b3BhcXVl"}
     body = claude_body(interleaved, [redacted, thought("three"), use("toolu_3")], thinking=ON)
@@ -129,11 +129,11 @@ OTHERS = [target for target in TARGETS if target[0] != "anthropic"]
 
 
 @pytest.mark.parametrize("target", OTHERS, ids=["/".join(target) for target in OTHERS])
-@pytest.mark.parametrize("place", ["older", "latest", "both"])
+@pytest.mark.parametrize("position", ["older", "latest", "both"])
 @pytest.mark.parametrize("loop", ["open", "closed"])
-def test_D3_law_12_a_signature_never_reaches_another_provider(target: Target, place: str, loop: str) -> None:
-    first = [thought(), use("toolu_1")] if place != "latest" else [use("toolu_1")]
-    second = [thought(), use("toolu_2")] if place != "older" else [use("toolu_2")]
+def test_D3_law_12_a_signature_never_reaches_another_provider(target: Target, position: str, loop: str) -> None:
+    first = [thought(), use("toolu_1")] if position != "latest" else [use("toolu_1")]
+    second = [thought(), use("toolu_2")] if position != "older" else [use("toolu_2")]
     contents = [first, [{"type": "text", "text": "so"}], second]
     body = claude_body(*contents, *([[{"type": "text", "text": "done"}]] if loop == "closed" else []))
     out = convert_checked(body, "anthropic", target)
@@ -177,23 +177,23 @@ def rendered_body(history: History, target: Target, options: Options = Options()
     return body
 
 
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("position", range(3))
 @pytest.mark.parametrize("thinks", [True, False])
-def test_D3_only_thinking_of_the_same_provider_and_model_is_kept_wherever_it_stands(
-    place: int, *, thinks: bool
+def test_D3_only_thinking_of_the_same_provider_and_model_is_kept_at_every_position(
+    position: int, *, thinks: bool
 ) -> None:
     own = Issuer("anthropic", model=OLD_CLAUDE[1])
     others = [Issuer("anthropic", model="claude-opus-4-5"), Issuer("minimax", model="MiniMax-M2")]
-    issuers = [*others[:place], own, *others[place:]]
+    issuers = [*others[:position], own, *others[position:]]
     options = Options(reasoning=Reasoning("on", budget_tokens=2048)) if thinks else Options()
     body = rendered_body(mixed_history(*issuers), OLD_CLAUDE, options)
     kept = [one["thinking"] for message in body["messages"] for one in message["content"] if one["type"] == "thinking"]
-    assert kept == [f"thought {place}"]
-    assert (body.get("thinking", {}).get("type") == "enabled") == (thinks and place == 2)
+    assert kept == [f"thought {position}"]
+    assert (body.get("thinking", {}).get("type") == "enabled") == (thinks and position == 2)
 
 
 @pytest.mark.parametrize("signature", ["reasoning_content", '{"id":"rs_1","type":"reasoning"}', ""])
-def test_D3_what_others_write_into_the_place_of_a_signature_is_not_sent_to_claude(signature: str) -> None:
+def test_D3_what_others_write_as_a_signature_is_not_sent_to_claude(signature: str) -> None:
     body = claude_body([thought("hm", signature), use("toolu_1")], model="MiniMax-M2")
     out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert "thinking" not in [block["type"] for block in out.body["messages"][1]["content"]]
@@ -286,7 +286,7 @@ def test_D7_text_of_foreign_thinking_is_replayed_to_deepseek() -> None:
 
 
 @pytest.mark.parametrize("model", ["deepseek-reasoner", "deepseek-chat"])
-def test_D7_deepseeks_own_reasoning_goes_home(model: str) -> None:
+def test_D7_native_reasoning_of_deepseek_is_forwarded(model: str) -> None:
     body = request_body("openai_chat", U(), *exchange(2), model=model)
     body["messages"][1]["reasoning_content"] = "the plan"
     assert_forwarded(body, ("deepseek", model))
@@ -302,7 +302,7 @@ def test_D8_a_thinking_kimi_gets_reasoning_content_on_turns_with_calls(source: s
 
 
 @pytest.mark.parametrize("model", ["kimi-k2.5", "kimi-k2-0905-preview", "kimi-k2-thinking"])
-def test_D8_kimi_is_told_of_thinking_in_one_way(model: str) -> None:
+def test_D8_kimi_gets_one_field_for_thinking(model: str) -> None:
     body = request_body("openai_chat", U(), model=model, thinking={"type": "enabled"}, reasoning_effort="high")
     out = convert_checked(body, "openai_chat", ("kimi", model))
     assert len({"thinking", "reasoning_effort"} & out.body.keys()) <= 1
@@ -332,7 +332,7 @@ def responses_body(*items: Fields, **fields: Any) -> Fields:
     return body
 
 
-def test_D9_a_whole_pair_goes_home_verbatim() -> None:
+def test_D9_a_native_pair_of_reasoning_and_call_is_forwarded() -> None:
     assert_forwarded(responses_body(reasoning_item(1), function_item(1), output_item(1)), RESPONSES)
 
 
@@ -364,18 +364,18 @@ def test_D9_D10_another_model_gets_neither_ciphertext_nor_item_ids() -> None:
 
 @pytest.mark.parametrize("what", ["account", "endpoint"])
 def test_D10_encrypted_reasoning_of_one_account_does_not_reach_another(what: str) -> None:
-    homes = [Issuer("openai_responses", **{what: name, "model": RESPONSES[1]}) for name in ("mine", "yours")]
+    issuers = [Issuer("openai_responses", **{what: name, "model": RESPONSES[1]}) for name in ("mine", "yours")]
     history = History()
     history.append(Turn("user", (Text("go"),)))
     profile = profiles.get(*RESPONSES)
-    for number, home in enumerate(homes):
+    for number, issuer in enumerate(issuers):
         item = {**reasoning_item(number), "encrypted_content": SECRET + str(number)}
         body = responses_body(item, function_item(number), output_item(number))
-        asked, answered = codec(profile.protocol).request.decode(body).turns[-2:]
-        history.append(msgspec.structs.replace(asked, issuer=home))
-        history.append(answered)
-    for number, home in enumerate(homes):
-        made = render(history.conversation, profile, destination=home)
+        call_turn, result_turn = codec(profile.protocol).request.decode(body).turns[-2:]
+        history.append(msgspec.structs.replace(call_turn, issuer=issuer))
+        history.append(result_turn)
+    for number, issuer in enumerate(issuers):
+        made = render(history.conversation, profile, destination=issuer)
         body = codec(profile.protocol).request.encode(made.conversation, profile)
         data = msgspec.json.encode(body).decode()
         assert SECRET + str(number) in data
@@ -439,7 +439,7 @@ def test_D12_a_forced_choice_with_thinking_is_fitted_for_every_target(target: Ta
     assert "write" in out.data.decode()
 
 
-def test_D13_reasoning_details_of_openrouter_go_home_with_their_signature() -> None:
+def test_D13_native_reasoning_details_of_openrouter_keep_their_signature() -> None:
     target = ("openrouter", "anthropic/claude-sonnet-4.5")
     body = request_body("openai_chat", U(), *exchange(1), model=target[1])
     detail = {"type": "reasoning.text", "text": "hm", "signature": SECRET, "format": "anthropic-claude-v1", "index": 0}
@@ -463,7 +463,7 @@ def test_R_004_7_pairing_does_not_depend_on_what_becomes_of_thinking(target: Tar
             )
 
 
-def test_kimis_own_thinking_is_welcome_elsewhere_as_text_only_where_the_target_says_so() -> None:
+def test_thinking_of_kimi_becomes_text_only_where_the_target_accepts_that() -> None:
     body = request_body("openai_chat", U(), *exchange(1), model=KIMI[1])
     body["messages"][1]["reasoning_content"] = "the plan"
     assert "the plan" in convert_checked(body, "openai_chat", ("deepseek", "deepseek-reasoner")).data.decode()

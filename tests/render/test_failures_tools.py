@@ -32,7 +32,7 @@ from toolglot.conversation import RAW_ARGUMENTS
 MISSING = Policy().missing_result
 
 
-def asking(schema: Fields | None, name: str = "t", *, strict: bool | None = None, model: str = GPT[1]) -> Fields:
+def tool_body(schema: Fields | None, name: str = "t", *, strict: bool | None = None, model: str = GPT[1]) -> Fields:
     function: Fields = {"name": name, "description": "A tool."}
     function |= {"parameters": schema} if schema is not None else {}
     function |= {"strict": strict} if strict is not None else {}
@@ -77,18 +77,18 @@ OPTIONAL: Fields = {"type": "object", "properties": {"a": {"type": "string"}, "b
 @pytest.mark.parametrize("schema", [FREE_FORM, {}, OPTIONAL, None])
 def test_E1_strict_only_where_it_keeps_the_schema_and_no_tool_is_uncallable(target: Target, schema: Fields) -> None:
     for strict in (None, True, False):
-        out = convert_checked(asking(schema, strict=strict), "openai_chat", target)
+        out = convert_checked(tool_body(schema, strict=strict), "openai_chat", target)
         ((_, emitted),) = declared(out.body, protocol_of(target))
         tool = out.body["tools"][0] if isinstance(out.body.get("tools"), list) else {}
         is_strict = tool.get("strict") or tool.get("function", {}).get("strict") or False
         map_of = ((emitted or {}).get("properties") or {}).get("m")
-        if schema == FREE_FORM and target != GPT:  # at home a client's own words stay
+        if schema == FREE_FORM and target != GPT:  # a native schema stays
             assert not is_strict
             assert map_of is None or map_of.get("additionalProperties") is not False
 
 
-def test_E1_a_strict_free_form_map_is_refused_by_openai_and_mended() -> None:
-    body = asking(FREE_FORM, strict=True)
+def test_E1_a_strict_free_form_map_is_refused_by_openai_and_fixed() -> None:
+    body = tool_body(FREE_FORM, strict=True)
     assert any("additionalProperties" in str(found) for found in lint(body, *GPT))
     out = convert_checked(body, "anthropic" if "input_schema" in body else "openai_chat", RESPONSES)
     assert out.body["tools"][0]["strict"] is False
@@ -117,8 +117,8 @@ GEMINI_TROUBLE: Fields = {
 
 
 @pytest.mark.parametrize("target", [GEMINI, GEMINI_3, ("vertex", "gemini-3-pro")])
-def test_E2_gemini_gets_only_what_it_knows_and_the_model_is_told_the_rest(target: Target) -> None:
-    body = asking(GEMINI_TROUBLE)
+def test_E2_gemini_gets_known_keywords_only_and_the_rest_in_descriptions(target: Target) -> None:
+    body = tool_body(GEMINI_TROUBLE)
     out = convert_checked(body, "openai_chat", target)
     ((_, schema),) = declared(out.body, "gemini")
     refused = {"$schema", "$defs", "$ref", "const", "exclusiveMinimum", "propertyNames", "additionalProperties"}
@@ -136,7 +136,7 @@ def test_E2_E3_every_target_takes_every_hard_schema(target: Target) -> None:
     unions.append({"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]})
     conditional = {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["a"]}}
     for schema in (GEMINI_TROUBLE, {"oneOf": unions}, {"anyOf": unions}, {"allOf": [*unions, conditional]}):
-        convert_checked(asking(schema), "openai_chat", target)
+        convert_checked(tool_body(schema), "openai_chat", target)
 
 
 @pytest.mark.parametrize("key", ["oneOf", "anyOf", "allOf"])
@@ -267,7 +267,7 @@ def test_E8_a_free_text_tool_and_its_calls_reach_every_target_as_they_are(target
 
 
 @every_target
-def test_E9_a_hosted_tool_is_refused_or_left_out_and_told(target: Target) -> None:
+def test_E9_a_hosted_tool_is_refused_or_left_out_and_reported(target: Target) -> None:
     body = request_body("openai_responses", U("go"), model=RESPONSES[1])
     body["tools"].append({"type": "web_search"})
     if protocol_of(target) == "openai_responses":
@@ -303,7 +303,7 @@ def test_F1_arguments_cut_at_any_byte_never_break_the_request_nor_become_a_call(
             steps = [U(), A(call("c1", "read", CUT[:length])), *([R("c1", "said 1")] if answered else []), U("on")]
             out = convert_checked(request_body("openai_chat", *steps), "openai_chat", target)
             answer = "said 1" if answered else MISSING
-            if target == GPT:  # at home what the model wrote stays
+            if target == GPT:  # native arguments stay as the model wrote them
                 assert out.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == CUT[:length]
                 assert answer in out.body["messages"][2]["content"]
                 continue
@@ -313,7 +313,7 @@ def test_F1_arguments_cut_at_any_byte_never_break_the_request_nor_become_a_call(
             assert answer in parts_of(out, target).results[0].text
 
 
-def test_F1_what_was_cut_is_told() -> None:
+def test_F1_truncated_arguments_are_reported() -> None:
     out = convert_checked(
         request_body("openai_chat", U(), A(call("c1", "read", '{"a": ')), U("on")), "openai_chat", CLAUDE
     )
@@ -373,7 +373,7 @@ def test_F5_valid_strings_are_never_reshaped(target: Target, text: str) -> None:
         assert text in parts.results[0].text or text in json.loads(json.dumps(parts.results[0].text))
 
 
-def test_F_valid_calls_go_home_with_the_very_text_of_their_arguments() -> None:
+def test_F_valid_native_calls_keep_the_exact_text_of_their_arguments() -> None:
     body = request_body("openai_chat", U(), A(call("c1", "read", '{ "n" : 1.0 }')), R("c1"), model=GPT[1])
     assert_forwarded(body, GPT)
     assert not entries_about(convert_checked(body, "openai_chat", GPT))

@@ -1,4 +1,4 @@
-"""Failures of class C: who speaks when, and with what in which place, as clients send it, for every target."""
+"""Failures of class C: the order of roles and what their messages may contain, as clients send it, for every target."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_C1_a_tool_message_after_a_user_is_text_on_mistral() -> None:
     assert out.body["messages"][2]["content"] == "real"
 
 
-def test_C1_a_valid_order_goes_home_as_it_is() -> None:
+def test_C1_a_valid_order_is_forwarded() -> None:
     body = request_body(
         "openai_chat", U(), A(call("abcdefgh1")), R("abcdefgh1"), A(text="so"), U("on"), model=MISTRAL[1]
     )
@@ -114,7 +114,7 @@ def test_C2_a_last_turn_of_thinking_alone_is_not_sent_as_such(target: Target) ->
     assert parts[-1].kind == "text" or profiles.get(*target).turns.last == "any"
 
 
-def test_C2_a_prefill_goes_home_where_the_model_takes_one() -> None:
+def test_C2_a_prefill_is_forwarded_where_the_model_accepts_one() -> None:
     assert_forwarded(request_body("anthropic", U(), A(text="The answer is"), model=OLD_CLAUDE[1]), OLD_CLAUDE)
     body = request_body("anthropic", U(), A(text="The answer is"), model=CLAUDE[1])
     assert any("prefill" in str(found) for found in lint(body, *CLAUDE))
@@ -124,7 +124,7 @@ def test_C2_a_prefill_goes_home_where_the_model_takes_one() -> None:
 # --- C3, C4 -------------------------------------------------------------------------------------------
 
 
-def mixed() -> Fields:
+def mixed_body() -> Fields:
     """Text and an image among the results of one Anthropic turn."""
     body = request_body(
         "anthropic", U(), A(call("x", arguments={"n": 0}), call("y", arguments={"n": 1})), model=CLAUDE[1]
@@ -135,7 +135,7 @@ def mixed() -> Fields:
 
 
 def test_C3_the_fixture_results_first_then_the_rest() -> None:
-    body = mixed()
+    body = mixed_body()
     assert lint(body, *CLAUDE)
     out = convert_checked(body, "anthropic", CLAUDE)
     parts = parts_of(out, CLAUDE)
@@ -146,11 +146,11 @@ def test_C3_the_fixture_results_first_then_the_rest() -> None:
 
 
 @every_target
-def test_C3_nothing_stands_between_the_results_of_any_target(target: Target) -> None:
-    parts = parts_of(convert_checked(mixed(), "anthropic", target), target)
-    places = [number for number, one in enumerate(parts) if one.kind == "result"]
+def test_C3_nothing_comes_between_the_results_of_any_target(target: Target) -> None:
+    parts = parts_of(convert_checked(mixed_body(), "anthropic", target), target)
+    indexes = [number for number, one in enumerate(parts) if one.kind == "result"]
     if profiles.get(*target).calls.parallel:
-        assert places[1] == places[0] + 1
+        assert indexes[1] == indexes[0] + 1
     assert parts.answers()[0].endswith("said x")
     assert "also" in parts.everything
 
@@ -300,7 +300,7 @@ ONE_CALL = profiles.Overrides("[profiles.llamacpp.rules]\ncalls.parallel = false
 @pytest.mark.parametrize("count", [2, 6])
 @pytest.mark.parametrize("source", PROTOCOLS)
 @pytest.mark.parametrize("answered", ["all", "none", "last"])
-def test_C10_parallel_calls_stand_one_after_the_other_where_one_is_accepted(
+def test_C10_parallel_calls_become_sequential_where_only_one_is_accepted(
     source: str, count: int, answered: str
 ) -> None:
     steps: list[Step] = exchange(count)

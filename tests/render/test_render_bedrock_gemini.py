@@ -24,7 +24,7 @@ CLAUDE = "anthropic.claude-sonnet-4-5-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
 LLAMA = "meta.llama3-1-70b-instruct-v1:0"
 MODELS = [CLAUDE, NOVA]
-"""Families that take cache markers: one where words may stand beside results, and one where they may not."""
+"""Families that accept cache markers: one where text may be beside results, and one where it may not."""
 MARKER: Body = {"cachePoint": {"type": "default"}}
 SCHEMA: Body = {"type": "object", "properties": {"k": {"type": "string"}}}
 USER: Body = {"role": "user", "content": [{"text": "hi"}]}
@@ -39,7 +39,7 @@ def answer(id: str = "tooluse_1") -> Body:
     return {"toolResult": {"toolUseId": id, "content": [{"text": "r"}], "status": "success"}}
 
 
-def said(role: str, *content: Body) -> Body:
+def message(role: str, *content: Body) -> Body:
     return {"role": role, "content": list(content)}
 
 
@@ -48,8 +48,8 @@ def converse(*messages: Body, tools: list[Body] | None = None, model: str = CLAU
     return {"modelId": model, "messages": list(messages), "toolConfig": {"tools": specs}, **more}
 
 
-def assert_stays(body: Body, target: str, model: str) -> None:
-    """A body goes home as the bytes that came, by every way."""
+def assert_unchanged(body: Body, target: str, model: str) -> None:
+    """A native body is sent as the bytes that came, by every function."""
     raw = json.dumps(body, indent=1).encode()
     repaired = toolglot.repair(raw, target=target, model=model)
     converted = toolglot.convert(raw, source=target, target=target, model=model)
@@ -61,51 +61,51 @@ def assert_stays(body: Body, target: str, model: str) -> None:
 # --- cache markers ----------------------------------------------------------------------------------
 
 MARKED = {
-    "behind a result": [USER, said("assistant", use()), said("user", answer(), MARKER)],
+    "behind a result": [USER, message("assistant", use()), message("user", answer(), MARKER)],
     "behind two results": [
         USER,
-        said("assistant", use(), use("tooluse_2")),
-        said("user", answer(), answer("tooluse_2"), MARKER),
+        message("assistant", use(), use("tooluse_2")),
+        message("user", answer(), answer("tooluse_2"), MARKER),
     ],
     "between two results": [
         USER,
-        said("assistant", use(), use("tooluse_2")),
-        said("user", answer(), MARKER, answer("tooluse_2")),
+        message("assistant", use(), use("tooluse_2")),
+        message("user", answer(), MARKER, answer("tooluse_2")),
     ],
-    "behind text": [said("user", {"text": "hi"}, MARKER)],
-    "behind a call": [USER, said("assistant", use(), MARKER), said("user", answer())],
+    "behind text": [message("user", {"text": "hi"}, MARKER)],
+    "behind a call": [USER, message("assistant", use(), MARKER), message("user", answer())],
     "everywhere": [
-        said("user", {"text": "hi"}, MARKER),
-        said("assistant", {"text": "so"}, use(), MARKER),
-        said("user", answer(), MARKER),
-        said("assistant", {"text": "done"}, MARKER),
-        said("user", {"text": "more"}, MARKER),
+        message("user", {"text": "hi"}, MARKER),
+        message("assistant", {"text": "so"}, use(), MARKER),
+        message("user", answer(), MARKER),
+        message("assistant", {"text": "done"}, MARKER),
+        message("user", {"text": "more"}, MARKER),
     ],
 }
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("place", MARKED)
-def test_a_cache_marker_stays_where_it_is_on_the_way_home(place: str, model: str) -> None:
-    assert_stays(converse(*MARKED[place], model=model), "bedrock", model)
+@pytest.mark.parametrize("position", MARKED)
+def test_a_native_cache_marker_stays_where_it_is(position: str, model: str) -> None:
+    assert_unchanged(converse(*MARKED[position], model=model), "bedrock", model)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_cache_marker_in_the_system_prompt_stays(model: str) -> None:
-    assert_stays(converse(USER, model=model, system=[{"text": "s"}, MARKER]), "bedrock", model)
+    assert_unchanged(converse(USER, model=model, system=[{"text": "s"}, MARKER]), "bedrock", model)
 
 
 def test_a_marker_in_a_turn_of_its_own_behind_results_stays_there() -> None:
-    body = converse(USER, said("assistant", use()), said("user", answer()), said("user", MARKER), model=NOVA)
+    body = converse(USER, message("assistant", use()), message("user", answer()), message("user", MARKER), model=NOVA)
     out = toolglot.repair(json.dumps(body), target="bedrock", model=NOVA)
     assert out.body == body
 
 
-def test_words_beside_a_marker_still_stand_apart_from_results() -> None:
-    body = converse(USER, said("assistant", use()), said("user", answer(), {"text": "x"}, MARKER), model=LLAMA)
+def test_text_beside_a_marker_is_still_separate_from_results() -> None:
+    body = converse(USER, message("assistant", use()), message("user", answer(), {"text": "x"}, MARKER), model=LLAMA)
     out = toolglot.repair(json.dumps(body), target="bedrock", model=LLAMA)
     assert [message["role"] for message in out.body["messages"][2:]] == ["user", "assistant", "user"]
-    assert out.body["messages"][-1] == said("user", {"text": "x"})
+    assert out.body["messages"][-1] == message("user", {"text": "x"})
 
 
 SPEC: Body = {"toolSpec": {"name": "f", "inputSchema": {"json": SCHEMA}}}
@@ -120,21 +120,21 @@ TOOL_LISTS = {
 }
 
 
-@pytest.mark.parametrize("place", TOOL_LISTS)
-def test_a_cache_marker_among_tools_stays_where_it_is_at_home(place: str) -> None:
-    body = converse(USER, tools=TOOL_LISTS[place])
-    assert_stays(body, "bedrock", CLAUDE)
+@pytest.mark.parametrize("position", TOOL_LISTS)
+def test_a_native_cache_marker_among_tools_stays_where_it_is(position: str) -> None:
+    body = converse(USER, tools=TOOL_LISTS[position])
+    assert_unchanged(body, "bedrock", CLAUDE)
     again = toolglot.convert(body, source="bedrock", target="bedrock", model=NOVA)  # written anew
-    assert again.body["toolConfig"]["tools"] == TOOL_LISTS[place]
+    assert again.body["toolConfig"]["tools"] == TOOL_LISTS[position]
     assert again.body["modelId"] == NOVA
 
 
-@pytest.mark.parametrize("place", ["behind the last", "between", "before", "twice"])
+@pytest.mark.parametrize("position", ["behind the last", "between", "before", "twice"])
 @pytest.mark.parametrize(
     ("target", "model"), [("openai", "gpt-4.1"), ("anthropic", "claude-sonnet-4-5"), ("gemini", NEW)]
 )
-def test_a_cache_marker_among_tools_is_no_tool_elsewhere_and_told(target: str, model: str, place: str) -> None:
-    body = converse(USER, tools=TOOL_LISTS[place])
+def test_a_foreign_cache_marker_among_tools_is_no_tool_and_is_reported(target: str, model: str, position: str) -> None:
+    body = converse(USER, tools=TOOL_LISTS[position])
     out = toolglot.convert(body, source="bedrock", target=target, model=model)
     assert "cachePoint" not in json.dumps(out.body)
     assert [entry.path for entry in out.report.entries if entry.action == "dropped"] == ["$.cachePoint"]
@@ -171,7 +171,7 @@ def documents_of(body: Body) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("given_name", "sent"),
+    ("original", "sent"),
     [
         ("report_v1.2.pdf", "report_v1-2-pdf"),
         ("a.pdf", "a-pdf"),
@@ -182,13 +182,13 @@ def documents_of(body: Body) -> list[str]:
         ("fine (2) [x]-y_z", "fine (2) [x]-y_z"),
     ],
 )
-def test_a_document_gets_a_name_that_bedrock_accepts(given_name: str, sent: str) -> None:
-    file = {"filename": given_name, "file_data": "data:application/pdf;base64,JVBERi0="}
+def test_a_document_gets_a_name_that_bedrock_accepts(original: str, sent: str) -> None:
+    file = {"filename": original, "file_data": "data:application/pdf;base64,JVBERi0="}
     content = [{"type": "text", "text": "x"}, {"type": "file", "file": file}]
     body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": content}]}
     out = toolglot.convert(body, source="openai", target="bedrock", model=CLAUDE)
     assert documents_of(out.body) == [sent]
-    assert any(entry.action == "renamed" for entry in out.report.entries) == (sent != given_name)
+    assert any(entry.action == "renamed" for entry in out.report.entries) == (sent != original)
     assert toolglot.lint(out.body, "bedrock", model=CLAUDE) == ()
 
 
@@ -196,7 +196,7 @@ def test_names_within_a_request_are_unique_in_the_order_of_the_conversation() ->
     history = History()
     unnamed = Media("document", "application/pdf", data="JVBERi0=")
     for name in (None, "a.pdf", "a-pdf", None, "document (2)"):
-        history.append(Turn("user", (Text("read"), toolglot_named(unnamed, name))))
+        history.append(Turn("user", (Text("read"), with_name(unnamed, name))))
         history.append(Turn("assistant", (Text("ok"),)))
     history.append(Turn("user", (Text("end"),)))
     out = toolglot.request_for(history, target="bedrock", model=CLAUDE)
@@ -204,7 +204,7 @@ def test_names_within_a_request_are_unique_in_the_order_of_the_conversation() ->
     assert toolglot.lint(out.body, "bedrock", model=CLAUDE) == ()
 
 
-def toolglot_named(media: Media, name: str | None) -> Media:
+def with_name(media: Media, name: str | None) -> Media:
     return Media(media.kind, media.media_type, data=media.data, name=name)
 
 
@@ -218,13 +218,13 @@ OWN_DOCUMENTS = {
 
 @pytest.mark.parametrize("form", OWN_DOCUMENTS)
 @pytest.mark.parametrize("is_in_result", [False, True])
-def test_a_bad_name_in_an_own_request_is_mended_and_told(form: str, is_in_result: bool) -> None:
+def test_a_bad_name_in_a_native_request_is_fixed_and_reported(form: str, is_in_result: bool) -> None:
     block = OWN_DOCUMENTS[form]
     if is_in_result:
         result = {"toolResult": {"toolUseId": "tooluse_1", "content": [{"text": "r"}, block]}}
-        body = converse(USER, said("assistant", use()), said("user", result))
+        body = converse(USER, message("assistant", use()), message("user", result))
     else:
-        body = converse(said("user", {"text": "x"}, block))
+        body = converse(message("user", {"text": "x"}, block))
     assert {found.key for found in toolglot.lint(body, "bedrock", model=CLAUDE)} == {"turns.document_name"}
     out = toolglot.repair(json.dumps(body), target="bedrock", model=CLAUDE)
     wanted = json.loads(json.dumps(body).replace("a.pdf", "a-pdf"))
@@ -236,11 +236,11 @@ def test_a_bad_name_in_an_own_request_is_mended_and_told(form: str, is_in_result
 @pytest.mark.parametrize("form", OWN_DOCUMENTS)
 def test_a_good_name_in_an_own_request_stays(form: str) -> None:
     block = json.loads(json.dumps(OWN_DOCUMENTS[form]).replace("a.pdf", "Report 7 (final) [b]-c_d"))
-    assert_stays(converse(said("user", {"text": "x"}, block)), "bedrock", CLAUDE)
+    assert_unchanged(converse(message("user", {"text": "x"}, block)), "bedrock", CLAUDE)
 
 
-def test_a_second_document_of_one_name_is_counted_at_home() -> None:
-    body = converse(said("user", {"text": "x"}, document("a"), document("a", text="said")))
+def test_a_second_document_of_one_name_is_numbered_in_a_native_request() -> None:
+    body = converse(message("user", {"text": "x"}, document("a"), document("a", text="said")))
     found = toolglot.lint(body, "bedrock", model=CLAUDE)
     assert [(one.key, one.path) for one in found] == [("turns.document_name", "$.messages[0].content[2]")]
     out = toolglot.repair(json.dumps(body), target="bedrock", model=CLAUDE)
@@ -249,7 +249,7 @@ def test_a_second_document_of_one_name_is_counted_at_home() -> None:
 
 @pytest.mark.parametrize("source", [{"bytes": "JVBERi0="}, {"text": "said"}])
 def test_an_own_document_without_a_name_gets_one(source: Body) -> None:
-    body = converse(said("user", {"text": "x"}, document(None, **source)))
+    body = converse(message("user", {"text": "x"}, document(None, **source)))
     assert not {found.key for found in toolglot.lint(body, "bedrock", model=CLAUDE)} & {"turns.document_name"}
     out = toolglot.repair(json.dumps(body), target="bedrock", model=CLAUDE)
     assert documents_of(out.body) == ["document"]
@@ -273,22 +273,22 @@ names = st.one_of(
 
 @pytest.mark.law
 @given(st.lists(names, max_size=8), st.integers(0, 8))
-def test_names_of_documents_are_legal_unique_and_stay_as_a_conversation_grows(given_names: Any, cut: int) -> None:
+def test_names_of_documents_are_legal_unique_and_stay_as_a_conversation_grows(originals: Any, cut: int) -> None:
     medium = Media("document", "application/pdf", data="JVBERi0=")
     turns: list[Turn] = []
-    for name in given_names:
-        turns += [Turn("user", (Text("read"), toolglot_named(medium, name))), Turn("assistant", (Text("ok"),))]
+    for name in originals:
+        turns += [Turn("user", (Text("read"), with_name(medium, name))), Turn("assistant", (Text("ok"),))]
 
     def sent(count: int) -> Body:
         whole = Conversation((*turns[: 2 * count], Turn("user", (Text("end"),))))
         return toolglot.request_for(whole, target="bedrock", model=CLAUDE).body
 
-    body = sent(len(given_names))
+    body = sent(len(originals))
     found = documents_of(body)
     pattern = re.compile(r"[A-Za-z0-9_()\[\] -]{1,200}")
     assert all(pattern.fullmatch(name) and "  " not in name for name in found)
-    assert len(set(found)) == len(found) == len(given_names)
-    assert documents_of(sent(min(cut, len(given_names)))) == found[:cut]
+    assert len(set(found)) == len(found) == len(originals)
+    assert documents_of(sent(min(cut, len(originals)))) == found[:cut]
     again = toolglot.repair(json.dumps(body), target="bedrock", model=CLAUDE)
     assert again.body == body
 
@@ -302,8 +302,8 @@ def gemini(*contents: Body) -> Body:
     return {"contents": list(contents), "tools": [{"functionDeclarations": declared}]}
 
 
-def parts(role: str, *given_parts: Body) -> Body:
-    return {"role": role, "parts": list(given_parts)}
+def parts(role: str, *content: Body) -> Body:
+    return {"role": role, "parts": list(content)}
 
 
 def call(name: str = "f", *, signed: bool = True, **more: Any) -> Body:
@@ -311,34 +311,34 @@ def call(name: str = "f", *, signed: bool = True, **more: Any) -> Body:
     return {**part, "thoughtSignature": "c2ln"} if signed else part
 
 
-def response(name: str = "f", said_so: str = "r", **more: Any) -> Body:
-    return {"functionResponse": {"name": name, "response": {"result": said_so}, **more}}
+def response(name: str = "f", result: str = "r", **more: Any) -> Body:
+    return {"functionResponse": {"name": name, "response": {"result": result}, **more}}
 
 
-ASK = parts("user", {"text": "hi"})
+USER_CONTENT = parts("user", {"text": "hi"})
 WITHOUT_IDS = {
-    "one": [ASK, parts("model", call()), parts("user", response())],
+    "one": [USER_CONTENT, parts("model", call()), parts("user", response())],
     "steps": [
-        ASK,
+        USER_CONTENT,
         parts("model", call()),
         parts("user", response()),
         parts("model", call()),
         parts("user", response()),
     ],
     "parallel calls of one name": [
-        ASK,
+        USER_CONTENT,
         parts("model", call(), call(signed=False)),
-        parts("user", response(said_so="1"), response(said_so="2")),
+        parts("user", response(result="1"), response(result="2")),
     ],
     "parallel calls of two names": [
-        ASK,
+        USER_CONTENT,
         parts("model", call(), call("g", signed=False)),
         parts("user", response(), response("g")),
     ],
-    "an id only on the call": [ASK, parts("model", call(id="abc")), parts("user", response())],
-    "an empty id": [ASK, parts("model", call(id="")), parts("user", response(id=""))],
+    "an id only on the call": [USER_CONTENT, parts("model", call(id="abc")), parts("user", response())],
+    "an empty id": [USER_CONTENT, parts("model", call(id="")), parts("user", response(id=""))],
     "one call with an id": [
-        ASK,
+        USER_CONTENT,
         parts("model", call(id="abc"), call("g", signed=False)),
         parts("user", response(id="abc"), response("g")),
     ],
@@ -347,43 +347,45 @@ WITHOUT_IDS = {
 
 @pytest.mark.parametrize("model", [OLD, NEW])
 @pytest.mark.parametrize("form", WITHOUT_IDS)
-def test_an_own_gemini_history_without_ids_goes_home_byte_for_byte(form: str, model: str) -> None:
-    assert_stays(gemini(*WITHOUT_IDS[form]), "gemini", model)
+def test_a_native_gemini_history_without_ids_is_forwarded_byte_for_byte(form: str, model: str) -> None:
+    assert_unchanged(gemini(*WITHOUT_IDS[form]), "gemini", model)
 
 
-def test_an_own_vertex_history_without_ids_goes_home_byte_for_byte() -> None:
+def test_a_native_vertex_history_without_ids_is_forwarded_byte_for_byte() -> None:
     for model in (OLD, NEW):
-        assert_stays(gemini(*WITHOUT_IDS["parallel calls of one name"]), "vertex", model)
+        assert_unchanged(gemini(*WITHOUT_IDS["parallel calls of one name"]), "vertex", model)
 
 
-def test_an_own_ollama_history_without_ids_goes_home_byte_for_byte() -> None:
+def test_a_native_ollama_history_without_ids_is_forwarded_byte_for_byte() -> None:
     one = {"function": {"name": "f", "arguments": {"k": "v"}}}
     tool = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
     results = [{"role": "tool", "tool_name": "f", "content": text} for text in ("1", "2")]
-    asked = {"role": "assistant", "content": "", "tool_calls": [one, one]}
-    body = {"model": "qwen3", "messages": [{"role": "user", "content": "hi"}, asked, *results], "tools": [tool]}
-    assert_stays(body, "ollama", "qwen3")
+    call_message = {"role": "assistant", "content": "", "tool_calls": [one, one]}
+    body = {"model": "qwen3", "messages": [{"role": "user", "content": "hi"}, call_message, *results], "tools": [tool]}
+    assert_unchanged(body, "ollama", "qwen3")
 
 
 def test_a_missing_result_of_a_call_without_an_id_gets_none_either() -> None:
-    body = gemini(ASK, parts("model", call()), parts("user", {"text": "never mind"}))
+    body = gemini(USER_CONTENT, parts("model", call()), parts("user", {"text": "never mind"}))
     out = toolglot.repair(json.dumps(body), target="gemini", model=NEW)
     assert '"id"' not in json.dumps(out.body)
     assert toolglot.lint(out.body, "gemini", model=NEW) == ()
 
 
 def test_an_id_of_a_result_stays_where_its_call_has_none() -> None:
-    assert_stays(gemini(ASK, parts("model", call()), parts("user", response(id="other"))), "gemini", OLD)
+    assert_unchanged(gemini(USER_CONTENT, parts("model", call()), parts("user", response(id="other"))), "gemini", OLD)
 
 
 def test_ids_are_written_where_a_result_names_another_call_than_order_and_name_do() -> None:
     body = gemini(
-        ASK, parts("model", call(id="a"), call()), parts("user", response(id="other"), response("f", "b", id="a"))
+        USER_CONTENT,
+        parts("model", call(id="a"), call()),
+        parts("user", response(id="other"), response("f", "b", id="a")),
     )
     out = toolglot.repair(json.dumps(body), target="gemini", model=OLD)
-    _, asked, answered = out.body["contents"]
-    ids = [part["functionCall"]["id"] for part in asked["parts"]]
-    assert sorted(part["functionResponse"]["id"] for part in answered["parts"]) == sorted(ids)
+    _, calls, results = out.body["contents"]
+    ids = [part["functionCall"]["id"] for part in calls["parts"]]
+    assert sorted(part["functionResponse"]["id"] for part in results["parts"]) == sorted(ids)
     assert toolglot.lint(out.body, "gemini", model=OLD) == ()
 
 
@@ -415,7 +417,7 @@ def test_a_rendered_history_without_ids_renders_to_itself() -> None:
     assert encode(again) == encode(once) == encode(Conversation(turns))
 
 
-def test_ids_are_written_again_where_results_changed_their_places() -> None:
+def test_ids_are_written_again_where_results_were_reordered() -> None:
     profile = profiles.get("ollama", "qwen3")
     calls = tuple(ToolCall(id, "f", {}, id_omitted="absent") for id in ("call_a", "call_b"))
     results = [ToolResult(call.id, "r", name="f", is_complete=True, id_omitted="absent") for call in calls]
@@ -450,44 +452,48 @@ def test_vertex_gets_no_ids_for_models_before_gemini_3(model: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["abc", ""])
-def test_own_ids_that_vertex_refuses_are_left_out_and_told(id: str) -> None:
-    body = gemini(ASK, parts("model", call(id=id)), parts("user", response(id=id)))
+def test_native_ids_that_vertex_refuses_are_left_out_and_reported(id: str) -> None:
+    body = gemini(USER_CONTENT, parts("model", call(id=id)), parts("user", response(id=id)))
     found = toolglot.lint(body, "vertex", model=OLD)
     assert {one.rule for one in found} == {"vertex-old-id-refused"}
     out = toolglot.repair(json.dumps(body), target="vertex", model=OLD)
-    assert out.body == gemini(ASK, parts("model", call()), parts("user", response()))
-    told = [entry for entry in out.report.entries if "vertex-old-id-refused" in entry.reason]
-    assert len(told) == (1 if id else 0)
+    assert out.body == gemini(USER_CONTENT, parts("model", call()), parts("user", response()))
+    entries = [entry for entry in out.report.entries if "vertex-old-id-refused" in entry.reason]
+    assert len(entries) == (1 if id else 0)
 
 
-def test_ids_that_vertex_refuses_are_told_once() -> None:
-    body = gemini(ASK, *(parts(*one) for id in "ab" for one in (("model", call(id=id)), ("user", response(id=id)))))
+def test_ids_that_vertex_refuses_are_reported_once() -> None:
+    body = gemini(
+        USER_CONTENT, *(parts(*one) for id in "ab" for one in (("model", call(id=id)), ("user", response(id=id))))
+    )
     out = toolglot.repair(json.dumps(body), target="vertex", model=OLD)
     assert [entry.action for entry in out.report.entries] == ["dropped"]
 
 
 @pytest.mark.parametrize(("target", "model"), [("vertex", NEW), ("gemini", OLD), ("gemini", NEW)])
 def test_ids_stay_where_they_are_accepted(target: str, model: str) -> None:
-    assert_stays(gemini(ASK, parts("model", call(id="abc")), parts("user", response(id="abc"))), target, model)
+    assert_unchanged(
+        gemini(USER_CONTENT, parts("model", call(id="abc")), parts("user", response(id="abc"))), target, model
+    )
 
 
 @pytest.mark.law
 @given(st.lists(st.lists(st.sampled_from("fg"), min_size=1, max_size=3), max_size=4), st.booleans())
-def test_every_history_without_ids_goes_home_byte_for_byte(steps: list[list[str]], is_old: bool) -> None:
-    contents = [ASK]
+def test_every_native_history_without_ids_is_forwarded_byte_for_byte(steps: list[list[str]], is_old: bool) -> None:
+    contents = [USER_CONTENT]
     for number, step in enumerate(steps):
-        calls = [call(name, signed=place == 0) for place, name in enumerate(step)]
-        results = [response(name, f"{number}.{place}") for place, name in enumerate(step)]
+        calls = [call(name, signed=position == 0) for position, name in enumerate(step)]
+        results = [response(name, f"{number}.{position}") for position, name in enumerate(step)]
         contents += [parts("model", *calls), parts("user", *results)]
-    assert_stays(gemini(*contents), "gemini", OLD if is_old else NEW)
+    assert_unchanged(gemini(*contents), "gemini", OLD if is_old else NEW)
 
 
 # --- an empty text with a signature -----------------------------------------------------------------
 
 
-def test_an_empty_text_with_a_signature_goes_home() -> None:
-    body = gemini(ASK, parts("model", {"text": "a"}, {"text": "", "thoughtSignature": "c2ln"}), ASK)
-    assert_stays(body, "gemini", NEW)
+def test_a_native_empty_text_with_a_signature_is_kept() -> None:
+    body = gemini(USER_CONTENT, parts("model", {"text": "a"}, {"text": "", "thoughtSignature": "c2ln"}), USER_CONTENT)
+    assert_unchanged(body, "gemini", NEW)
 
 
 def signed_history() -> History:
@@ -499,14 +505,14 @@ def signed_history() -> History:
     return history
 
 
-def test_an_empty_text_with_a_signature_goes_home_from_a_history() -> None:
+def test_a_native_empty_text_with_a_signature_of_a_history_is_kept() -> None:
     out = toolglot.request_for(signed_history(), target="gemini", model=NEW)
     assert out.body["contents"][1]["parts"] == [{"text": "a"}, {"text": "", "thoughtSignature": "c2ln"}]
 
 
-def test_a_turn_of_nothing_but_a_signature_goes_home() -> None:
-    body = gemini(ASK, parts("model", {"text": "", "thoughtSignature": "c2ln"}), ASK)
-    assert_stays(copy.deepcopy(body), "gemini", NEW)
+def test_a_native_turn_of_nothing_but_a_signature_is_kept() -> None:
+    body = gemini(USER_CONTENT, parts("model", {"text": "", "thoughtSignature": "c2ln"}), USER_CONTENT)
+    assert_unchanged(copy.deepcopy(body), "gemini", NEW)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_markers_in_a_body_of_chat_go_where_they_are_refused(target: str, model:
     assert "(6 times)" in entry.reason
 
 
-def test_one_marker_is_told_without_a_number() -> None:
+def test_one_marker_is_reported_without_a_count() -> None:
     body = chat()
     body["messages"][-1]["cache_control"] = MARK
     (entry,) = toolglot.repair(body, target="openai").report

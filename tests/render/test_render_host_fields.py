@@ -1,4 +1,4 @@
-"""What a host added to its protocol goes home, and to no other host: by the source, and by each turn's issuer."""
+"""Fields that a host added to its protocol return to that host only: by the source, and by each turn's issuer."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ CHAT_HOSTS = {
 
 
 def answer(message: Fields | None = None, call: Fields | None = None) -> Fields:
-    called = {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": "{}"}, **(call or {})}
-    said = {"role": "assistant", "content": None, "tool_calls": [called], **(message or {})}
-    return {"id": "c", "model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": said}]}
+    made_call = {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": "{}"}, **(call or {})}
+    made = {"role": "assistant", "content": None, "tool_calls": [made_call], **(message or {})}
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": made}]}
 
 
 def history(issuer: str, message: Fields | None = None, call: Fields | None = None) -> History:
@@ -66,8 +66,8 @@ def history(issuer: str, message: Fields | None = None, call: Fields | None = No
     return kept
 
 
-def asked(kept: History | Conversation, target: str) -> tuple[Fields, list[str]]:
-    """The model's message as the target gets it, and what the report says was dropped."""
+def render_for(kept: History | Conversation, target: str) -> tuple[Fields, list[str]]:
+    """The model's message as the target gets it, and the reasons of dropped fields."""
     out = request_for(kept, target=target, model=CHAT_HOSTS.get(target, ""), tools=(READ,))
     assert isinstance(out.body, dict)
     assert not lint(out.body, target, model=CHAT_HOSTS.get(target, ""))
@@ -78,15 +78,15 @@ def asked(kept: History | Conversation, target: str) -> tuple[Fields, list[str]]
 
 
 @pytest.mark.parametrize("target", [host for host in CHAT_HOSTS if host != "openai"])
-def test_fields_of_openai_that_say_nothing_are_left_out_elsewhere_in_silence(target: str) -> None:
-    message, dropped = asked(history("openai", {"refusal": None, "annotations": []}), target)
+def test_empty_fields_of_openai_are_left_out_elsewhere_without_a_report(target: str) -> None:
+    message, dropped = render_for(history("openai", {"refusal": None, "annotations": []}), target)
     assert message.keys() <= {"role", "content", "tool_calls", "reasoning_content"}
     assert dropped == []
 
 
 @pytest.mark.parametrize("target", list(CHAT_HOSTS))
-def test_law_12_what_a_host_signed_goes_to_no_other_host_and_is_told(target: str) -> None:
-    message, dropped = asked(history("openrouter", {"reasoning_details": DETAILS}, SIGNED_CALL), target)
+def test_law_12_what_a_host_signed_goes_to_no_other_host_and_is_reported(target: str) -> None:
+    message, dropped = render_for(history("openrouter", {"reasoning_details": DETAILS}, SIGNED_CALL), target)
     assert SIGNATURE not in json.dumps(message)
     assert {"reasoning_details is not known to be accepted here", "extra_content is not known to be accepted here"} <= {
         *dropped
@@ -104,22 +104,22 @@ def test_law_12_what_a_host_signed_goes_to_no_other_host_and_is_told(target: str
 )
 def test_a_field_of_one_host_is_not_sent_to_another_one(issuer: str, field: str, value: object) -> None:
     for target in CHAT_HOSTS.keys() - {issuer}:
-        message, dropped = asked(history(issuer, {field: value}), target)
+        message, dropped = render_for(history(issuer, {field: value}), target)
         assert field not in message
         assert f"{field} is not known to be accepted here" in dropped
 
 
-def test_a_field_is_told_once_with_how_often_it_stood_there() -> None:
+def test_a_field_is_reported_once_with_its_count() -> None:
     kept = history("groq", {"executed_tools": [1]})
     reply = convert_reply(answer({"executed_tools": [2]}, {"id": "call_b"}), source="groq", target="groq").reply
     turn = kept.append(reply.turn, provider="groq")
     kept.record(ToolResult(turn.calls[0].id, "R"))
-    _, dropped = asked(kept, "openai")
+    _, dropped = render_for(kept, "openai")
     assert dropped == ["executed_tools is not known to be accepted here (2 times)"]
 
 
 @pytest.mark.parametrize("issuer", ["openai", "groq", "openrouter", "minimax", "openai_compatible"])
-def test_at_home_a_turn_keeps_everything(issuer: str) -> None:
+def test_for_its_own_host_a_turn_keeps_everything(issuer: str) -> None:
     kept = history(issuer, {"reasoning_details": DETAILS, "further": 1}, SIGNED_CALL)
     out = request_for(kept, target=issuer, tools=(READ,))
     assert isinstance(out.body, dict)
@@ -129,12 +129,12 @@ def test_at_home_a_turn_keeps_everything(issuer: str) -> None:
 
 
 def test_a_host_that_extends_the_issuer_gets_its_fields() -> None:
-    message, dropped = asked(history("openai", {"annotations": [{"type": "url_citation"}]}), "azure")
+    message, dropped = render_for(history("openai", {"annotations": [{"type": "url_citation"}]}), "azure")
     assert message["annotations"] == [{"type": "url_citation"}]
     assert dropped == []
 
 
-def test_turns_without_an_issuer_and_those_of_nobody_known_stay_as_they_are() -> None:
+def test_turns_without_an_issuer_or_of_an_unknown_one_stay_as_they_are() -> None:
     extra = {"openai_chat": {"further": 1}}
     for issuer in (None, Issuer("unknown")):
         turn = Turn("assistant", (Text("a"),), issuer=issuer, extra=extra)
@@ -179,7 +179,7 @@ def test_a_conversation_that_holds_no_fields_of_the_protocol_is_left_as_it_is() 
 
 
 def chunks(*deltas: Fields) -> bytes:
-    said = [*deltas, {}]
+    all_deltas = [*deltas, {}]
     return b"".join(
         b"data: "
         + json.dumps(
@@ -189,12 +189,12 @@ def chunks(*deltas: Fields) -> bytes:
                 "created": 1,
                 "model": "m",
                 "choices": [
-                    {"index": 0, "delta": delta, "finish_reason": None if place < len(deltas) else "tool_calls"}
+                    {"index": 0, "delta": delta, "finish_reason": None if index < len(deltas) else "tool_calls"}
                 ],
             }
         ).encode()
         + b"\n\n"
-        for place, delta in enumerate(said)
+        for index, delta in enumerate(all_deltas)
     ) + (b"data: [DONE]\n\n")
 
 
@@ -203,8 +203,8 @@ CALL = {
 }
 
 
-def heard(data: bytes, provider: str) -> Fields:
-    """What a host gets back of what it streamed, after an attempt was committed."""
+def message_after_stream(data: bytes, provider: str) -> Fields:
+    """The message that a host gets back of what it streamed, after an attempt was committed."""
     kept = History()
     kept.append(Turn("user", (Text("go"),)))
     reader = StreamReader(source=provider)
@@ -221,7 +221,7 @@ def heard(data: bytes, provider: str) -> Fields:
 
 
 @pytest.mark.parametrize("provider", ["openrouter", "minimax"])
-def test_an_attempt_keeps_what_stands_beside_the_blocks_of_a_whole_reply(provider: str) -> None:
+def test_an_attempt_keeps_the_fields_beside_the_blocks_of_a_whole_reply(provider: str) -> None:
     kept = History()
     kept.append(Turn("user", (Text("go"),)))
     reply = convert_reply(answer({"reasoning_details": DETAILS}), source=provider, target=provider).reply
@@ -232,14 +232,16 @@ def test_an_attempt_keeps_what_stands_beside_the_blocks_of_a_whole_reply(provide
 
 
 @pytest.mark.parametrize("provider", ["openrouter", "minimax"])
-def test_details_of_reasoning_that_were_streamed_go_home(provider: str) -> None:
+def test_streamed_reasoning_details_return_to_their_host(provider: str) -> None:
     first = {"type": "reasoning.text", "text": "h", "format": "f", "index": 0}
     rest = {"type": "reasoning.text", "text": "m", "signature": SIGNATURE, "format": "f", "index": 0}
-    message = heard(chunks({"reasoning_details": [first]}, {"reasoning_details": [rest]}, CALL), provider)
+    message = message_after_stream(
+        chunks({"reasoning_details": [first]}, {"reasoning_details": [rest]}, CALL), provider
+    )
     assert message["reasoning_details"] == DETAILS
 
 
-def test_a_stream_that_says_nothing_beside_its_blocks_has_a_plain_turn() -> None:
+def test_a_stream_without_fields_beside_its_blocks_has_a_plain_turn() -> None:
     reader = StreamReader(source="openrouter")
     reader.feed(chunks(CALL))
     reader.finish()
@@ -250,7 +252,7 @@ def test_entries_of_another_id_are_others_and_a_signature_that_comes_again_is_on
     def entry(**more: Any) -> Fields:
         return {"reasoning_details": [{"type": "reasoning.encrypted", "index": 0, **more}]}
 
-    message = heard(
+    message = message_after_stream(
         chunks(
             entry(id="a", data="1"),
             entry(data="2", signature="s"),
@@ -301,8 +303,8 @@ def test_law_8_calls_keep_their_order_though_one_has_no_name() -> None:
         reader = StreamReader(source="openai")
         reader.feed(chunks(nameless, named, late, rest, third))
         reader.finish()
-        said = [block.name if isinstance(block, ToolCall) else "" for block in reader.reply.turn.blocks]
-        assert said == [first, "read", "list"], "what has no name is no call, and stands where it stood"
+        names = [block.name if isinstance(block, ToolCall) else "" for block in reader.reply.turn.blocks]
+        assert names == [first, "read", "list"], "what has no name is no call, and stands where it stood"
         assert [call.arguments for call in reader.reply.turn.calls][-2:] == [{"k": 1}, {}]
 
 
@@ -326,7 +328,7 @@ def test_law_8_calls_keep_their_order_though_one_has_no_name() -> None:
         ("global.anthropic.claude-sonnet-4", "anthropic.claude-sonnet-4-20250514-v1:0"),
     ],
 )
-def test_a_model_is_the_same_whichever_issue_and_way_its_name_tells(one: str, other: str) -> None:
+def test_a_model_is_the_same_in_every_version_and_spelling_of_its_name(one: str, other: str) -> None:
     assert lineage(one) == lineage(other)
 
 
@@ -370,7 +372,7 @@ def test_openais_fields_cross_to_who_knows_or_ignores_them(target: str) -> None:
 @pytest.mark.parametrize(
     "target", ["mistral", "groq", "cerebras", "deepseek", "kimi", "xai", "glm", "openai_compatible"]
 )
-def test_elsewhere_openais_fields_are_dropped_and_told_from_either_protocol(target: str) -> None:
+def test_fields_of_openai_are_dropped_elsewhere_and_reported_from_either_protocol(target: str) -> None:
     bodies = {
         "openai_responses": {"model": "gpt-5", "input": "hi", **SHARED},
         "openai": {"model": "gpt-5", "messages": [{"role": "user", "content": "hi"}], **SHARED},
@@ -379,12 +381,12 @@ def test_elsewhere_openais_fields_are_dropped_and_told_from_either_protocol(targ
         out = convert(body, source=source, target=target, model=CHAT_HOSTS.get(target, "glm-4.6"))
         assert isinstance(out.body, dict)
         assert not SHARED.keys() & out.body.keys()
-        told = {entry.path for entry in out.report.entries if entry.action == "dropped"}
-        assert {f"$.{field}" for field in SHARED} <= told
+        dropped = {entry.path for entry in out.report.entries if entry.action == "dropped"}
+        assert {f"$.{field}" for field in SHARED} <= dropped
 
 
 @pytest.mark.parametrize(("tier", "is_known"), [("flex", True), ("on_demand", False)])
-def test_a_service_tier_of_another_host_is_not_asked_of_openai(tier: str, is_known: bool) -> None:
+def test_a_service_tier_of_another_host_is_not_sent_to_openai(tier: str, is_known: bool) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "service_tier": tier}
     sent = convert(body, source="groq", target="openai_responses", model="gpt-5.2")
     assert ("service_tier" in sent.body) is is_known

@@ -40,14 +40,14 @@ from toolglot.render import Rendered, render
 pytestmark = pytest.mark.law
 
 SEEN_ONLY = {"assumed", "matched", "canonicalised"}
-"""What a report may tell of a request that was not changed: how it was understood."""
+"""Actions in the report of an unchanged request: how it was understood."""
 
 Target = tuple[str, str]
 targets = st.sampled_from(TARGETS)
 sources = st.sampled_from(SOURCES)
 
 
-def rendered(conversation: Conversation, target: Target, source: str) -> Rendered | None:
+def render_or_none(conversation: Conversation, target: Target, source: str) -> Rendered | None:
     name, model = target
     try:
         return render(replace(conversation, model=model), profiles.get(name, model), source=profiles.get(source))
@@ -66,8 +66,8 @@ def messages_of(body: dict[str, Any]) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
-def marked(conversation: Conversation) -> Conversation:
-    """The conversation with a word of its own in every text and every result that says something."""
+def with_marks(conversation: Conversation) -> Conversation:
+    """The conversation with a unique mark in every text and every result that is not blank."""
     numbers = iter(range(10_000))
 
     def mark(text: str) -> str:
@@ -87,19 +87,19 @@ def marked(conversation: Conversation) -> Conversation:
 
 
 def emitted_id(call: ToolCall, made: Rendered) -> str:
-    """The id that a call was given, by its canonical id or, where nothing had to be paired, by its native one."""
+    """The id of a call in the request, by its canonical id or, where nothing had to be paired, by its native one."""
     native = call.metadata.raw_id if call.metadata is not None else None
     return made.ids[call.id if call.id in made.ids else native or ""]
 
 
 def texts_of(result: ToolResult | None) -> list[str]:
-    """What a result says, part by part; a render may put words between."""
+    """The texts of a result, part by part; a render may put words between."""
     content = result.content if result is not None else None
     texts = [content] if isinstance(content, str) else [part.text for part in content or () if isinstance(part, Text)]
     return [text for text in texts if text.strip()]
 
 
-def said(turns: tuple[Turn, ...]) -> list[str]:
+def all_texts(turns: tuple[Turn, ...]) -> list[str]:
     words = [block.text for turn in turns for block in turn.blocks if isinstance(block, Text)]
     return words + [text for turn in turns for result in turn.results for text in texts_of(result)]
 
@@ -131,21 +131,21 @@ def law_1_what_is_rendered_the_referee_accepts(case: Case) -> None:
     assert [str(violation) for violation in lint(case.body, *case.target)] == [], case.data
 
 
-def law_2_every_real_result_stays_with_its_call_and_nothing_that_was_said_is_lost(case: Case) -> None:
-    marks = marked(case.conversation)
-    made = rendered(marks, case.target, case.source)
+def law_2_every_real_result_stays_with_its_call_and_no_text_is_lost(case: Case) -> None:
+    marks = with_marks(case.conversation)
+    made = render_or_none(marks, case.target, case.source)
     assert made is not None
     answers = {result.call_id: result.text for turn in made.conversation.turns for result in turn.results}
     for interaction in Case(marks, case.target, case.source, made).ledger:
         for text in texts_of(interaction.result):
             assert text in answers[emitted_id(interaction.call, made)]
-    everything = "\n".join(said(made.conversation.turns))
-    for text in said(marks.turns):
+    everything = "\n".join(all_texts(made.conversation.turns))
+    for text in all_texts(marks.turns):
         if text.strip():
             assert text.strip() in everything or text in everything
 
 
-def law_3_what_its_provider_accepts_goes_home_byte_for_byte(case: Case) -> None:
+def law_3_what_its_provider_accepts_is_forwarded_byte_for_byte(case: Case) -> None:
     for written in (json.dumps(case.body, indent=1), json.dumps(case.body, ensure_ascii=False, sort_keys=True)):
         data = written.encode()
         out = repair(data, target=case.target[0], model=case.target[1])
@@ -154,7 +154,7 @@ def law_3_what_its_provider_accepts_goes_home_byte_for_byte(case: Case) -> None:
 
 
 def law_4_the_same_conversation_is_rendered_the_same(case: Case) -> None:
-    again = rendered(case.conversation, case.target, case.source)
+    again = render_or_none(case.conversation, case.target, case.source)
     assert again is not None
     assert msgspec.json.encode(body_of(again, case.target)) == case.data
     assert again.entries == case.made.entries
@@ -184,12 +184,12 @@ def law_7_what_was_rendered_is_rendered_as_it_is(case: Case) -> None:
     assert convert(case.data, source=name, target=name, model=model).data == case.data
 
 
-def law_10_whatever_is_changed_at_home_is_told(case: Case) -> None:
-    made = rendered(case.conversation, case.target, case.target[0])
+def law_10_every_change_of_a_native_request_is_reported(case: Case) -> None:
+    made = render_or_none(case.conversation, case.target, case.target[0])
     if made is not None and not made.entries:
         profile = profiles.get(*case.target)
-        given = replace(case.conversation, model=case.target[1])
-        assert body_of(made, case.target) == codec(profile.protocol).request.encode(given, profile)
+        original = replace(case.conversation, model=case.target[1])
+        assert body_of(made, case.target) == codec(profile.protocol).request.encode(original, profile)
 
 
 def law_10_every_report_lists_the_ids_of_calls_and_results(case: Case) -> None:
@@ -201,9 +201,9 @@ def law_10_every_report_lists_the_ids_of_calls_and_results(case: Case) -> None:
     assert ids.format
 
 
-def law_12_what_only_its_issuer_can_read_goes_to_nobody_else(case: Case) -> None:
+def law_12_what_only_its_issuer_can_read_goes_to_no_one_else(case: Case) -> None:
     signed = tuple(replace(turn, issuer=Issuer("nobody")) for turn in case.conversation.turns)
-    made = rendered(replace(case.conversation, turns=signed), case.target, case.source)
+    made = render_or_none(replace(case.conversation, turns=signed), case.target, case.source)
     for turn in made.conversation.turns if made is not None else ():
         for block in turn.blocks:
             if isinstance(block, Thinking):
@@ -217,15 +217,15 @@ def law_12_what_only_its_issuer_can_read_goes_to_nobody_else(case: Case) -> None
 
 LAWS: tuple[Callable[[Case], None], ...] = (
     law_1_what_is_rendered_the_referee_accepts,
-    law_2_every_real_result_stays_with_its_call_and_nothing_that_was_said_is_lost,
-    law_3_what_its_provider_accepts_goes_home_byte_for_byte,
+    law_2_every_real_result_stays_with_its_call_and_no_text_is_lost,
+    law_3_what_its_provider_accepts_is_forwarded_byte_for_byte,
     law_4_the_same_conversation_is_rendered_the_same,
     law_6_calls_have_ids_of_their_own_and_results_the_ids_of_their_calls,
     laws_6_and_11_a_call_stays_as_the_model_wrote_it_and_comes_back_under_its_own_name,
     law_7_what_was_rendered_is_rendered_as_it_is,
-    law_10_whatever_is_changed_at_home_is_told,
+    law_10_every_change_of_a_native_request_is_reported,
     law_10_every_report_lists_the_ids_of_calls_and_results,
-    law_12_what_only_its_issuer_can_read_goes_to_nobody_else,
+    law_12_what_only_its_issuer_can_read_goes_to_no_one_else,
 )
 
 
@@ -234,7 +234,7 @@ LAWS: tuple[Callable[[Case], None], ...] = (
 def test_laws_1_to_4_6_7_and_10_to_12_hold_for_whatever_is_rendered(
     conversation: Conversation, target: Target, source: str
 ) -> None:
-    made = rendered(conversation, target, source)
+    made = render_or_none(conversation, target, source)
     if made is not None:
         case = Case(conversation, target, source, made)
         for law in LAWS:
@@ -246,13 +246,13 @@ def test_laws_1_to_4_6_7_and_10_to_12_hold_for_whatever_is_rendered(
 def test_law_5_a_longer_history_begins_with_what_was_sent_before(
     conversation: Conversation, target: Target, source: str
 ) -> None:
-    whole = rendered(conversation, target, source)
+    whole = render_or_none(conversation, target, source)
     assert whole is not None
     longer = list(map(msgspec.json.encode, messages_of(body_of(whole, target))))
     for length in range(1, len(conversation.turns)):
         if conversation.turns[length - 1].role == "assistant" or conversation.turns[length].role != "assistant":
             continue
-        prefix = rendered(replace(conversation, turns=conversation.turns[:length]), target, source)
+        prefix = render_or_none(replace(conversation, turns=conversation.turns[:length]), target, source)
         assert prefix is not None
         sent = list(map(msgspec.json.encode, messages_of(body_of(prefix, target))))
         assert longer[: len(sent)] == sent

@@ -1,4 +1,4 @@
-"""Law 1 for media that nobody can read: data that are no base64, addresses of no use, nothing at all."""
+"""Law 1 for unreadable media: data that is not base64, unusable URLs, nothing at all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ READABLE = [
 ]
 
 
-def told(media: Media) -> Conversation:
+def conversation_with(media: Media) -> Conversation:
     """A conversation in which a user and a tool show it."""
     return Conversation(
         (
@@ -62,14 +62,14 @@ def told(media: Media) -> Conversation:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("media", [*UNREADABLE, *UNTYPED, *READABLE], ids=repr)
 def test_no_target_refuses_a_request_for_its_media(target: str, media: Media) -> None:
-    sent = toolglot.request_for(told(media), target=target, model=TARGETS[target])
+    sent = toolglot.request_for(conversation_with(media), target=target, model=TARGETS[target])
     assert toolglot.lint(sent.body, target=target, model=TARGETS[target]) == ()
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("media", UNREADABLE, ids=repr)
-def test_a_line_of_text_stands_for_a_medium_that_nobody_can_read_and_it_is_told(target: str, media: Media) -> None:
-    sent = toolglot.request_for(told(media), target=target, model=TARGETS[target])
+def test_unreadable_media_become_a_line_of_text_and_are_reported(target: str, media: Media) -> None:
+    sent = toolglot.request_for(conversation_with(media), target=target, model=TARGETS[target])
     assert "it cannot be shown here" in str(sent.body)
     assert any("a line of text stands for it" in entry.reason for entry in sent.report.entries)
 
@@ -87,7 +87,7 @@ def test_what_a_client_sends_is_held_to_the_same(url: str, target: str) -> None:
     assert "it cannot be shown here" in str(made.body)
 
 
-def test_what_goes_home_stays_as_it_is_unless_it_is_refused_there() -> None:
+def test_native_media_stay_as_they_are_unless_the_provider_refuses_them() -> None:
     for url in ("data:image/png;base64,%%%", "file:///etc/passwd"):
         assert toolglot.convert(of_chat(url), source="openai", target="openai", model="m").body == of_chat(url)
     for data, is_kept in (("_-8", True), ("aGk", True), ("%%%", False), ("a Gk=", False)):
@@ -102,8 +102,10 @@ def test_what_goes_home_stays_as_it_is_unless_it_is_refused_there() -> None:
 def test_an_address_that_only_its_own_provider_opens_goes_only_there() -> None:
     media = Media("image", "image/png", url="gs://bucket/a.png")
     assert fault_of(media)
-    assert "gs://bucket" in str(toolglot.request_for(told(media), target="gemini", model="gemini-3-pro").body)
-    sent = toolglot.request_for(told(media), target="anthropic", model="claude-sonnet-4-5")
+    assert "gs://bucket" in str(
+        toolglot.request_for(conversation_with(media), target="gemini", model="gemini-3-pro").body
+    )
+    sent = toolglot.request_for(conversation_with(media), target="anthropic", model="claude-sonnet-4-5")
     assert "it cannot be shown here" in str(sent.body)
 
 
@@ -134,7 +136,8 @@ def test_what_is_taken_for_base64_can_be_decoded(data: str) -> None:
 def test_types_and_schemes_are_read_from_what_is_written() -> None:
     assert [scheme_of(url) for url in ("HTTPS://a", "gs://b", "a/b:c", "", "1:a")] == ["https", "gs", "", "", ""]
     assert [
-        has_type(Media("image", given)) for given in ("image/png", "text/plain; charset=utf-8", "", "x", "a/*")
+        has_type(Media("image", media_type))
+        for media_type in ("image/png", "text/plain; charset=utf-8", "", "x", "a/*")
     ] == [
         True,
         True,

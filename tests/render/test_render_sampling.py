@@ -1,4 +1,4 @@
-"""Sampling and the switch of thinking, at the edges of what targets take: every change is told.
+"""Sampling and the switch of thinking, at the edges of what targets accept: every change is reported.
 
 Bodies are converted and repaired as a client would send them; what comes out has to pass the referee.
 """
@@ -31,8 +31,8 @@ def claude(**more: Any) -> Body:
     return {"model": SONNET, "max_tokens": 2000, "messages": WORDS, **more}
 
 
-def sent(body: Body, target: str, model: str, source: str = "openai") -> tuple[Body, list[str]]:
-    """What is sent, and the reasons that are told; a body that the referee refuses fails here."""
+def convert_checked(body: Body, target: str, model: str, source: str = "openai") -> tuple[Body, list[str]]:
+    """The converted body and the reasons of its report; a body that the referee refuses fails here."""
     outcome = toolglot.convert(body, source=source, target=target, model=model)
     assert not lint(outcome.body, target, model=model)
     return outcome.body, [entry.reason for entry in outcome.report.entries]
@@ -63,33 +63,35 @@ def broken_rules(body: Body, target: str, model: str) -> set[str]:
     ],
 )
 def test_an_effort_of_none_is_thinking_that_is_off(target: str, model: str, field: str, value: Any) -> None:
-    body, told = sent(chat(reasoning_effort="none"), target, model)
+    body, reasons = convert_checked(chat(reasoning_effort="none"), target, model)
     assert body[field] == value
-    assert (value in ("none", {"effort": "none"})) != any("effort 'none' is not offered" in reason for reason in told)
+    assert (value in ("none", {"effort": "none"})) != any(
+        "effort 'none' is not offered" in reason for reason in reasons
+    )
 
 
 @pytest.mark.parametrize(
     ("target", "model"),
     [("gemini", "gemini-2.5-pro"), ("gemini", "gemini-3-pro-preview"), ("minimax", "MiniMax-M2"), ("openai", "o3")],
 )
-def test_a_model_that_cannot_but_think_is_not_asked_and_it_is_told(target: str, model: str) -> None:
-    body, told = sent(chat(reasoning_effort="none"), target, model)
+def test_a_model_that_always_thinks_gets_no_switch_and_it_is_reported(target: str, model: str) -> None:
+    body, reasons = convert_checked(chat(reasoning_effort="none"), target, model)
     assert not {"reasoning_effort", "thinking", "generationConfig"} & set(body)
-    assert any("thinking 'off' is not offered" in reason for reason in told)
+    assert any("thinking 'off' is not offered" in reason for reason in reasons)
 
 
-def test_a_model_that_does_not_think_anyway_is_not_asked_not_to() -> None:
-    body, told = sent(chat(reasoning_effort="none"), "mistral", "mistral-large-latest")
+def test_a_model_that_does_not_think_gets_no_switch() -> None:
+    body, reasons = convert_checked(chat(reasoning_effort="none"), "mistral", "mistral-large-latest")
     assert "reasoning_effort" not in body
-    assert any("it does not think unless asked to" in reason for reason in told)
+    assert any("it does not think unless asked to" in reason for reason in reasons)
 
 
 def test_a_budget_of_nothing_is_thinking_that_is_off() -> None:
-    asked = {"model": "qwen3-max", "messages": WORDS, "enable_thinking": True, "thinking_budget": 0}
-    body, told = sent(asked, "anthropic", SONNET, source="qwen")
+    original = {"model": "qwen3-max", "messages": WORDS, "enable_thinking": True, "thinking_budget": 0}
+    body, reasons = convert_checked(original, "anthropic", SONNET, source="qwen")
     assert body["thinking"] == {"type": "disabled"}
-    assert any("a budget of 0 tokens is not offered" in reason for reason in told)
-    body, _ = sent(asked, "openai", "gpt-5.2", source="qwen")
+    assert any("a budget of 0 tokens is not offered" in reason for reason in reasons)
+    body, _ = convert_checked(original, "openai", "gpt-5.2", source="qwen")
     assert body["reasoning_effort"] == "none"
 
 
@@ -118,21 +120,21 @@ REASONINGS = st.none() | st.builds(
 
 @pytest.mark.law
 @given(st.sampled_from(EVERY), SAMPLINGS, REASONINGS, st.booleans())
-def test_whatever_is_asked_for_the_target_takes_what_is_sent(
-    where: tuple[str, str], sampling: Sampling, reasoning: Reasoning | None, is_home: bool
+def test_whatever_the_settings_the_target_accepts_the_request(
+    where: tuple[str, str], sampling: Sampling, reasoning: Reasoning | None, is_native: bool
 ) -> None:
     profile = profiles.get(*where)
-    asked = Conversation((Turn("user", (Text("hi"),)),), (), Options(sampling, reasoning), model=where[1] or "m")
-    made = render(asked, profile, source=profile if is_home else profiles.get("openai_compatible"))
+    original = Conversation((Turn("user", (Text("hi"),)),), (), Options(sampling, reasoning), model=where[1] or "m")
+    made = render(original, profile, source=profile if is_native else profiles.get("openai_compatible"))
     body = codec(profile.protocol).request.encode(made.conversation, profile)
     found = lint(body, where[0], model=where[1])
     keys = {violation.key for violation in found if violation.key.split(".")[0] in ("request", "reasoning")}
     assert not keys, [str(violation) for violation in found]
     fitted = made.conversation.options
-    told = {entry.path for entry in made.entries}
+    reasons = {entry.path for entry in made.entries}
     for name in ("temperature", "top_p", "top_k", "stop"):
-        assert getattr(fitted.sampling, name) == getattr(sampling, name) or f"$.{name}" in told
-    if reasoning is not None and (reasoning.effort == "none" or reasoning.budget_tokens == 0) and not is_home:
+        assert getattr(fitted.sampling, name) == getattr(sampling, name) or f"$.{name}" in reasons
+    if reasoning is not None and (reasoning.effort == "none" or reasoning.budget_tokens == 0) and not is_native:
         assert fitted.reasoning is None or fitted.reasoning.mode not in ("on", "adaptive")
 
 
@@ -159,19 +161,19 @@ def test_whatever_is_asked_for_the_target_takes_what_is_sent(
 def test_of_temperature_and_top_p_one_stays_where_they_exclude_each_other(
     target: str, model: str, is_refused: bool
 ) -> None:
-    body, told = sent(chat(temperature=0.5, top_p=0.9), target, model)
-    given_so = body.get("inferenceConfig", body)
-    assert given_so["temperature"] == 0.5
-    assert ("top_p" in given_so or "topP" in given_so) != is_refused
-    assert any("temperature and top_p exclude each other" in reason for reason in told) == is_refused
+    body, reasons = convert_checked(chat(temperature=0.5, top_p=0.9), target, model)
+    sampling = body.get("inferenceConfig", body)
+    assert sampling["temperature"] == 0.5
+    assert ("top_p" in sampling or "topP" in sampling) != is_refused
+    assert any("temperature and top_p exclude each other" in reason for reason in reasons) == is_refused
 
 
 def test_top_p_alone_stays() -> None:
-    assert sent(chat(top_p=0.9), "anthropic", SONNET)[0]["top_p"] == 0.9
+    assert convert_checked(chat(top_p=0.9), "anthropic", SONNET)[0]["top_p"] == 0.9
 
 
 @pytest.mark.parametrize(
-    ("target", "model", "most"),
+    ("target", "model", "maximum"),
     [
         ("anthropic", SONNET, 1),
         ("bedrock", "amazon.nova-pro-v1:0", 1),
@@ -182,14 +184,14 @@ def test_top_p_alone_stays() -> None:
         ("vllm", "any", 2.5),
     ],
 )
-def test_a_temperature_that_is_too_high_is_lowered(target: str, model: str, most: float) -> None:
-    body, told = sent(chat(temperature=2.5), target, model)
+def test_a_temperature_that_is_too_high_is_lowered(target: str, model: str, maximum: float) -> None:
+    body, reasons = convert_checked(chat(temperature=2.5), target, model)
     value = {**body, **body.get("inferenceConfig", {}), **body.get("generationConfig", {})}["temperature"]
-    assert (value, isinstance(value, int)) == (most, float(most).is_integer())
-    assert any("above the highest that is accepted" in reason for reason in told) == (most < 2.5)
+    assert (value, isinstance(value, int)) == (maximum, float(maximum).is_integer())
+    assert any("above the highest that is accepted" in reason for reason in reasons) == (maximum < 2.5)
 
 
-def test_what_is_too_high_is_lowered_at_home_too() -> None:
+def test_what_is_too_high_is_lowered_in_a_native_request_too() -> None:
     outcome = toolglot.repair(claude(temperature=1.5), target="anthropic", model=SONNET)
     assert outcome.body["temperature"] == 1
     assert "anthropic-temperature-max" in str(outcome.report)
@@ -203,45 +205,45 @@ def test_what_is_too_high_is_lowered_at_home_too() -> None:
     [(SONNET, {"type": "enabled", "budget_tokens": 1024}), ("claude-opus-4-6", {"type": "adaptive"})],
 )
 def test_while_claude_thinks_little_of_sampling_is_left(model: str, thinking: Body) -> None:
-    asked = claude(model=model, thinking=thinking, temperature=0.2, top_p=0.5, top_k=5)
-    assert "reasoning.narrows_sampling" in broken_rules(asked, "anthropic", model)
-    outcome = toolglot.repair(asked, target="anthropic", model=model)
+    original = claude(model=model, thinking=thinking, temperature=0.2, top_p=0.5, top_k=5)
+    assert "reasoning.narrows_sampling" in broken_rules(original, "anthropic", model)
+    outcome = toolglot.repair(original, target="anthropic", model=model)
     assert not {"temperature", "top_p", "top_k"} & set(outcome.body)
     assert [entry.path for entry in outcome.report.entries] == ["$.temperature", "$.top_p", "$.top_k"]
 
 
 @pytest.mark.parametrize("more", [{"temperature": 1}, {"temperature": 1.0}, {"top_p": 0.95}, {"top_p": 1}])
 def test_what_claude_takes_while_it_thinks_stays(more: Body) -> None:
-    asked = claude(thinking={"type": "enabled", "budget_tokens": 1024}, **more)
-    outcome = toolglot.repair(asked, target="anthropic", model=SONNET)
-    assert (outcome.body, outcome.report.entries) == (asked, ())
+    original = claude(thinking={"type": "enabled", "budget_tokens": 1024}, **more)
+    outcome = toolglot.repair(original, target="anthropic", model=SONNET)
+    assert (outcome.body, outcome.report.entries) == (original, ())
 
 
 def test_sampling_stays_where_thinking_is_off() -> None:
-    asked = claude(thinking={"type": "disabled"}, temperature=0.2, top_k=5)
-    assert toolglot.repair(asked, target="anthropic", model=SONNET).body == asked
+    original = claude(thinking={"type": "disabled"}, temperature=0.2, top_k=5)
+    assert toolglot.repair(original, target="anthropic", model=SONNET).body == original
 
 
 def test_claude_on_bedrock_keeps_no_top_k_beside_thinking() -> None:
     own = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "top_k": 5}
     words = [{"role": "user", "content": [{"text": "Hello"}]}]
     config = {"maxTokens": 2000, "temperature": 0.2}
-    asked = {"messages": words, "inferenceConfig": config, "additionalModelRequestFields": own}
-    found = lint(asked, "bedrock", model=BEDROCK_SONNET)
+    original = {"messages": words, "inferenceConfig": config, "additionalModelRequestFields": own}
+    found = lint(original, "bedrock", model=BEDROCK_SONNET)
     assert {violation.path for violation in found} == {
         "$.inferenceConfig.temperature",
         "$.additionalModelRequestFields.top_k",
     }
-    outcome = toolglot.repair(asked, target="bedrock", model=BEDROCK_SONNET)
+    outcome = toolglot.repair(original, target="bedrock", model=BEDROCK_SONNET)
     assert outcome.body["inferenceConfig"] == {"maxTokens": 2000}
     assert outcome.body["additionalModelRequestFields"] == {"thinking": own["thinking"]}
 
 
 @pytest.mark.parametrize(("limit", "budget"), [(2000, 1024), (1025, 1024), (1024, None), (100, None)])
-def test_a_budget_below_the_least_is_raised_if_there_is_room(limit: int, budget: int | None) -> None:
-    asked = claude(max_tokens=limit, thinking={"type": "enabled", "budget_tokens": 10})
-    assert "reasoning.min_budget" in broken_rules(asked, "anthropic", SONNET)
-    outcome = toolglot.repair(asked, target="anthropic", model=SONNET)
+def test_a_budget_below_the_minimum_is_raised_within_max_tokens(limit: int, budget: int | None) -> None:
+    original = claude(max_tokens=limit, thinking={"type": "enabled", "budget_tokens": 10})
+    assert "reasoning.min_budget" in broken_rules(original, "anthropic", SONNET)
+    outcome = toolglot.repair(original, target="anthropic", model=SONNET)
     assert outcome.body.get("thinking") == (budget and {"type": "enabled", "budget_tokens": budget})
     assert "anthropic-thinking-budget-min" in str(outcome.report)
 
@@ -250,7 +252,7 @@ def test_a_budget_below_the_least_is_raised_if_there_is_room(limit: int, budget:
 
 
 @pytest.mark.parametrize(
-    ("target", "model", "most"),
+    ("target", "model", "maximum"),
     [
         ("openai", "gpt-4.1", 4),
         ("azure", "gpt-4.1", 4),
@@ -261,22 +263,22 @@ def test_a_budget_below_the_least_is_raised_if_there_is_room(limit: int, budget:
         ("mistral", "mistral-large-latest", 7),
     ],
 )
-def test_the_first_stop_sequences_are_kept(target: str, model: str, most: int) -> None:
-    body, told = sent(claude(stop_sequences=list("abcdefg")), target, model, source="anthropic")
+def test_the_first_stop_sequences_are_kept(target: str, model: str, maximum: int) -> None:
+    body, reasons = convert_checked(claude(stop_sequences=list("abcdefg")), target, model, source="anthropic")
     flat = {**body, **body.get("generationConfig", {})}
     kept = next(flat[name] for name in ("stop", "stop_sequences", "stopSequences") if name in flat)
-    assert kept == list("abcdefg")[:most]
-    assert any(f"the first {most} were kept" in reason for reason in told) == (most < 7)
+    assert kept == list("abcdefg")[:maximum]
+    assert any(f"the first {maximum} were kept" in reason for reason in reasons) == (maximum < 7)
 
 
 @pytest.mark.parametrize(("target", "model"), [("anthropic", SONNET), ("bedrock", BEDROCK_SONNET)])
 def test_a_stop_sequence_of_white_space_is_dropped_where_it_is_refused(target: str, model: str) -> None:
-    body, told = sent(chat(stop=["\n", "END", " "]), target, model)
-    given_so = body.get("inferenceConfig", body)
-    assert given_so.get("stop_sequences", given_so.get("stopSequences")) == ["END"]
-    assert any("2 of 3 stop sequences are nothing but white space" in reason for reason in told)
-    assert "stop_sequences" not in sent(chat(stop="\n"), target, model)[0]
-    assert sent(chat(stop="\n"), "openai", "gpt-4.1")[0]["stop"] == "\n"
+    body, reasons = convert_checked(chat(stop=["\n", "END", " "]), target, model)
+    sampling = body.get("inferenceConfig", body)
+    assert sampling.get("stop_sequences", sampling.get("stopSequences")) == ["END"]
+    assert any("2 of 3 stop sequences are nothing but white space" in reason for reason in reasons)
+    assert "stop_sequences" not in convert_checked(chat(stop="\n"), target, model)[0]
+    assert convert_checked(chat(stop="\n"), "openai", "gpt-4.1")[0]["stop"] == "\n"
 
 
 def test_the_referee_counts_stop_sequences_and_sees_blank_ones() -> None:
@@ -293,24 +295,24 @@ PLAIN = ("gpt-4.1", "gpt-4.1-mini", "gpt-4o", "gpt-4o-mini-2024-07-18", "chatgpt
 
 @pytest.mark.parametrize("model", PLAIN)
 @pytest.mark.parametrize("target", ["openai", "azure"])
-def test_a_chat_model_that_does_not_think_is_given_no_effort(target: str, model: str) -> None:
-    asked = chat(reasoning_effort="high")
-    assert broken_rules(asked, target, model) == {"reasoning.efforts"}
-    body, told = sent(asked, target, model, source=target)
+def test_a_chat_model_that_does_not_think_gets_no_effort(target: str, model: str) -> None:
+    original = chat(reasoning_effort="high")
+    assert broken_rules(original, target, model) == {"reasoning.efforts"}
+    body, reasons = convert_checked(original, target, model, source=target)
     assert "reasoning_effort" not in body
-    assert any("effort 'high' is not offered (openai-plain-efforts)" in reason for reason in told)
+    assert any("effort 'high' is not offered (openai-plain-efforts)" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("model", PLAIN)
 @pytest.mark.parametrize("reasoning", [{"effort": "high"}, {"summary": "auto"}, {"effort": "low", "summary": "auto"}])
-def test_a_responses_model_that_does_not_think_is_given_no_reasoning(model: str, reasoning: Body) -> None:
-    asked = {"model": "gpt-5.2", "input": "Hello", "reasoning": reasoning}
-    assert broken_rules(asked, "openai_responses", model) == {"reasoning.efforts"}
-    body, told = sent(asked, "openai_responses", model, source="openai_responses")
+def test_a_responses_model_that_does_not_think_gets_no_reasoning(model: str, reasoning: Body) -> None:
+    original = {"model": "gpt-5.2", "input": "Hello", "reasoning": reasoning}
+    assert broken_rules(original, "openai_responses", model) == {"reasoning.efforts"}
+    body, reasons = convert_checked(original, "openai_responses", model, source="openai_responses")
     assert "reasoning" not in body
-    assert len(told) == len(reasoning)
+    assert len(reasons) == len(reasoning)
 
 
 @pytest.mark.parametrize("model", ["gpt-5.2", "gpt-5", "o4-mini", "my-deployment"])
 def test_other_models_keep_their_effort(model: str) -> None:
-    assert sent(chat(reasoning_effort="high"), "openai", model)[0]["reasoning_effort"] == "high"
+    assert convert_checked(chat(reasoning_effort="high"), "openai", model)[0]["reasoning_effort"] == "high"

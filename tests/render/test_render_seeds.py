@@ -110,7 +110,7 @@ def test_R_001_17_legacy_ids_are_paired_in_their_turn_on_every_target(target: Ta
 
 
 @every_target
-def test_R_001_18_R_004_15_ids_that_are_missing_are_made_without_clock_or_chance(target: Target) -> None:
+def test_R_001_18_R_004_15_missing_ids_are_made_without_clock_or_randomness(target: Target) -> None:
     first, second = (request_of(plain(ids=("", "", "")), target) for _ in range(2))
     assert first.data == second.data
     assert len({call.id for call in first.parts.calls}) == 3
@@ -129,7 +129,7 @@ def test_R_001_19_a_switch_from_any_provider_gives_safe_ids(target: Target, prov
         assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(range(6), True)
 
 
-def test_R_001_19_kimi_to_anthropic_and_back_home() -> None:
+def test_R_001_19_kimi_to_anthropic_and_back() -> None:
     history = History(provider="kimi")
     history.extend([user("go"), calling("kimi", 0, 1), answering("kimi", 0, 1)])
     assert all(re.fullmatch(r"toolu_[A-Za-z0-9_-]{24}", call.id) for call in request_of(history, CLAUDE).parts.calls)
@@ -137,7 +137,7 @@ def test_R_001_19_kimi_to_anthropic_and_back_home() -> None:
 
 
 @every_target
-def test_R_001_4_R_001_7_ids_do_not_depend_on_the_place_of_a_turn(target: Target) -> None:
+def test_R_001_4_R_001_7_ids_do_not_depend_on_the_position_of_a_turn(target: Target) -> None:
     history = plain()
     history.extend([user("and"), calling("openai", 5, thinking=""), answering("openai", 5), user("so?")])
     last = request_of(history, target).parts.calls[-1].id
@@ -217,18 +217,18 @@ def test_R_004_16_synthetics_of_a_render_never_enter_the_ledger(target: Target) 
 def test_R_004_1_a_switch_in_flight_applies_to_the_next_assembly_only(target: Target) -> None:
     history = History(provider="openai")
     history.append(user("go"))
-    flight = history.begin_turn("openai")
-    flight.append(calling("openai", 0))
+    open_turn = history.begin_turn("openai")
+    open_turn.append(calling("openai", 0))
     history.switch(target[0])
     assert history.target == "openai"
-    flight.append(answering("openai", 0))
-    flight.finish()
+    open_turn.append(answering("openai", 0))
+    open_turn.finish()
     assert history.target == profiles.resolve(target[0])
     assert request_of(history, target).parts.answers()[0].endswith("said 0.")
 
 
 @every_target
-def test_R_004_2_R_004_3_R_004_4_R_004_5_results_refer_to_calls_once_and_stand_beside_them(target: Target) -> None:
+def test_R_004_2_R_004_3_R_004_4_R_004_5_results_refer_to_calls_once_and_are_next_to_them(target: Target) -> None:
     history = History(provider="openai")
     history.append(user("go"))
     history.append(calling("openai", 0, 1, 2))
@@ -266,7 +266,7 @@ def test_R_004_8_a_codec_infers_nothing_a_broken_conversation_is_written_as_it_i
 
 @every_target
 @pytest.mark.parametrize(
-    ("result", "says"),
+    ("result", "expected"),
     [
         (ToolResult("call_0", "x", error="boom", is_complete=True), "x"),
         (ToolResult("call_0", None, error="boom"), "boom"),
@@ -277,12 +277,12 @@ def test_R_004_8_a_codec_infers_nothing_a_broken_conversation_is_written_as_it_i
     ],
 )
 def test_R_004_10_whatever_is_known_of_a_completion_is_rendered_as_one_result(
-    target: Target, result: ToolResult, says: str
+    target: Target, result: ToolResult, expected: str
 ) -> None:
     history = History(provider="openai")
     history.extend([user("go"), calling("openai", 0), Turn("tool", (result,)), user("so?")])
     (answer,) = request_of(history, target).parts.results
-    assert says in answer.text
+    assert expected in answer.text
     assert MISSING not in answer.text or history.ledger.pending
 
 
@@ -349,7 +349,7 @@ def test_R_004_19_diagnostics_list_ids_decisions_reasons_and_the_format(target: 
     assert all(entry.reason and entry.target == request.made.entries[0].target for entry in request.made.entries)
 
 
-def test_R_004_19_the_three_faults_are_told_apart() -> None:
+def test_R_004_19_the_three_faults_are_distinguished() -> None:
     history = History(provider="openai")
     history.append(user("go"))
     history.append(Turn("assistant", (Thinking("hm", "signed"), ToolCall("call_0", "files/read", {}))))
@@ -358,7 +358,7 @@ def test_R_004_19_the_three_faults_are_told_apart() -> None:
 
 
 @every_target
-def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_told(target: Target) -> None:
+def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_reported(target: Target) -> None:
     history = History(provider="gemini")
     history.append(user("go"))
     mixed = (ToolCall("c0", "read", {"n": 0}), ToolResult("c0", "said 0."), ToolCall("c1", "read", {"n": 1}))
@@ -371,7 +371,7 @@ def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_told(target: Targe
 
 
 @every_target
-def test_R_004_20_arguments_that_turn_in_circles_are_cut_and_told(target: Target) -> None:
+def test_R_004_20_circular_arguments_are_cut_and_reported(target: Target) -> None:
     circle: dict[str, Any] = {"n": 0}
     circle["self"] = circle
     history = History(provider="openai")

@@ -12,7 +12,7 @@ from toolglot.profiles import Overrides
 
 MODELS = ["claude-sonnet-4-5", "claude-opus-5-5", "claude-sonnet-5"]
 PROMPT = {"role": "system", "content": "Be brief."}
-ASKED = {"role": "user", "content": "hi"}
+USER_MESSAGE = {"role": "user", "content": "hi"}
 
 
 def repaired(model: str, *messages: dict[str, Any], **fields: Any) -> toolglot.ConvertedRequest:
@@ -25,9 +25,9 @@ def repaired(model: str, *messages: dict[str, Any], **fields: Any) -> toolglot.C
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_prompt_that_is_the_first_message_goes_into_its_field(model: str) -> None:
-    out = repaired(model, PROMPT, ASKED)
+    out = repaired(model, PROMPT, USER_MESSAGE)
     assert out.body["system"] == "Be brief."
-    assert out.body["messages"] == [ASKED]
+    assert out.body["messages"] == [USER_MESSAGE]
     (entry,) = out.report
     assert (entry.action, entry.turn) == ("moved", 0)
 
@@ -35,7 +35,7 @@ def test_a_prompt_that_is_the_first_message_goes_into_its_field(model: str) -> N
 @pytest.mark.parametrize("model", MODELS)
 def test_it_stands_behind_the_one_that_is_there(model: str) -> None:
     marked = {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}
-    out = repaired(model, {"role": "system", "content": [marked]}, PROMPT, ASKED, system="You help.")
+    out = repaired(model, {"role": "system", "content": [marked]}, PROMPT, USER_MESSAGE, system="You help.")
     assert out.body["system"] == [{"type": "text", "text": "You help."}, marked, {"type": "text", "text": "Be brief."}]
     assert [entry.action for entry in out.report] == ["moved", "moved"]
 
@@ -48,13 +48,13 @@ def test_a_prompt_alone_leaves_a_message_to_answer(model: str) -> None:
 
 
 def test_a_prompt_in_the_middle_stays_there() -> None:
-    out = repaired("claude-opus-5-5", ASKED, PROMPT, {"role": "assistant", "content": "hm"}, ASKED)
+    out = repaired("claude-opus-5-5", USER_MESSAGE, PROMPT, {"role": "assistant", "content": "hm"}, USER_MESSAGE)
     assert out.body["messages"][1] == PROMPT
     assert not list(out.report)
 
 
 def test_a_provider_that_takes_prompts_as_messages_gets_them_so() -> None:
-    body = {"model": "gpt-5.2", "input": [{"role": "system", "content": "Be brief."}, ASKED]}
+    body = {"model": "gpt-5.2", "input": [{"role": "system", "content": "Be brief."}, USER_MESSAGE]}
     data = msgspec.json.encode(body)
     assert toolglot.repair(data, target="openai_responses").data == data
 
@@ -81,7 +81,7 @@ def sent_to_an_alternating_host(*messages: dict[str, Any]) -> toolglot.Converted
 
 
 def test_a_prompt_between_two_turns_of_the_user_is_joined_with_them_where_users_and_assistants_alternate() -> None:
-    out = sent_to_an_alternating_host(ASKED, PROMPT, PROMPT, ASKED)
+    out = sent_to_an_alternating_host(USER_MESSAGE, PROMPT, PROMPT, USER_MESSAGE)
     (message,) = out.body["messages"]
     assert "".join(part["text"] for part in message["content"]) == f"hi\n\n{TAGGED}\n\n{TAGGED}\n\nhi"
     assert {entry.action for entry in out.report} == {"converted"}
@@ -89,13 +89,13 @@ def test_a_prompt_between_two_turns_of_the_user_is_joined_with_them_where_users_
 
 
 def test_a_prompt_between_two_turns_of_the_assistant_parts_them_where_users_and_assistants_alternate() -> None:
-    out = sent_to_an_alternating_host(ASKED, ANSWERED, PROMPT, ANSWERED, ASKED)
-    assert out.body["messages"] == [ASKED, ANSWERED, {"role": "user", "content": TAGGED}, ANSWERED, ASKED]
+    out = sent_to_an_alternating_host(USER_MESSAGE, ANSWERED, PROMPT, ANSWERED, USER_MESSAGE)
+    assert out.body["messages"] == [USER_MESSAGE, ANSWERED, {"role": "user", "content": TAGGED}, ANSWERED, USER_MESSAGE]
 
 
 def test_a_prompt_between_two_speakers_stays_where_users_and_assistants_alternate() -> None:
-    out = sent_to_an_alternating_host(ASKED, PROMPT, ANSWERED, PROMPT, ASKED)
-    assert out.body["messages"] == [ASKED, PROMPT, ANSWERED, PROMPT, ASKED]
+    out = sent_to_an_alternating_host(USER_MESSAGE, PROMPT, ANSWERED, PROMPT, USER_MESSAGE)
+    assert out.body["messages"] == [USER_MESSAGE, PROMPT, ANSWERED, PROMPT, USER_MESSAGE]
     assert not list(out.report)
 
 

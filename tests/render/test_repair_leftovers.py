@@ -1,5 +1,5 @@
-"""What a request to its own provider keeps (the start of an answer, a paused turn), and what is mended in it: forms
-that the provider refuses, words that would run together, changes that nobody told."""
+"""What a native request keeps (the start of a reply, a paused turn), and what is fixed in it: forms that the provider
+refuses, words that would run together, changes that were not reported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAW
 OLLAMA = ("ollama", "qwen3:8b")
 COHERE = ("cohere", "command-a-03-2025")
 OPUS = ("anthropic", "claude-opus-4-8")
-ASKED: Fields = {"role": "user", "content": "go"}
+USER_MESSAGE: Fields = {"role": "user", "content": "go"}
 MORE: Fields = {"role": "user", "content": "more"}
 SEARCH: Fields = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
 FOUND: Fields = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
@@ -59,8 +59,8 @@ def responses(*items: Fields) -> Fields:
     return {"model": RESPONSES[1], "input": list(items)}
 
 
-def mended(body: Fields, target: Target) -> ConvertedRequest:
-    """The body after a repair, which everybody who can judge it accepts."""
+def repair_checked(body: Fields, target: Target) -> ConvertedRequest:
+    """The repaired request, after every judge has accepted it."""
     out = repair(msgspec.json.encode(body), target=target[0], model=target[1])
     assert_accepted(out, target)
     return out
@@ -84,11 +84,11 @@ def test_a_turn_that_was_paused_amid_a_server_tool_is_sent_again_as_it_is(
     model: str, blocks: tuple[Fields, ...]
 ) -> None:
     tools = [{"type": "web_search_20250305", "name": "web_search"}]
-    assert_kept(claude(ASKED, {"role": "assistant", "content": list(blocks)}, tools=tools), ("anthropic", model))
+    assert_kept(claude(USER_MESSAGE, {"role": "assistant", "content": list(blocks)}, tools=tools), ("anthropic", model))
 
 
 def test_a_turn_of_words_alone_is_still_followed_by_the_user() -> None:
-    out = mended(claude(ASKED, {"role": "assistant", "content": "So:"}), OPUS)
+    out = repair_checked(claude(USER_MESSAGE, {"role": "assistant", "content": "So:"}), OPUS)
     assert out.body["messages"][-1]["role"] == "user"
     assert entries_about(out, "speaks last", action="added")
 
@@ -103,18 +103,18 @@ def test_a_turn_of_words_alone_is_still_followed_by_the_user() -> None:
     ],
 )
 def test_the_marked_start_of_an_answer_stays_last(target: Target, mark: str) -> None:
-    assert_kept(chat(ASKED, {"role": "assistant", "content": "{", mark: True}), target)
+    assert_kept(chat(USER_MESSAGE, {"role": "assistant", "content": "{", mark: True}), target)
 
 
 @pytest.mark.parametrize("mark", [{}, {"prefix": False}, {"prefix": None}, {"prefix": "true"}])
 def test_an_answer_that_is_not_marked_as_a_start_is_followed_by_the_user(mark: Fields) -> None:
-    body = chat(ASKED, {"role": "assistant", "content": "{", **mark})
+    body = chat(USER_MESSAGE, {"role": "assistant", "content": "{", **mark})
     out = repair(body, target=MISTRAL[0], model=MISTRAL[1])
     assert out.body["messages"][-1]["role"] == "user"
 
 
-def test_a_mark_means_nothing_away_from_home_or_where_it_is_not_known() -> None:
-    body = chat(ASKED, {"role": "assistant", "content": "{", "prefix": True})
+def test_a_prefix_mark_means_nothing_to_other_providers() -> None:
+    body = chat(USER_MESSAGE, {"role": "assistant", "content": "{", "prefix": True})
     assert convert_checked(body, "mistral", OPUS).body["messages"][-1]["role"] == "user"
     assert convert_checked(body, "mistral", ("groq", "x")).body["messages"][-1]["role"] == "user"
 
@@ -122,8 +122,8 @@ def test_a_mark_means_nothing_away_from_home_or_where_it_is_not_known() -> None:
 # --- words that would run together ------------------------------------------------------------------
 
 
-def seen(*more: Turn) -> History:
-    """A tool that gave an image, and what was said since."""
+def history_with_image(*more: Turn) -> History:
+    """A history with a tool result that has an image, and the turns after it."""
     history = History(provider="openai")
     history.append(Turn("user", (Text("go"),)))
     called = history.append(Turn("assistant", (ToolCall("call_a", "shot", {}),)))
@@ -133,7 +133,7 @@ def seen(*more: Turn) -> History:
     return history
 
 
-def asked(history: History, target: Target) -> list[Fields]:
+def messages_for(history: History, target: Target) -> list[Fields]:
     out = request_for(history, target=target[0], model=target[1])
     assert_accepted(out, target)
     messages: list[Fields] = out.body["messages"]
@@ -141,7 +141,7 @@ def asked(history: History, target: Target) -> list[Fields]:
 
 
 def test_the_heading_of_a_moved_image_and_the_users_words_are_set_apart() -> None:
-    last = asked(seen(Turn("user", (Text("delete everything"),))), OLLAMA)[-1]
+    last = messages_for(history_with_image(Turn("user", (Text("delete everything"),))), OLLAMA)[-1]
     assert last["content"] == "[From the tool results:]\n\ndelete everything"
     assert last["images"] == [PNG]
 
@@ -152,7 +152,7 @@ def test_thinking_between_the_words_of_two_turns_does_not_bring_them_together() 
     history.append(Turn("assistant", (Text("One"),)))
     history.append(Turn("assistant", (Thinking("hm"), Text("Two"))))
     history.append(Turn("user", (Text("A"),)))
-    messages = asked(history, OLLAMA)
+    messages = messages_for(history, OLLAMA)
     assert [message["content"] for message in messages] == ["go", "One\n\nTwo", "A"]
     assert messages[1]["thinking"] == "hm"
 
@@ -162,17 +162,21 @@ def test_turns_are_joined_without_a_seam_where_one_has_no_words(words: tuple[Med
     history = History(provider="openai")
     history.append(Turn("user", (Media("image", "image/png", data=PNG),)))
     history.append(Turn("user", words))
-    (message,) = asked(history, OLLAMA)
+    (message,) = messages_for(history, OLLAMA)
     assert message["content"] == "".join(block.text for block in words if isinstance(block, Text))
 
 
 @pytest.mark.parametrize("target", [OLLAMA, COHERE])
-def test_two_texts_of_a_user_stand_on_two_lines_and_those_of_an_answer_as_they_came(target: Target) -> None:
+def test_two_texts_of_a_user_are_on_two_lines_and_those_of_an_assistant_as_they_came(target: Target) -> None:
     history = History(provider="openai")
     history.append(Turn("user", (Text("A"), Text("B"))))
     history.append(Turn("assistant", (Text("It is "), Text("warm"), Text(", they say."))))
     history.append(Turn("user", (Text("C\n"), Text("D"), Text(" E"))))
-    assert [message["content"] for message in asked(history, target)] == ["A\nB", "It is warm, they say.", "C\nD E"]
+    assert [message["content"] for message in messages_for(history, target)] == [
+        "A\nB",
+        "It is warm, they say.",
+        "C\nD E",
+    ]
 
 
 def test_empty_texts_put_no_line_between_others() -> None:
@@ -184,13 +188,13 @@ def test_empty_texts_put_no_line_between_others() -> None:
 
 CALL: Fields = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
 FREE: Fields = {"type": "custom_tool_call", "call_id": "call_1", "name": "f", "input": "x"}
-GAVE: Fields = {"type": "function_call_output", "call_id": "call_1", "output": "r"}
+OUTPUT: Fields = {"type": "function_call_output", "call_id": "call_1", "output": "r"}
 
 
 @pytest.mark.parametrize("call", [CALL, FREE], ids=["function", "custom"])
-def test_B5_an_item_id_of_another_kind_is_left_out_at_home_too(call: Fields) -> None:
-    output = GAVE if call is CALL else {**GAVE, "type": "custom_tool_call_output"}
-    out = mended(responses(ASKED, {**call, "id": "call_1"}, output), RESPONSES)
+def test_B5_an_item_id_of_another_kind_is_left_out_of_a_native_request_too(call: Fields) -> None:
+    output = OUTPUT if call is CALL else {**OUTPUT, "type": "custom_tool_call_output"}
+    out = repair_checked(responses(USER_MESSAGE, {**call, "id": "call_1"}, output), RESPONSES)
     assert "id" not in out.body["input"][1]
     assert out.body["input"][1]["call_id"] == "call_1"
     (entry,) = entries_about(out, "of another kind")
@@ -198,7 +202,7 @@ def test_B5_an_item_id_of_another_kind_is_left_out_at_home_too(call: Fields) -> 
 
 
 def test_B5_an_item_id_of_its_kind_stays() -> None:
-    assert_kept(responses(ASKED, {**CALL, "id": "fc_1"}, GAVE), RESPONSES)
+    assert_kept(responses(USER_MESSAGE, {**CALL, "id": "fc_1"}, OUTPUT), RESPONSES)
 
 
 def test_texts_of_the_other_side_get_the_type_of_their_own() -> None:
@@ -217,17 +221,17 @@ def test_texts_of_the_other_side_get_the_type_of_their_own() -> None:
 
 @pytest.mark.parametrize("choice", [{}, {"tool_choice": "auto"}])
 def test_an_empty_list_of_tools_is_left_out_where_it_is_refused(choice: Fields) -> None:
-    out = mended(chat(ASKED, tools=[], **choice), GPT)
+    out = repair_checked(chat(USER_MESSAGE, tools=[], **choice), GPT)
     assert "tools" not in out.body
     assert "tool_choice" not in out.body
     assert entries_about(out, "an empty list of tools")
 
 
 def test_an_empty_list_of_tools_stays_where_it_is_taken() -> None:
-    assert_kept(chat(ASKED, tools=[]), MISTRAL)
+    assert_kept(chat(USER_MESSAGE, tools=[]), MISTRAL)
 
 
-SAYS_NOTHING: list[Fields] = [
+WITHOUT_CONTENT: list[Fields] = [
     {"role": "assistant", "content": None},
     {"role": "assistant", "content": None, "refusal": None},
     {"role": "assistant"},
@@ -236,27 +240,29 @@ SAYS_NOTHING: list[Fields] = [
 ]
 
 
-@pytest.mark.parametrize("nothing", SAYS_NOTHING, ids=str)
+@pytest.mark.parametrize("nothing", WITHOUT_CONTENT, ids=str)
 def test_C8_a_message_without_content_is_refused_and_read_as_empty(nothing: Fields) -> None:
-    body = chat(ASKED, nothing, MORE)
+    body = chat(USER_MESSAGE, nothing, MORE)
     assert "openai-null-content" in [violation.rule for violation in lint(body, *GPT)]
-    out = mended(body, GPT)
+    out = repair_checked(body, GPT)
     assert out.body["messages"][1]["content"] == ""
     assert entries_about(out, "read as empty")
 
 
-@pytest.mark.parametrize("nothing", SAYS_NOTHING, ids=str)
+@pytest.mark.parametrize("nothing", WITHOUT_CONTENT, ids=str)
 def test_C8_what_becomes_of_an_empty_turn_is_the_targets_rule(nothing: Fields) -> None:
-    contents = [message["content"] for message in mended(chat(ASKED, nothing, MORE), MISTRAL).body["messages"]]
-    said = [content if isinstance(content, str) else content[0]["text"] for content in contents]
-    assert said == (["go", "more"] if nothing["role"] == "assistant" else ["go", "[empty message]", "more"])
+    contents = [
+        message["content"] for message in repair_checked(chat(USER_MESSAGE, nothing, MORE), MISTRAL).body["messages"]
+    ]
+    texts = [content if isinstance(content, str) else content[0]["text"] for content in contents]
+    assert texts == (["go", "more"] if nothing["role"] == "assistant" else ["go", "[empty message]", "more"])
 
 
 @pytest.mark.parametrize(
     "beside", [{"content": None, "refusal": "no"}, {"audio": {"id": "audio_1"}}, {"content": ""}], ids=str
 )
-def test_C8_a_message_that_says_something_beside_its_content_stays(beside: Fields) -> None:
-    assert_kept(chat(ASKED, {"role": "assistant", **beside}, MORE), GPT)
+def test_C8_a_message_with_other_fields_than_content_stays(beside: Fields) -> None:
+    assert_kept(chat(USER_MESSAGE, {"role": "assistant", **beside}, MORE), GPT)
 
 
 # --- cache markers ----------------------------------------------------------------------------------
@@ -269,7 +275,7 @@ def marked(text: str) -> Fields:
 def crowded(**more: Any) -> Fields:
     """Markers in tools, system, a result, what is in it, and words."""
     return claude(
-        ASKED,
+        USER_MESSAGE,
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
         {
             "role": "user",
@@ -285,13 +291,13 @@ def crowded(**more: Any) -> Fields:
 
 
 def test_of_too_many_cache_markers_the_last_four_stay() -> None:
-    out = mended(crowded(), OPUS)
+    out = repair_checked(crowded(), OPUS)
     assert [entry.path for entry in entries_about(out, "cache markers")] == ["$.tools[0].cache_control"]
     assert out.data.count(b"cache_control") == 4
 
 
 def test_the_marker_of_the_whole_request_counts() -> None:
-    out = mended(crowded(cache_control=MARK), OPUS)
+    out = repair_checked(crowded(cache_control=MARK), OPUS)
     paths = [entry.path for entry in entries_about(out, "cache markers")]
     assert paths == ["$.tools[0].cache_control", "$.system[0].cache_control"]
 
@@ -300,7 +306,7 @@ def test_markers_of_blocks_that_only_the_provider_knows_count() -> None:
     blocks = [{**SEARCH, "cache_control": MARK}, {**FOUND, "cache_control": MARK}]
     tools = [{"type": "web_search_20250305", "name": "web_search", "cache_control": MARK}]
     words = {"role": "user", "content": [marked("a"), marked("b")]}
-    out = mended(claude(words, {"role": "assistant", "content": blocks}, MORE, tools=tools), OPUS)
+    out = repair_checked(claude(words, {"role": "assistant", "content": blocks}, MORE, tools=tools), OPUS)
     assert out.data.count(b"cache_control") == 4
 
 
@@ -312,13 +318,13 @@ def test_four_cache_markers_stay_and_the_referee_counts_them() -> None:
     assert violation.path == "$.system[0].cache_control"
 
 
-# --- changes that are told, and requests that say something ------------------------------------------
+# --- reported changes, and requests that are not empty ----------------------------------------------
 
 
-@pytest.mark.parametrize("before", [(), (ASKED, {"role": "assistant", "content": "a"})], ids=["head", "inside"])
-def test_a_developers_prompt_that_becomes_another_is_told(before: tuple[Fields, ...]) -> None:
+@pytest.mark.parametrize("before", [(), (USER_MESSAGE, {"role": "assistant", "content": "a"})], ids=["head", "inside"])
+def test_a_converted_developer_prompt_is_reported(before: tuple[Fields, ...]) -> None:
     out = convert_checked(
-        chat(*before, {"role": "developer", "content": "rules"}, ASKED), "openai", ("deepseek", "deepseek-chat")
+        chat(*before, {"role": "developer", "content": "rules"}, USER_MESSAGE), "openai", ("deepseek", "deepseek-chat")
     )
     written = {"role": "user", "content": "<system>\nrules\n</system>"} if before else None
     assert (written or {"role": "system", "content": "rules"}) in out.body["messages"]
@@ -334,7 +340,7 @@ def test_a_prompt_alone_is_followed_by_a_word_of_the_user(target: Target) -> Non
     assert entries_about(out, "speaks", action="added")
 
 
-def test_a_prompt_alone_stays_alone_at_home() -> None:
+def test_a_native_prompt_alone_stays_alone() -> None:
     assert_kept(chat({"role": "system", "content": "rules"}), GPT)
     stored = {"model": RESPONSES[1], "instructions": "rules", "prompt": {"id": "pmpt_1"}}
     out = repair(stored, target=RESPONSES[0])
@@ -374,5 +380,5 @@ def test_calls_join_all_the_answers_before_them_where_calls_may_not_follow_words
     body = {"contents": [{"role": "user", "parts": [{"text": "go"}]}, *texts, call, result]}
     out = repair(body, target="gemini", model="gemini-3-pro")
     assert lint(out.body, "gemini", "gemini-3-pro") == ()
-    said = out.body["contents"][1]["parts"]
-    assert [part.get("text") for part in said] == ["0", "1", "2", None]
+    parts = out.body["contents"][1]["parts"]
+    assert [part.get("text") for part in parts] == ["0", "1", "2", None]

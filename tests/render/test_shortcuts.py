@@ -59,8 +59,8 @@ def nearly_plain_conversations(draw: st.DrawFn) -> Conversation:
         made.append(Turn("user", (Text(f"Look {number}."),)))
         ids = [f"toolu_{number}{index}" for index in range(draw(st.integers(0, 2)))]
         has_text, has_more, are_together = not ids or draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
-        said = [Text("Yes.")] if has_text else []
-        made.append(Turn("assistant", (*said, *[ToolCall(id, "read", {"path": id}) for id in ids])))
+        texts = [Text("Yes.")] if has_text else []
+        made.append(Turn("assistant", (*texts, *[ToolCall(id, "read", {"path": id}) for id in ids])))
         answers = [ToolResult(id, f"seen by {id}", is_complete=True) for id in ids]
         if ids and are_together:
             made.append(Turn("user", (*answers, *([Text("And?")] if has_more else []))))
@@ -70,14 +70,14 @@ def nearly_plain_conversations(draw: st.DrawFn) -> Conversation:
             made.append(Turn("assistant", (Text("Done."),)))
     made.append(Turn("user", (Text("Thanks."),)))
     change = draw(st.sampled_from(["none", "none", "turn", "words", "extra turn"]))
-    place = draw(st.integers(0, len(made) - 1))
+    position = draw(st.integers(0, len(made) - 1))
     if change == "turn":
-        made[place] = draw(turns)
+        made[position] = draw(turns)
     elif change == "extra turn":
-        made.insert(place, draw(turns))
+        made.insert(position, draw(turns))
     elif change == "words":
-        changed = [_reworded(block, draw(words)) for block in made[place].blocks]
-        made[place] = replace(made[place], blocks=tuple(changed))
+        changed = [_reworded(block, draw(words)) for block in made[position].blocks]
+        made[position] = replace(made[position], blocks=tuple(changed))
     return Conversation(tuple(made))
 
 
