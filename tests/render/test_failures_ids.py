@@ -214,7 +214,7 @@ def test_B7_R_004_15_calls_without_an_id_are_paired_by_position(target: Target, 
         assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
         assert_legal([made.id for made in parts.calls], target)
         assert out.data == convert_checked(request_body(source, *steps), source, target).data
-        assert_reported(out, "no id decides which call it answers", action="matched")
+        assert_reported(out, "no id says which call the result answers", action="matched")
 
 
 @pytest.mark.parametrize("missing", ["null", "absent"])
