@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from toolglot.referee.checks import calls as checks_calls
-from toolglot.referee.checks import documents as checks_documents
 from toolglot.referee.checks import ids as checks_ids
 from toolglot.referee.checks import reasoning as checks_reasoning
 from toolglot.referee.checks import request as checks_request
@@ -22,7 +21,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     **checks_calls.CHECKS,
     **checks_results.CHECKS,
     **checks_turns.CHECKS,
-    **checks_documents.CHECKS,
     **checks_reasoning.CHECKS,
     **checks_schema.CHECKS,
     **checks_request.CHECKS,

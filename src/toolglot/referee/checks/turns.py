@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from toolglot.errors import quote
+from toolglot.referee.checks.ids import compile_pattern
 from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, calls_of, messages_with_items, step
 from toolglot.referee.view import OLD_FORMS, Message, PartView
 
 _INSTRUCTING = ("system", "developer")
 _MAX_MARKERS = 4
+_MAX_DOCUMENT_NAME = 1000
+"""Characters of a name that are checked; no legal one is as long."""
 
 
 def _spoken_turns(case: RequestCase) -> list[Message]:
@@ -220,6 +223,29 @@ def media_sources(case: RequestCase) -> Findings:
             yield RuleBreach(item.path, f"media are not accepted {way}", f"send {' or '.join(allowed)}", item.source)
 
 
+def _documents(case: RequestCase) -> Iterator[PartView]:
+    for _, item in messages_with_items(case):
+        yield from (part for part in (item, *item.content) if part.kind == "media" and part.media == "document")
+
+
+def document_name(case: RequestCase) -> Findings:
+    """A missing name is a malformed request instead."""
+    pattern = case.profile.turns.document_name
+    if pattern is None:
+        return
+    legal, seen = compile_pattern(pattern), set[str]()
+    for item in _documents(case):
+        name = item.name
+        if name is None:
+            continue
+        if not legal.fullmatch(name[:_MAX_DOCUMENT_NAME]):
+            yield RuleBreach(item.path, f"the name {quote(name)} does not match {pattern}", "rename it", name[:80])
+        elif name in seen:
+            message = f"two documents are called {quote(name)}"
+            yield RuleBreach(item.path, message, "rename one of them", name[:80], is_aside=True)
+        seen.add(name)
+
+
 def extra_message_fields(case: RequestCase) -> Findings:
     """Shared with `request.unknown_fields`."""
     for message in case.view.messages:
@@ -264,6 +290,7 @@ FACTS: Checks = {
 """By the end of a fact's id; checked if the profile has such a fact."""
 
 CHECKS: Checks = {
+    "turns.document_name": document_name,
     "turns.first": first,
     "turns.last": last,
     "turns.prefill": prefill,
