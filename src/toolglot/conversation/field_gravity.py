@@ -56,47 +56,15 @@ DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 }
 """Values that ask for what holds anyway."""
 
-
-LEFT_OVER: Final = frozenset(
-    {
-        *("~config", "~custom", "~function", "~image", "~image_url", "~inference", "~inner", "~json_schema"),
-        *("~metadata", "~options", "~output_config", "~switch_rest", "~text", "~tool_config", "~unread", "~video_url"),
-    }
-)
-"""Notes of the codecs that hold what nobody knows of an object within a setting, a tool or a call."""
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
-
-
-def written_fields(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields that say something to their own provider, also those of objects within; not the notes of a codec."""
-    for field, value in fields.items():
-        if not is_note(field):
-            if value not in _EMPTY:
-                yield as_written(field), value
-        elif field in LEFT_OVER and isinstance(value, dict):
-            for inner, held in value.items():
-                if not is_note(inner) and held not in _EMPTY:
-                    yield as_written(inner), held
 
 
 def unknown_fields(extra: Extra | None, form: Form | None) -> Iterator[tuple[str, Any]]:
     """The fields of a value that toolglot does not know and that say something, also those of objects within."""
-    for fields in (extra or {}).values():
-        yield from written_fields(fields)
-    if form is not None:
-        for field, value in form.unknown_fields():
-            if value not in _EMPTY:
-                yield as_written(field), value
-
-
-def is_note(field: str) -> bool:
-    """Whether a field is a note of a codec. Where a client's own begins like one, it is kept with a mark more."""
-    return field[:1] == "~" and field[1:2] != "~"
-
-
-def as_written(field: str) -> str:
-    """The name of a field that is no note, as its client wrote it."""
-    return field[1:] if field[:1] == "~" else field
+    held = [field for fields in (extra or {}).values() for field in fields.items()]
+    for field, value in (*held, *(form.unknown_fields() if form is not None else ())):
+        if value not in _EMPTY:
+            yield field, value
 
 
 def gravity_of_field(field: str, value: object) -> Gravity:

@@ -126,6 +126,14 @@ class Form:
     def without_limit_field(self) -> Form | None:
         return self
 
+    @property
+    def verbosity(self) -> Any:
+        """How much the reply is to say, if its protocol has that in an object of the request."""
+        return None
+
+    def without_verbosity(self) -> Form | None:
+        return self
+
     # --- of a reply ---------------------------------------------------------------------------------
 
     @property

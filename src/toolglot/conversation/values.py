@@ -621,7 +621,7 @@ class Failure(Value, frozen=True):
     kind: what sort of failure it is.
     message: the provider's own words.
     request_id: the provider's id of the request.
-    extra: fields that toolglot does not know, by protocol.
+    extra: the body that it was read from, by protocol.
     """
 
     kind: FailureKind

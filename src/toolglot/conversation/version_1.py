@@ -19,6 +19,7 @@ from toolglot.conversation.forms import FormStruct, library, read_form
 S = TypeVar("S", bound=Struct)
 
 _NOTE: Final = "~"
+_REST: Final = "rest"
 
 
 def upgraded(value: S) -> S:
@@ -45,13 +46,14 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
     kept: dict[str, dict[str, Any]] = {}
     changes: dict[str, Any] = {}
     for protocol, fields in extra.items():
-        read = library(protocol).from_notes
-        notes = {name[1:]: content for name, content in fields.items() if is_note(name)}
-        if read is None or not notes:
+        if not any(name[:1] == _NOTE for name in fields):
             kept[protocol] = fields
             continue
-        changes |= _known(type(value), read(value, notes))
-        rest = {name: content for name, content in fields.items() if not is_note(name)}
+        read = library(protocol).from_notes
+        notes = {name[1:]: content for name, content in fields.items() if _is_note(name)}
+        if read is not None and notes:
+            changes |= _known(type(value), read(value, notes))
+        rest = without_notes(fields)
         if rest:
             kept[protocol] = rest
     if not changes and kept.keys() == extra.keys() and all(kept[name] is extra[name] for name in kept):
@@ -59,8 +61,13 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
     return replace(value, **{"extra": kept or None, **changes})
 
 
-def is_note(name: str) -> bool:
+def _is_note(name: str) -> bool:
     return name[:1] == _NOTE and name[1:2] != _NOTE
+
+
+def without_notes(fields: dict[str, Any]) -> dict[str, Any]:
+    """The client's own fields, under their own names."""
+    return {name.removeprefix(_NOTE): content for name, content in fields.items() if not _is_note(name)}
 
 
 @cache
@@ -85,7 +92,12 @@ def opaque_of_notes(protocol: str, notes: dict[str, Any], note: str) -> dict[str
 
 
 def form_of_notes(kind: type[FormStruct], notes: dict[str, Any], **names: str) -> dict[str, Any]:
-    """The change that the notes of a value are, if its form holds them: by the names of the notes, its fields."""
+    """The change that the notes of a value are, if its form holds them: by the names of the notes, its fields.
+
+    A field whose name ends in `rest` holds unknown fields of the client's, which were stored like those of `extra`.
+    """
     config = kind.__struct_config__
     fields = {field: notes[note] for note, field in names.items() if note in notes}
+    rests = {name: rest for name, rest in fields.items() if name.endswith(_REST) and isinstance(rest, dict)}
+    fields |= {name: without_notes(rest) for name, rest in rests.items()}
     return {"form": {str(config.tag_field): config.tag, **fields}} if fields else {}

@@ -31,7 +31,6 @@ from toolglot.conversation.events import (
 from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 
-_REASONS: Final = frozenset({"~finish_reason", "~stop_reason"})
 """Keys of the codecs that hold the provider's own reason."""
 _ENDED: Final = frozenset({None, "stop", "tool_calls"})
 """Stop reasons of a reply that the provider considers complete, or gives no reason for."""
@@ -254,23 +253,12 @@ class CallsInText:
         elif isinstance(event, Finished):
             stop = self.stop(event.stop)
             if stop is not None and stop != event.stop:
-                return replace(
-                    event, stop=stop, extra=_without_reason(event.extra), form=_form_without_stop(event.form)
-                )
+                return replace(event, stop=stop, form=_form_without_stop(event.form))
         return event
 
 
-def _without_reason(extra: Extra | None) -> Extra | None:
-    """The provider's fields without its own stop reason, which ignores the calls in the text."""
-    if extra is None:
-        return None
-    return {
-        protocol: {key: value for key, value in fields.items() if key not in _REASONS}
-        for protocol, fields in extra.items()
-    }
-
-
 def _form_without_stop(form: Form | None) -> Form | None:
+    """The form without the provider's own stop reason, which ignores the calls in the text."""
     return form.without_stop_text() if form is not None else None
 
 
@@ -337,4 +325,4 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     turn = replace(reply.turn, blocks=tuple(blocks))
     if stop == reply.stop:
         return replace(reply, turn=turn)
-    return replace(reply, turn=turn, stop=stop, extra=_without_reason(reply.extra), form=_form_without_stop(reply.form))
+    return replace(reply, turn=turn, stop=stop, form=_form_without_stop(reply.form))

@@ -33,13 +33,10 @@ from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Gravity
 from toolglot.profiles import Profile, resolve
 from toolglot.render.context import RenderContext, unless_same
-from toolglot.render.options import UNKNOWN_FORMAT
 
 _Lost = dict[tuple[str, Gravity], int]
 """How often a field was left behind, and how grave that is."""
 
-_CHOICE: Final = "~choice"
-"""The note of a tool choice of a kind that nobody knows."""
 _OLD_LIMIT: Final = "max_tokens"
 _COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
 """Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
@@ -138,19 +135,11 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
     options = conversation.options
     choice = options.tool_choice
     protocol = ctx.profile.protocol
-    if (
-        choice is not None
-        and choice.mode == "auto"
-        and ((choice.extra or {}).get(protocol, {}).get(_CHOICE) or _is_own(choice.opaque, protocol))
-    ):
+    if choice is not None and choice.mode == "auto" and _is_own(choice.opaque, protocol):
         key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
         lost[key] = lost.get(key, 0) + 1
     output = options.output
-    if (
-        output is not None
-        and output.kind == "text"
-        and (UNKNOWN_FORMAT in (output.extra or {}).get(protocol, {}) or _is_own(output.opaque, protocol))
-    ):
+    if output is not None and output.kind == "text" and _is_own(output.opaque, protocol):
         key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
     if output is not None and output.description is not None:

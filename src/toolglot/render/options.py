@@ -11,7 +11,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from toolglot.conversation import Options, OutputFormat, Reasoning, ReasoningMode
-from toolglot.conversation.field_gravity import LEFT_OVER, is_note
 from toolglot.render.context import RenderContext
 from toolglot.render.sampling import fit_sampling, narrow_sampling
 from toolglot.schema import lower
@@ -33,9 +32,6 @@ BUDGETS: Final = {
     "max": 49_152,
 }
 """About how many tokens of thinking an effort stands for, where one must become the other."""
-
-UNKNOWN_FORMAT: Final = "~format"
-"""The note of an output format as it came."""
 
 _CHAT: Final = "openai_chat"
 _OPENAI: Final = "openai"
@@ -123,20 +119,8 @@ def _keep_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) ->
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
         ctx.report_fields(reasoning.extra, reasoning.form, "settings of thinking that are left out")
         return kept
-    fields: dict[str, dict[str, Any]] = {}
-    for protocol, own in (reasoning.extra or {}).items():
-        fields[protocol] = {
-            field: value for field, value in own.items() if not is_note(field) or field == _UNKNOWN_THINKING
-        }
-        inner = {field: value for field, value in own.items() if field in LEFT_OVER}
-        ctx.report_fields({protocol: inner}, None, "thinking as it is asked for here")
     ctx.report_fields(None, reasoning.form, "thinking as it is asked for here")
-    extra = fields if any(fields.values()) else None
-    return replace(kept, extra=extra, opaque=reasoning.opaque) if extra or reasoning.opaque is not None else kept
-
-
-_UNKNOWN_THINKING: Final = "~thinking"
-"""The note of thinking of a kind that nobody knows: it holds, whatever else was changed."""
+    return replace(kept, extra=reasoning.extra, opaque=reasoning.opaque)
 
 
 def _drop_if_empty(reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
@@ -318,9 +302,6 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: Render
         ctx.report("dropped", reason, path="$.description", gravity="loss")
     if given.kind == "text" and given.opaque is not None and given.opaque.protocol != ctx.profile.protocol:
         ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
-    for protocol, fields in (given.extra or {}).items():
-        if given.kind == "text" and UNKNOWN_FORMAT in fields and protocol != ctx.profile.protocol:
-            ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
 
 
 def _fit_description(output: OutputFormat, ctx: RenderContext) -> OutputFormat:

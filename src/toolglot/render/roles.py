@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Role, ServerTool, Text, Turn
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.pairing import may_share
-from toolglot.render.turn_facts import PLACE, PROMPTS, stands_among_messages
+from toolglot.render.turn_facts import PROMPTS, stands_among_messages
 
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
@@ -125,11 +125,7 @@ def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:
         return prompt
     reason = f"a system prompt may not be the first message {ctx.rule('turns.system_inside')}; it is in its own field"
     ctx.report("moved", reason, turn_key=prompt.key)
-    if prompt.form is not None:
-        return replace(prompt, form=prompt.form.as_prompt_field())
-    extra = prompt.extra or {}
-    own = {field: value for field, value in extra[ctx.profile.protocol].items() if field != PLACE}
-    return replace(prompt, extra={**extra, ctx.profile.protocol: own})
+    return replace(prompt, form=prompt.form.as_prompt_field() if prompt.form is not None else None)
 
 
 def _to_system_role(prompt: Turn, ctx: RenderContext) -> Turn:

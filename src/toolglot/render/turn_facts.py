@@ -13,17 +13,12 @@ from toolglot.conversation import Block, Text, ToolCall, ToolResult, Turn
 
 PROMPTS: Final = ("system", "developer")
 """The roles of prompts."""
-PLACE: Final = "~system"
-"""The note where a prompt stood, of a codec that has two places for it."""
 
 
 def stands_among_messages(prompt: Turn, protocol: str) -> bool:
     """Whether a prompt was written as a message although there is a field for it."""
     form = prompt.form
-    if form is not None and form.protocol == protocol and form.prompt_position == "message":
-        return True
-    own = prompt.extra.get(protocol) if prompt.extra is not None else None
-    return own is not None and own.get(PLACE) == "message"
+    return form is not None and form.protocol == protocol and form.prompt_position == "message"
 
 
 Answers = dict[str, ToolResult | None]

@@ -386,10 +386,7 @@ def request_for(
 
 def _for_other_protocol(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
     """The conversation with fields and settings carried to another protocol."""
-    if conversation.extra is not None:
-        extra = carried(conversation.extra, source.protocol, target)
-        if extra is not conversation.extra:
-            conversation = replace(conversation, extra=extra)
+    conversation = carried(conversation, source.protocol, target)
     return asking_usage(conversation, target) if conversation.options.stream else conversation
 
 

@@ -30,6 +30,7 @@ from toolglot.conversation import (
 )
 from toolglot.protocols.openai_chat import reply as chat_reply
 from toolglot.protocols.openai_responses import reply, request
+from toolglot.protocols.openai_responses.form import ResponsesCall, ResponsesMedia, ResponsesText
 
 
 @pytest.mark.law
@@ -37,7 +38,7 @@ from toolglot.protocols.openai_responses import reply, request
 def test_law_3_a_reply_comes_back_through_the_stored_form_too(body: Fields) -> None:
     found = reply.decode(body)
     stored = load(dump(Conversation((found.turn,))))
-    again = Reply(stored.turns[0], found.stop, found.usage, found.id, found.model, found.extra)
+    again = Reply(stored.turns[0], found.stop, found.usage, found.id, found.model, found.extra, found.form)
     assert same_json(reply.encode(again), body)
 
 
@@ -183,7 +184,7 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
     assert isinstance(found, ToolCall)
     assert found.id == "fc_9"
     assert items_of(Turn("assistant", (found,))) == [item]
-    renamed = ToolCall("call_1", found.name, found.arguments, extra=found.extra)
+    renamed = ToolCall("call_1", found.name, found.arguments, extra=found.extra, form=found.form)
     assert items_of(Turn("assistant", (renamed,))) == [{**item, "call_id": "call_1"}]
 
 
@@ -207,9 +208,9 @@ def test_arguments_are_parsed_and_kept_where_the_object_does_not_say_them(
 ) -> None:
     item = call(arguments=written)
     (found,) = blocks_of(item)
-    notes = None if raw is None else {"openai_responses": {"~arguments": "raw"}}
+    form = None if raw is None else ResponsesCall(has_own_arguments=True)
     fixes = (done,) if done else ()
-    assert found == ToolCall("call_1", "f", arguments, raw_input=raw, extra=notes, argument_fixes=fixes)
+    assert found == ToolCall("call_1", "f", arguments, raw_input=raw, form=form, argument_fixes=fixes)
     assert items_of(*load(dump(Conversation((Turn("assistant", (found,)),)))).turns) == [item]
 
 
@@ -265,14 +266,14 @@ def test_media_is_read_from_parts() -> None:
     ]
     unknown = [block.kind for block in blocks if isinstance(block, Opaque)]
     assert unknown == ["input_image", "input_file", "input_audio"]
-    assert blocks[-1] == Text("no", extra={"openai_responses": {"~refusal": True}})
+    assert blocks[-1] == Text("no", form=ResponsesText(type="refusal"), is_refusal=True)
 
 
 def test_an_output_may_be_parts_or_nothing() -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
-    undetailed = {"openai_responses": {"~no_detail": True}}
+    undetailed = ResponsesMedia(has_no_detail=True)
     results = [turn.results[0] for turn in turns_of(output(output=[asked("a"), picture]), output(output=None))]
-    assert results[0].content == (Text("a"), Media("image", "image/png", data="aGk=", extra=undetailed))
+    assert results[0].content == (Text("a"), Media("image", "image/png", data="aGk=", form=undetailed))
     assert results[1].content is None
     assert all(result.is_complete and not result.is_error for result in results)
 
@@ -409,7 +410,7 @@ def test_allowed_tools_that_were_renamed_are_written_by_their_new_names() -> Non
     written = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}
     choice = request.decode({**BASE, "tool_choice": written}).options.tool_choice
     assert choice is not None
-    renamed = Conversation(options=Options(tool_choice=ToolChoice("allowed", ("g",), extra=choice.extra)))
+    renamed = Conversation(options=Options(tool_choice=ToolChoice("allowed", ("g",), form=choice.form)))
     assert request.encode(renamed)["tool_choice"] == {**written, "tools": [{"type": "function", "name": "g"}]}
 
 

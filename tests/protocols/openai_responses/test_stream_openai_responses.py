@@ -38,9 +38,9 @@ from toolglot.conversation.events import (
 )
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.fields.reading import note
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.openai_responses import reply
+from toolglot.protocols.openai_responses.form import ResponsesText, message_fields
 from toolglot.protocols.openai_responses.stream_reader import Decoder, framer
 
 # --- what a provider sends --------------------------------------------------------------------------
@@ -63,9 +63,10 @@ def test_each_block_begins_with_its_own_ids_and_goes_on_in_pieces() -> None:
     assert isinstance(thinking, Thinking)
     assert thinking.id == "rs_1"
     assert isinstance(first, Text)
-    assert note(first.extra, "openai_responses", "message")["id"] == "msg_1"
+    assert message_fields(first)["id"] == "msg_1"
     assert isinstance(second, Text)
-    assert note(second.extra, "openai_responses", "joined")
+    assert isinstance(second.form, ResponsesText)
+    assert second.form.is_joined
     assert isinstance(search, ServerTool)
     assert search.value["status"] == "completed"
     assert isinstance(call, ToolCall)

@@ -60,8 +60,8 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.base import StreamOptions, get
-from toolglot.protocols.fields.reading import note
 from toolglot.protocols.openai_responses import errors, reply
+from toolglot.protocols.openai_responses.form import ResponsesReply
 from toolglot.protocols.openai_responses.stream_reader import framer
 from toolglot.protocols.openai_responses.stream_writer import Encoder
 
@@ -568,7 +568,7 @@ def test_bytes_of_a_provider_and_bytes_of_ours_are_understood_alike() -> None:
     ours = Encoder().write(ReadEvents(*streamed(EVERYTHING)).events)
     theirs = sse(*streamed(EVERYTHING))
     assert ReadEvents(*parsed(ours)).reply == ReadEvents(*parsed(theirs)).reply
-    assert note(ReadEvents(*parsed(ours)).reply.extra, "openai_responses", "status") == "completed"
+    assert ReadEvents(*parsed(ours)).reply.form == ResponsesReply("completed")
 
 
 def test_usage_comes_with_the_end() -> None:

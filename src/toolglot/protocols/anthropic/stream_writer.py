@@ -139,8 +139,8 @@ class Encoder(BlockStreamEncoder):
         body = self._body(stop, extra, form, *([ANY_CALL] if self._has_whole_calls else []))
         delta = {"stop_reason": body["stop_reason"], "stop_sequence": None}
         delta.update((key, body[key]) for key in _LATE if key in body)
-        names = [key[1:] if key.startswith("~~") else key for key in (event.extra or {}).get(PROTOCOL, {})]
-        others = {key: body[key] for key in names if key in body and key not in _LATE}
+        late = (event.extra or {}).get(PROTOCOL, {})
+        others = {key: body[key] for key in late if key in body and key not in _LATE}
         usage = {"output_tokens": 0, **(body.get("usage") or {})}
         self._out.append(_event({"type": "message_delta", "delta": delta, "usage": usage, **others}))
         self._out.append(_event({"type": "message_stop"}))

@@ -27,7 +27,7 @@ from toolglot.conversation import (
 )
 from toolglot.conversation.cache_markers import read_marker
 from toolglot.conversation.forms import CacheMarker, CacheMarking, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, is_note, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "bedrock"
 CACHE_MARKING: Final = CacheMarking(field="cachePoint", block="cachePoint")
@@ -248,13 +248,9 @@ def _from_notes_of_tool(tool: ToolSpec, notes: dict[str, Any]) -> dict[str, Any]
     known = {**notes, "before": markers.get("before"), "behind": markers.get("behind")}
     changes = form_of_notes(BedrockTool, known, **names, before="markers_before", behind="markers_after")
     if markers.get("told"):  # then the markers are also a field of the tool
-        extra = dict(tool.extra or {})
-        rest = {
-            name: field
-            for name, field in extra.pop(PROTOCOL, {}).items()
-            if name != CACHE_MARKING.field and not is_note(name)
-        }
-        changes["extra"] = {**extra, PROTOCOL: rest} if rest else extra or None
+        extra = {protocol: without_notes(fields) for protocol, fields in (tool.extra or {}).items()}
+        extra.get(PROTOCOL, {}).pop(CACHE_MARKING.field, None)
+        changes["extra"] = {protocol: fields for protocol, fields in extra.items() if fields} or None
     return changes
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, Literal
 
 from toolglot.conversation import (
+    Media,
     OutputFormat,
     Reasoning,
     Reply,
@@ -60,6 +61,17 @@ class CohereText(CohereForm, frozen=True, tag="cohere.text"):
 
 
 PLAN: Final = CohereText(is_plan=True)
+
+
+class CohereMedia(CohereForm, frozen=True, tag="cohere.media"):
+    """An image.
+
+    image_rest: unknown fields of `image_url`.
+    """
+
+    inner_rests: ClassVar[tuple[str, ...]] = ("image_rest",)
+
+    image_rest: dict[str, Any]
 
 
 class CohereThinking(CohereForm, frozen=True, tag="cohere.thinking"):
@@ -149,6 +161,8 @@ def from_notes(value: object, notes: dict[str, Any]) -> dict[str, Any]:
     if isinstance(value, Text):
         names = {"plan": "is_plan", "document": "document_rest", "data": "document_data"}
         return form_of_notes(CohereText, notes, **names)
+    if isinstance(value, Media):
+        return form_of_notes(CohereMedia, notes, image="image_rest")
     if isinstance(value, Thinking):
         return {"form": {"form": "cohere.thinking"}} if "own" in notes else {}
     if isinstance(value, ToolCall):

@@ -19,6 +19,7 @@ from toolglot.protocols.cohere.form import (
     PROTOCOL,
     THINKING,
     CohereCall,
+    CohereMedia,
     CohereMessage,
     CohereText,
     CohereThinking,
@@ -33,7 +34,6 @@ from toolglot.protocols.fields.reading import (
     expected,
     held,
     leftover,
-    noted,
     one_of,
     optional,
     own_value,
@@ -41,7 +41,6 @@ from toolglot.protocols.fields.reading import (
     required,
     rest_of,
     restored,
-    with_rest,
 )
 
 _MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan"})
@@ -132,11 +131,11 @@ def _image(fields: Fields) -> Media:
         return required(image, "url", str), detail, rest_of(image, _URL if detail is None else _DETAILED_URL)
 
     url, detail, rest = held(fields, "image_url", read)
-    extra = noted(leftover(fields, _IMAGE, PROTOCOL), PROTOCOL, image=rest)
+    extra, form = leftover(fields, _IMAGE, PROTOCOL), None if rest is None else CohereMedia(rest)
     inline = read_data_url(url)
     if inline is None:
-        return Media("image", url=url, extra=extra, detail=detail)
-    return Media("image", *inline, extra=extra, detail=detail)
+        return Media("image", url=url, extra=extra, form=form, detail=detail)
+    return Media("image", *inline, extra=extra, form=form, detail=detail)
 
 
 def _document(fields: Fields) -> Text | Opaque:
@@ -260,7 +259,7 @@ def _write_image(block: Media) -> Fields | None:
     if url is None or block.kind != "image":
         return None
     inner = {"url": url} if block.detail is None else {"url": url, "detail": block.detail}
-    image = with_rest(inner, block.extra, PROTOCOL, "image")
+    image = refilled(inner, block.form.image_rest) if type(block.form) is CohereMedia else inner
     return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
 
 

@@ -34,7 +34,7 @@ from toolglot.protocols.errors.bodies import (
 )
 from toolglot.protocols.errors.kinds import PHRASES, kind_of
 from toolglot.protocols.errors.known_messages import recognise
-from toolglot.protocols.fields.reading import Fields, note, noted
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.stored_history import UNSUPPORTED_THREAD
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -169,7 +169,7 @@ def _failure(
         found.param,
         rules[0] if rules else "",
         in_band,
-        noted(None, shape.protocol, body=document if isinstance(document, dict) else None),
+        {shape.protocol: document} if isinstance(document, dict) else None,
     )
 
 
@@ -236,8 +236,8 @@ def from_answer_limit(error: LimitError) -> Failure:
 
 def _home(shape: ErrorShape, failure: Failure) -> Fields | None:
     """The document that a failure was read from, if that was in this protocol and still says the same."""
-    home = note(failure.extra, shape.protocol, "body")
-    return home if type(home) is dict and failure.status is not None and _still_says(shape, home, failure) else None
+    home = (failure.extra or {}).get(shape.protocol)
+    return home if home is not None and failure.status is not None and _still_says(shape, home, failure) else None
 
 
 def _still_says(shape: ErrorShape, home: Fields, failure: Failure) -> bool:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.conversation import Conversation, Extra, Form, Media, Options, Reply, ToolResult, Turn
-from toolglot.conversation.field_gravity import as_written, gravity_of_field, is_note, unknown_fields, written_fields
+from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Gravity
 from toolglot.protocols.base import get
 
-_AROUND: Final = ("~choice", "~candidate")
 _HOUSEKEEPING: Final = frozenset(
     {
         "object",
@@ -51,11 +50,6 @@ _MEASURED: Final = frozenset(
 )
 """Fields of a reply that measure its making: how long it took, what is billed, how counts that are carried divide."""
 _REASONING: Final = "the reasoning settings"
-_UNKNOWN_THINKING: Final = "~thinking"
-"""The note of thinking of a kind that nobody knows."""
-_COMMON_NOTES: Final = frozenset({"~choice", "~finish_reason", "~content", "~system", "~arguments", "~read"})
-_QUIET: Final = _HOUSEKEEPING | _COMMON_NOTES
-"""What nearly all that is left over of a reply is: it is seen at a glance that there is nothing to tell."""
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
@@ -80,18 +74,10 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
 
 def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts) -> None:
     for place, extra, form in _holders(conversation):
-        for written_in, fields in (extra or {}).items():
-            if written_in == protocol or _COMMON_NOTES.issuperset(fields):
-                continue
-            for field, written in written_fields(fields):
-                key = (place, field, gravity_of_field(field, written))
-                counts[key] = counts.get(key, 0) + 1
-            if place == _REASONING and fields.get(_UNKNOWN_THINKING):
-                counts[place, "thinking", "loss"] = 1
-        if form is not None and form.protocol != protocol:
-            for field, written in unknown_fields(None, form):
-                key = (place, field, gravity_of_field(field, written))
-                counts[key] = counts.get(key, 0) + 1
+        foreign = {name: fields for name, fields in extra.items() if name != protocol} if extra is not None else None
+        for field, written in unknown_fields(foreign, form if form is None or form.protocol != protocol else None):
+            key = (place, field, gravity_of_field(field, written))
+            counts[key] = counts.get(key, 0) + 1
     reasoning, output = conversation.options.reasoning, conversation.options.output
     if reasoning is not None and reasoning.opaque is not None and reasoning.opaque.protocol != protocol:
         counts[_REASONING, "thinking", "loss"] = 1
@@ -118,11 +104,11 @@ def _count_details(conversation: Conversation, counts: _Counts) -> None:
 def _count_in_reply(reply: Reply, protocol: str, counts: _Counts) -> None:
     for place, extra, _ in _holders(reply):
         for written_in, fields in (extra or {}).items():
-            if written_in == protocol or _QUIET.issuperset(fields):
+            # It is seen at a glance that there is nothing to tell of most.
+            if written_in == protocol or _HOUSEKEEPING.issuperset(fields):
                 continue
-            for field, written in fields.items():
-                name = as_written(field)
-                if is_note(field) or name in _HOUSEKEEPING or (not written and written in _EMPTY):
+            for name, written in fields.items():
+                if name in _HOUSEKEEPING or (not written and written in _EMPTY):
                     continue
                 is_light = name in _MEASURED or (place == "the body" and name in _ECHOED)
                 key = (place, name, "housekeeping" if is_light else gravity_of_field(name, written))
@@ -163,11 +149,6 @@ def _add_options(options: Options, found: list[_Holder]) -> None:
 
 def _add_answer(reply: Reply, found: list[_Holder]) -> None:
     """The fields around the answer, where a protocol wraps it in an object of its own."""
-    for protocol, fields in (reply.extra or {}).items():
-        for note in _AROUND:
-            around = fields.get(note)
-            if isinstance(around, dict):
-                found.append(("the answer", {protocol: around}, None))
     form = reply.form
     if form is not None and (known := form.answer_fields()):
         found.append(("the answer", {form.protocol: dict(known)}, None))

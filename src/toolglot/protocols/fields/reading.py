@@ -171,12 +171,12 @@ def leftover(fields: Fields, known: frozenset[str], protocol: str, read: int = -
     rest: Fields = {}
     for key, value in fields.items():  # a comprehension is slower for so few
         if value is None or key not in known:
-            rest[key if key[:1] != "~" else f"~{key}"] = value
+            rest[key] = value
     return {protocol: rest}
 
 
 def rest_of(fields: Fields, known: frozenset[str], read: int = -1) -> Fields | None:
-    """What is left over of an inner object, for a note of the value that it belongs to; None if nothing is."""
+    """What is left over of an inner object, for the form of the value that it belongs to; None if nothing is."""
     rest = leftover(fields, known, "", read)
     return rest[""] if rest else None
 
@@ -199,28 +199,6 @@ def opaque_value(opaque: Opaque | None, protocol: str) -> Any:
     return None if opaque is None or opaque.protocol != protocol else opaque.value
 
 
-def noted(extra: Extra | None, protocol: str, **notes: Any) -> Extra | None:
-    """The extra fields with the codec's own notes; a note of None is not written."""
-    return with_notes(extra, protocol, notes)
-
-
-def with_notes(extra: Extra | None, protocol: str, notes: Fields) -> Extra | None:
-    """The same for notes in a dictionary."""
-    kept: Fields | None = None
-    for key, value in notes.items():
-        if value is not None:
-            if kept is None:
-                kept = dict(extra[protocol]) if extra else {}
-            kept[f"~{key}"] = value
-    return extra if kept is None else {protocol: kept}
-
-
-def note(extra: Extra | None, protocol: str, key: str) -> Any:
-    """A note of the codec; None if there is none."""
-    fields = extra.get(protocol) if extra else None
-    return fields.get(f"~{key}") if fields else None
-
-
 def present(fields: Fields) -> Fields:
     """The fields that are set: None means that there is nothing to say."""
     return {key: value for key, value in fields.items() if value is not None}
@@ -231,17 +209,9 @@ def restored(fields: Fields, extra: Extra | None, protocol: str) -> Fields:
     return refilled(fields, extra.get(protocol)) if extra else fields
 
 
-def with_rest(fields: Fields, extra: Extra | None, protocol: str, key: str) -> Fields:
-    """An inner object with what was left over of it, which is a note."""
-    return refilled(fields, note(extra, protocol, key)) if extra else fields
-
-
 def refilled(fields: Fields, rest: Fields | None) -> Fields:
     """The fields with those that were left over. What the fields say themselves counts."""
     if rest:
         for key, value in rest.items():
-            if not key.startswith("~"):
-                fields.setdefault(key, value)
-            elif key.startswith("~~"):
-                fields.setdefault(key[1:], value)
+            fields.setdefault(key, value)
     return fields

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Conversation, Extra
+from toolglot.conversation import Conversation
 from toolglot.profiles import Profile
 
 _OPENAI: Final = frozenset(
@@ -16,9 +16,7 @@ _OPENAI: Final = frozenset(
 _TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
 """The service tiers of OpenAI; Groq and others have words of their own for this field."""
 
-_TEXT: Final = "~text"
-"""The note of what is left over of `text` in a body of Responses."""
-
+_VERBOSITY: Final = "verbosity"
 SHARED: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("openai_chat", "openai_responses"): _OPENAI,
     ("openai_responses", "openai_chat"): _OPENAI,
@@ -29,34 +27,30 @@ _WHO_KNOWS: Final = frozenset({"openai", "openai_responses"})
 """Whose fields these are. Many hosts that imitate them refuse what they did not take over."""
 
 
-def carried(extra: Extra | None, source: str, to: Profile) -> Extra | None:
-    """The fields of a body, with those that the target shares under the name of its protocol."""
-    target = to.protocol
+def carried(conversation: Conversation, source: str, to: Profile) -> Conversation:
+    """The conversation, with fields of its body that the target shares under the name of its protocol."""
+    extra, form, target = conversation.extra or {}, conversation.form, to.protocol
     shared = SHARED.get((source, target))
-    if extra is None or shared is None or source not in extra:
-        return extra
-    if to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers):
-        return extra
-    own = {key: value for key, value in extra[source].items() if key in shared and _is_known(key, value)}
-    rest = {key: value for key, value in extra[source].items() if key not in own}
-    _carry_verbosity(own, rest, source)
-    return {**extra, source: rest, target: {**own, **extra.get(target, {})}} if own else extra
+    if shared is None or (to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers)):
+        return conversation
+    fields = extra.get(source, {})
+    own = {key: value for key, value in fields.items() if key in shared and _is_known(key, value)}
+    rest = {key: value for key, value in fields.items() if key not in own}
+    # How much to say: a field of the body in the one protocol, of its `text` in the other.
+    if source == "openai_chat":
+        if rest.get(_VERBOSITY) is not None:
+            own["text"] = {_VERBOSITY: rest.pop(_VERBOSITY)}
+    elif form is not None and form.protocol == source and form.verbosity is not None:
+        own[_VERBOSITY] = form.verbosity
+        form = form.without_verbosity()
+    if not own:
+        return conversation
+    extra = {**extra, **({source: rest} if source in extra else {}), target: {**own, **extra.get(target, {})}}
+    return replace(conversation, extra=extra, form=form)
 
 
 def _is_known(field: str, value: Any) -> bool:
     return field != "service_tier" or value is None or (isinstance(value, str) and value in _TIERS)
-
-
-def _carry_verbosity(own: dict[str, Any], rest: dict[str, Any], source: str) -> None:
-    """How much to say: a field of the body in the one protocol, of its `text` in the other."""
-    if source == "openai_chat":
-        if rest.get("verbosity") is not None:
-            own[_TEXT] = {"verbosity": rest.pop("verbosity")}
-        return
-    text = rest.get(_TEXT)
-    if isinstance(text, dict) and text.get("verbosity") is not None:
-        own["verbosity"] = text["verbosity"]
-        rest[_TEXT] = {key: value for key, value in text.items() if key != "verbosity"}
 
 
 def asking_usage(conversation: Conversation, target: Profile) -> Conversation:

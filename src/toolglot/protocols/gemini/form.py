@@ -27,7 +27,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "gemini"
 
@@ -343,13 +343,17 @@ def _from_notes_of_request(notes: dict[str, Any]) -> dict[str, Any]:
     known |= _parted(notes, "config", snake="config_snake", floats="config_floats")
     entries = notes.get("tools")
     if isinstance(entries, list):
-        parted = [
-            _parted({"rest": entry}, "rest", snake="snake", one="is_single", bare="is_empty") for entry in entries
-        ]
-        known["tools"] = parted
+        known["tools"] = [_entry_of_notes(entry) for entry in entries]
     names = {"tools": "tool_entries", "tool_config": "tool_config_rest", "config": "config_rest"}
     same = ("snake", "single", "tool_config_snake", "config_snake", "config_floats")
     return form_of_notes(GeminiRequest, known, **names, **{name: name for name in same})
+
+
+def _entry_of_notes(entry: object) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        return {}
+    parted = _parted({"rest": entry}, "rest", snake="snake", one="is_single", bare="is_empty")
+    return {**parted, "rest": without_notes(entry)}
 
 
 def _from_notes_of_reply(notes: dict[str, Any]) -> dict[str, Any]:
@@ -361,9 +365,8 @@ def _from_notes_of_reply(notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parted(notes: dict[str, Any], note: str, **names: str) -> dict[str, Any]:
-    """A note that held unknown fields of an inner object and notes on it: the fields, and those notes by new names."""
+    """A note that held unknown fields of an inner object and notes on it: itself, and those notes by new names."""
     held = notes.get(note)
     if not isinstance(held, dict):
         return {}
-    rest = {name: value for name, value in held.items() if name[:1] != "~" or name[:2] == "~~"}
-    return {note: rest, **{new: held[f"~{old}"] for old, new in names.items() if f"~{old}" in held}}
+    return {note: held, **{new: held[f"~{old}"] for old, new in names.items() if f"~{old}" in held}}

@@ -12,7 +12,7 @@ order costs a glance.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from toolglot.conversation import (
 from toolglot.protocols.base import Protocol, get, names, records
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.fixes import Fixes
+from toolglot.protocols.openai_responses.form import call_form, has_type_of_other_side, message_fields
 from toolglot.protocols.openai_responses.lenient import ITEM_IDS
 
 PROMPTS: Final = ("system", "developer")
@@ -71,13 +72,13 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     blocks: list[Block] = []
     leniency = get(protocol).codec.leniency
-    has_notes = get(protocol).messages.text_keeps_fields
+    keeps_fields = get(protocol).messages.text_keeps_fields
     for turn in conversation.turns:
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
         if not turn.blocks and leniency.lacks_content(turn):
             return True
-        if has_notes and _has_stray_notes(turn, protocol):
+        if keeps_fields and _has_stray_fields(turn, protocol):
             return True
         blocks += turn.blocks
     extras = _count_extras(blocks)
@@ -114,7 +115,7 @@ def _count_extras(blocks: Iterable[Block]) -> int:
     return extras
 
 
-def _has_stray_notes(turn: Turn, protocol: str) -> bool:
+def _has_stray_fields(turn: Turn, protocol: str) -> bool:
     if any(_has_stray_field(block, protocol) for block in turn.blocks):
         return True
     if protocol != _RESPONSES:
@@ -124,7 +125,7 @@ def _has_stray_notes(turn: Turn, protocol: str) -> bool:
     return any(_is_misnamed(block) for block in turn.blocks)
 
 
-def _has_strange_id(message: Fields | None) -> bool:
+def _has_strange_id(message: Mapping[str, Any] | None) -> bool:
     """Whether a message has an id of another kind of item."""
     id = message.get("id") if message else None
     return type(id) is str and not id.startswith(ITEM_IDS["message"])
@@ -132,15 +133,13 @@ def _has_strange_id(message: Fields | None) -> bool:
 
 def _is_misnamed(block: Block) -> bool:
     """Whether a text of Responses is of the other side's type, or the item of a call has an id of another kind."""
-    own = block.extra.get(_RESPONSES) if block.extra is not None else None
-    if not own:
-        return False
     if type(block) is Text:
-        return "~type" in own or _has_strange_id(own.get("~message"))
-    if type(block) is not ToolCall:
+        return has_type_of_other_side(block) or _has_strange_id(message_fields(block))
+    if type(block) is not ToolCall or block.extra is None or call_form(block).has_item_id_only:
         return False
-    id, prefix = own.get("id"), ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
-    return type(id) is str and "~call_id" not in own and not id.startswith(prefix)
+    id = block.extra.get(_RESPONSES, {}).get("id")
+    prefix = ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
+    return type(id) is str and not id.startswith(prefix)
 
 
 def _may_be_elsewheres(block: Opaque) -> bool:
@@ -151,10 +150,10 @@ def _may_be_elsewheres(block: Opaque) -> bool:
 
 def _has_stray_field(block: Block, protocol: str) -> bool:
     """Whether a text keeps a field of another form: its type, or what stood beside the content of its message."""
-    if type(block) is not Text or block.extra is None:
+    if type(block) is not Text:
         return False
-    own = block.extra.get(protocol, {})
-    return "type" in own or not _FRAMES.isdisjoint(own.get("~message", ()))
+    own = (block.extra or {}).get(protocol, {})
+    return "type" in own or not _FRAMES.isdisjoint(message_fields(block))
 
 
 def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Fixes] | None:
@@ -208,7 +207,7 @@ def _joined(turns: list[Turn], role: Role | None, path: str, fixes: Fixes) -> li
         for block in turn.blocks:
             if type(block) is ToolCall and block.id in known:
                 fixes.append((path, f"the call {block.id[:80]!r} stood in the content too; it is one call"))
-                names = [name for fields in (block.extra or {}).values() for name in fields if not name.startswith("~")]
+                names = [name for fields in (block.extra or {}).values() for name in fields]
                 fixes += [(path, f"{name[:80]} of the call that is left out is left out with it") for name in names]
             else:
                 blocks.append(block)

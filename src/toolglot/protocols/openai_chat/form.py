@@ -28,7 +28,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import CacheMarking, Form, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "openai_chat"
 CACHE_MARKING: Final = CacheMarking(field="cache_control")
@@ -330,7 +330,9 @@ def _media(notes: Fields) -> Fields:
     if isinstance(rest, dict) and rest.get("detail") in ("low", "high"):
         detail = rest["detail"]
         found["url_rest"] = {key: value for key, value in rest.items() if key != "detail"} or None
-    found = {field: value for field, value in found.items() if value}
+    found = {
+        field: without_notes(value) if isinstance(value, dict) else value for field, value in found.items() if value
+    }
     return {**({"form": {"form": "openai_chat.media", **found}} if found else {}), "detail": detail}
 
 
@@ -389,9 +391,7 @@ def _request(notes: Fields) -> Fields:
 def _reply(notes: Fields) -> Fields:
     rest = notes.get("choice")
     if isinstance(rest, dict):
-        marks = {"in_details": "~in_details" in rest, "no_message": "~no_message" in rest}
-        own = {key: rest[key] for key in rest if key not in ("~in_details", "~no_message")}
-        notes = {**notes, **marks, "choice": own}
+        notes = {**notes, "in_details": "~in_details" in rest, "no_message": "~no_message" in rest}
     names = {"in_details": "is_in_details", "no_message": "has_no_message"}
     return form_of_notes(
         ChatReply, notes, choice="choice_rest", choices="choices", finish_reason="finish_reason", **names

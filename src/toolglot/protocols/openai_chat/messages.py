@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields, each, leftover, one_of, optional, required, restored
-from toolglot.protocols.fields.refusals import REFUSAL, is_refusal
+from toolglot.protocols.fields.refusals import REFUSAL
 from toolglot.protocols.openai_chat.blocks import (
     FUNCTION_CALL,
     read_call,
@@ -269,7 +269,7 @@ def _write_thinking(block: Thinking, fields: Fields, parts: list[str | Fields], 
 def _write_placed(block: Block, fields: Fields, calls: list[Fields], apart: list[Fields], style: HostStyle) -> bool:
     """Write what is not part of the content, or is not for this client; whether it was written."""
     position = position_of(block)
-    if position is None and style.refusals and isinstance(block, Text) and is_refusal(block):
+    if position is None and style.refusals and isinstance(block, Text) and block.is_refusal:
         position = REFUSAL
     if position is None:
         return False

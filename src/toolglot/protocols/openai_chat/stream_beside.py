@@ -77,13 +77,13 @@ class ReplyState:
     def early(self) -> tuple[Extra | None, ChatReply]:
         """What is known of the reply when it starts."""
         choice = {key: value for key, value in self._choice.items() if type(value) is not dict}
-        self._early = _escaped(self._body)
+        self._early = dict(self._body)
         return {PROTOCOL: dict(self._early)} if self._early else None, ChatReply(choice)
 
     def late(self) -> Extra | None:
         """Fields of the reply that are known only when it ends."""
-        fields, early = _escaped(self._body), self._early
-        new = {key: value for key, value in fields.items() if key not in early or early[key] != value}
+        early = self._early
+        new = {key: value for key, value in self._body.items() if key not in early or early[key] != value}
         return {PROTOCOL: new} if new else None
 
     def form(self, finish_reason: str | None) -> ChatReply:
@@ -99,10 +99,6 @@ def _set(fields: Fields, key: str, value: Any) -> None:
     """A value counts if it says something, or if there is none."""
     if key not in fields or (value is not None and value not in ("", 0)):
         fields[key] = value
-
-
-def _escaped(fields: Fields) -> Fields:
-    return {f"~{key}" if key.startswith("~") else key: value for key, value in fields.items()}
 
 
 def _grown(before: Any, value: Any) -> Any:

@@ -30,7 +30,7 @@ from toolglot.conversation.events import (
 from toolglot.conversation.reply_events import input_text
 from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.fields.reading import Fields, restored
-from toolglot.protocols.fields.refusals import REFUSAL, is_refusal, without_refusals
+from toolglot.protocols.fields.refusals import REFUSAL, without_refusals
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_chat import errors, reply
 from toolglot.protocols.openai_chat.blocks import write_call, write_part
@@ -182,7 +182,7 @@ class Encoder:
         """The field of a text that is no part of the content."""
         position = position_of(block)
         is_foreign = position is None and not self._is_home and self._options.refusals
-        return REFUSAL if is_foreign and is_refusal(block) else position
+        return REFUSAL if is_foreign and block.is_refusal else position
 
     def _field(self, key: str) -> bytes:
         return self._delta + json_bytes(key) + b":"

@@ -62,7 +62,7 @@ def read_reasoning(body: Fields, effort: str | None) -> Reasoning | None:
         return None if effort is None else Reasoning(effort=effort)
     asked = read(fields)
     rest = {
-        name if name[:1] != "~" else f"~{name}": value
+        name: value
         for key, known in _KNOWN.items()
         if type(fields.get(key)) is dict
         for name, value in fields[key].items()

@@ -12,7 +12,7 @@ from toolglot.protocols.errors.bodies import own_error
 from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.openai_chat.errors import SPELLINGS, write
-from toolglot.protocols.openai_responses.parts import PROTOCOL
+from toolglot.protocols.openai_responses.form import PROTOCOL
 
 
 def _in_band(body: Fields) -> object:

@@ -1,8 +1,8 @@
 """Items of the OpenAI Responses protocol, both ways. Requests (`input`) and replies (`output`) share them.
 
 Items of the model's side (its messages, reasoning, calls, and the tools that the provider ran) become
-blocks; a run of them is one assistant turn. Notes on the blocks keep where one item ended: the first block
-of an assistant message carries the message's own fields (`~message`), those after it are `~joined`.
+blocks; a run of them is one assistant turn. The forms of the blocks keep where one item ended: that of the first
+block of an assistant message holds the message's own fields, those after it are joined.
 Every other item is a turn of its own.
 
 What another model thought is shown as a summary; what it said, as plain text where a request asks for that.
@@ -16,14 +16,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from toolglot.conversation import (
     FREE_TEXT,
     Block,
-    Extra,
     Media,
     Opaque,
     Role,
@@ -41,15 +40,31 @@ from toolglot.protocols.fields.reading import (
     Fields,
     each,
     leftover,
-    note,
-    noted,
     one_of,
     optional,
     own_value,
+    refilled,
     required,
+    rest_of,
     restored,
 )
-from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, PROTOCOL, Part, is_part, read_content, write_part
+from toolglot.protocols.openai_responses.form import (
+    PLAIN_RESULT,
+    PROTOCOL,
+    REASONING,
+    ResponsesCall,
+    ResponsesMedia,
+    ResponsesMessage,
+    ResponsesOpaque,
+    ResponsesPart,
+    ResponsesResult,
+    ResponsesText,
+    ResponsesThinking,
+    call_form,
+    part_form,
+    with_arguments,
+)
+from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, Part, is_part, read_content, write_part
 
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "encrypted_content"})
@@ -68,6 +83,19 @@ _SERVER_CALLS: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
     | {"tool_search_call"}
 )
+_MESSAGES: Final = {
+    (is_string, is_untyped, is_system): ResponsesMessage(is_string, is_untyped, "message" if is_system else None)
+    if is_string or is_untyped or is_system
+    else None
+    for is_string, is_untyped, is_system in itertools.product((False, True), repeat=3)
+}
+"""The forms of messages, by whether their content is a string, their type is missing, and they are prompts."""
+_PARTS: Final[dict[type[Part], ResponsesPart]] = {
+    Text: ResponsesText(),
+    Media: ResponsesMedia(),
+    Opaque: ResponsesOpaque(),
+}
+_KNOWN_BY_ITEM: Final = ResponsesCall(has_item_id_only=True)
 _MODEL_ITEMS: Final = _SERVER_CALLS | {"message", "reasoning", "function_call", "custom_tool_call"}
 
 
@@ -81,8 +109,9 @@ def read_item(fields: Fields) -> Turn:
         role = one_of(fields, "role", _ROLES)
         if role != "assistant":
             content = fields.get("content")
-            extra = noted(_message_extra(fields), PROTOCOL, system="message" if role == "system" else None)
-            return Turn(role, read_content(content, INPUT), extra=extra)
+            form = _MESSAGES[type(content) is str, fields.get("type") is None, role == "system"]
+            extra = leftover(fields, _MESSAGE, PROTOCOL)
+            return Turn(role, read_content(content, INPUT), extra=extra, form=form)
     if kind in _OUTPUTS:
         return Turn("tool", (_read_output(fields, kind),))
     return Turn(_side(fields, kind), _model_blocks(fields, kind))
@@ -135,26 +164,26 @@ def _server_id(fields: Fields) -> str:
     return next((fields[key] for key in ("call_id", "id") if type(fields.get(key)) is str), "")
 
 
-def _message_extra(fields: Fields) -> Extra | None:
-    form = "text" if type(fields.get("content")) is str else None
-    untyped = True if fields.get("type") is None else None
-    return noted(leftover(fields, _MESSAGE, PROTOCOL), PROTOCOL, content=form, untyped=untyped)
-
-
 def _read_said(fields: Fields) -> tuple[Block, ...]:
-    parts = read_content(fields.get("content"), OUTPUT)
+    content = fields.get("content")
+    parts = read_content(content, OUTPUT)
     if not parts:
         return (Opaque(PROTOCOL, fields, "message"),)
-    extra = _message_extra(fields)
     first, *rest = parts
+    begun = replace(
+        _form_of_part(first),
+        message_rest=rest_of(fields, _MESSAGE) or {},
+        is_string=type(content) is str,
+        is_untyped=fields.get("type") is None,
+    )
     return (
-        _with_notes(first, message=extra[PROTOCOL] if extra else {}),
-        *(_with_notes(part, joined=True) for part in rest),
+        replace(first, form=begun),
+        *[replace(part, form=replace(_form_of_part(part), is_joined=True)) for part in rest],
     )
 
 
-def _with_notes(part: Part, **notes: Any) -> Part:
-    return msgspec.structs.replace(part, extra=noted(part.extra, PROTOCOL, **notes))
+def _form_of_part(part: Part) -> ResponsesPart:
+    return part_form(part) or _PARTS[type(part)]
 
 
 def _read_reasoning(fields: Fields) -> Thinking:
@@ -162,7 +191,8 @@ def _read_reasoning(fields: Fields) -> Thinking:
         _joined_texts(fields, "summary") or _joined_texts(fields, "content"),
         redacted=optional(fields, "encrypted_content", str),
         id=optional(fields, "id", str),
-        extra=noted(leftover(fields, _REASONING, PROTOCOL), PROTOCOL, reasoning=True),
+        extra=leftover(fields, _REASONING, PROTOCOL),
+        form=REASONING,
     )
 
 
@@ -172,38 +202,38 @@ def _joined_texts(fields: Fields, key: str) -> str:
 
 
 def _read_function_call(fields: Fields) -> ToolCall:
-    id, extra = _call_id(fields, _FUNCTION_CALL)
+    id, form = _call_id(fields)
     arguments, raw, done = read_arguments(required(fields, "arguments", str))
-    extra = extra if raw is None else noted(extra, PROTOCOL, arguments="raw")
     return ToolCall(
         id,
         required(fields, "name", str),
         arguments,
         raw_input=raw,
         namespace=optional(fields, "namespace", str),
-        extra=extra,
+        extra=leftover(fields, _FUNCTION_CALL, PROTOCOL),
+        form=form if raw is None else with_arguments(form, are_own=True),
         argument_fixes=() if raw is None else done,
     )
 
 
 def _read_custom_call(fields: Fields) -> ToolCall:
-    id, extra = _call_id(fields, _CUSTOM_CALL)
+    id, form = _call_id(fields)
     return ToolCall(
         id,
         required(fields, "name", str),
         type="custom",
         raw_input=required(fields, "input", str),
         namespace=optional(fields, "namespace", str),
-        extra=extra,
+        extra=leftover(fields, _CUSTOM_CALL, PROTOCOL),
+        form=form,
     )
 
 
-def _call_id(fields: Fields, known: frozenset[str]) -> tuple[str, Extra | None]:
-    """The id that pairs a call, and what is left over. Only a call without one is known by its item's id."""
-    extra = leftover(fields, known, PROTOCOL)
+def _call_id(fields: Fields) -> tuple[str, ResponsesCall | None]:
+    """The id that pairs a call, and its form. Only a call without one is known by its item's id."""
     if fields.get("call_id") is None and type(fields.get("id")) is str:
-        return fields["id"], noted(extra, PROTOCOL, call_id="item")
-    return required(fields, "call_id", str), extra
+        return fields["id"], _KNOWN_BY_ITEM
+    return required(fields, "call_id", str), None
 
 
 def _read_output(fields: Fields, kind: str) -> ToolResult:
@@ -211,9 +241,12 @@ def _read_output(fields: Fields, kind: str) -> ToolResult:
     content: Any = None if output is None else read_content(output, INPUT, ".output")
     if type(output) is str:
         content = output
-    form = "absent" if output is None else None if type(output) is str else "parts"
-    extra = noted(leftover(fields, _OUTPUT_ITEM, PROTOCOL), PROTOCOL, item=kind, output=form)
-    return ToolResult(required(fields, "call_id", str), content, is_complete=True, extra=extra)
+    form = PLAIN_RESULT
+    if type(output) is not str or kind != "function_call_output":
+        way: Literal["absent", "parts"] | None = "absent" if output is None else "parts"
+        form = ResponsesResult(kind != "function_call_output", None if type(output) is str else way)
+    extra = leftover(fields, _OUTPUT_ITEM, PROTOCOL)
+    return ToolResult(required(fields, "call_id", str), content, is_complete=True, extra=extra, form=form)
 
 
 def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
@@ -235,7 +268,8 @@ def joined_runs(turns: Iterable[Turn]) -> list[Turn]:
 
 def _is_said(block: Block) -> bool:
     """Whether a block is a part of a message."""
-    return any(note(block.extra, PROTOCOL, key) is not None for key in ("message", "joined"))
+    form = part_form(block)
+    return form is not None and (form.message_rest is not None or form.is_joined)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -254,7 +288,8 @@ class ItemWriter:
         self._items: list[Fields] = []
         self._custom = {call.id for turn in turns for call in turn.calls if call.type == "custom"}
         self._open: Fields | None = None
-        self._open_extra: Extra | None = None
+        self._is_open_own = False
+        """Whether the open message was one of this protocol."""
 
     @property
     def items(self) -> list[Fields]:
@@ -273,13 +308,20 @@ class ItemWriter:
                     self._open = None
                     self._items.append(item)
         if not turn.blocks and turn.role not in ("assistant", "tool"):
-            self._start(turn.role, turn.extra)
+            self._start_turn(turn)
 
-    def _start(self, role: str, extra: Extra | None) -> Fields:
+    def _start_turn(self, turn: Turn) -> Fields:
+        """A new message that is a turn of its own."""
+        form = turn.form if type(turn.form) is ResponsesMessage else None
+        rest = turn.extra.get(PROTOCOL) if turn.extra else None
+        return self._start("user" if turn.role == "tool" else turn.role, rest, form)
+
+    def _start(self, role: str, rest: Fields | None, form: ResponsesMessage | ResponsesPart | None) -> Fields:
         """A new message of a role, with the fields it had."""
-        fields: Fields = {"role": role} if note(extra, PROTOCOL, "untyped") else {"type": "message", "role": role}
+        is_untyped = form is not None and form.is_untyped
+        fields: Fields = {"role": role} if is_untyped else {"type": "message", "role": role}
         fields["content"] = []
-        self._open, self._open_extra = restored(fields, extra, PROTOCOL), extra
+        self._open, self._is_open_own = refilled(fields, rest), form is not None
         self._items.append(self._open)
         return self._open
 
@@ -289,32 +331,32 @@ class ItemWriter:
             return
         part = write_part(block, INPUT)
         if part is not None:
-            message = self._open or self._start("user" if turn.role == "tool" else turn.role, turn.extra)
-            text_only = len(turn.blocks) == 1 and note(turn.extra, PROTOCOL, "content") == "text"
-            _add(message, part, as_text=text_only and isinstance(block, Text))
+            message = self._open or self._start_turn(turn)
+            is_string = type(turn.form) is ResponsesMessage and turn.form.is_string
+            _add(message, part, as_text=is_string and len(turn.blocks) == 1 and isinstance(block, Text))
 
     def _said(self, block: Text | Media | Opaque) -> None:
         """A part of an assistant message. Of what came from elsewhere, only text has a place in one."""
-        own = note(block.extra, PROTOCOL, "message")
-        joined = note(block.extra, PROTOCOL, "joined") is not None
-        part = write_part(block, OUTPUT) if own is not None or joined or not isinstance(block, Media) else None
+        form = part_form(block)
+        begins = form is not None and form.message_rest is not None
+        joined = form is not None and form.is_joined
+        part = write_part(block, OUTPUT) if begins or joined or not isinstance(block, Media) else None
         if part is None:
             return
-        if own is not None:
-            extra: Extra | None = {PROTOCOL: own}
-            as_text = note(extra, PROTOCOL, "content") == "text" and isinstance(block, Text)
-            _add(self._start("assistant", extra), part, as_text=as_text)
+        if form is not None and form.message_rest is not None:
+            as_text = form.is_string and isinstance(block, Text)
+            _add(self._start("assistant", form.message_rest, form), part, as_text=as_text)
             return
-        message = self._open if joined or self._open_extra is None else None
+        message = self._open if joined or not self._is_open_own else None
         if message is not None and type(message["content"]) is list:
             message["content"].append(part)
         elif self._for_reply or joined or part.keys() != _PLAIN:
-            self._start("assistant", None)["content"].append(part)
+            self._start("assistant", None, None)["content"].append(part)
         elif message is not None and self._plain and self._plain[-1][0] is message:
             self._plain[-1][1].append(part["text"])
         else:
             # Without its type some servers of this protocol cannot tell what the item is (llama.cpp).
-            self._open, self._open_extra = {"type": "message", "role": "assistant", "content": ""}, None
+            self._open, self._is_open_own = {"type": "message", "role": "assistant", "content": ""}, False
             self._plain.append((self._open, [part["text"]]))
             self._items.append(self._open)
 
@@ -328,13 +370,15 @@ class ItemWriter:
         return own_value(block, PROTOCOL)
 
     def _result(self, result: ToolResult) -> Fields:
-        kind = note(result.extra, PROTOCOL, "item")
-        if kind is None:
-            kind = "custom_tool_call_output" if result.call_id in self._custom else "function_call_output"
+        form = result.form if type(result.form) is ResponsesResult else None
+        is_custom = result.call_id in self._custom if form is None else form.is_custom
+        kind = "custom_tool_call_output" if is_custom else "function_call_output"
         fields: Fields = {"type": kind, "call_id": result.call_id}
         content = told_content(result)
-        if content is not None or note(result.extra, PROTOCOL, "output") != "absent":
-            fields["output"] = _write_output(result.error or "" if content is None else content, result.extra)
+        way = None if form is None else form.output
+        if content is not None or way != "absent":
+            said = result.error or "" if content is None else content
+            fields["output"] = _write_output(said, as_parts=way == "parts")
         return restored(fields, result.extra, PROTOCOL)
 
 
@@ -352,16 +396,14 @@ def _write_call(call: ToolCall) -> Fields:
         fields = {"type": "function_call", "name": call.name, "arguments": _written_arguments(call)}
     if call.namespace is not None:
         fields["namespace"] = call.namespace
-    own = (call.extra or {}).get(PROTOCOL, {})
-    if "~call_id" not in own or own.get("id") != call.id:
+    if not call_form(call).has_item_id_only or (call.extra or {}).get(PROTOCOL, {}).get("id") != call.id:
         fields["call_id"] = call.id
     return restored(fields, call.extra, PROTOCOL)
 
 
 def _written_arguments(call: ToolCall) -> str:
     """Arguments as this protocol's model wrote them; those of another as the object that they mean."""
-    is_own = note(call.extra, PROTOCOL, "arguments") is not None
-    if call.raw_input is not None and (is_own or call.arguments is None):
+    if call.raw_input is not None and (call_form(call).has_own_arguments or call.arguments is None):
         return call.raw_input
     return compact(call.arguments or {})
 
@@ -376,7 +418,7 @@ def _free_text(call: ToolCall) -> str:
 
 def _write_reasoning(block: Thinking) -> Fields | None:
     """Reasoning as it was here; of that from elsewhere its text, under an id that is made from it."""
-    if note(block.extra, PROTOCOL, "reasoning") is None:
+    if type(block.form) is not ResponsesThinking:
         if not block.text:
             return None
         digest = hashlib.sha256(block.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -393,9 +435,8 @@ def _write_reasoning(block: Thinking) -> Fields | None:
     return restored(fields, block.extra, PROTOCOL)
 
 
-def _write_output(content: str | tuple[Part, ...], extra: Extra | None) -> str | list[Fields]:
+def _write_output(content: str | tuple[Part, ...], *, as_parts: bool) -> str | list[Fields]:
     """What a tool gave, as text unless it holds more."""
-    as_parts = note(extra, PROTOCOL, "output") == "parts"
     if isinstance(content, str) or not (as_parts or any(isinstance(part, Media) for part in content)):
         return text_of(content)
     return [part for part in (write_part(block, INPUT) for block in content) if part is not None]

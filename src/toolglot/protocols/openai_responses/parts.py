@@ -1,6 +1,6 @@
 """Content parts of the OpenAI Responses protocol, both ways. Messages and tool outputs are made of them.
 
-A refusal is a text, so that every client can show it; a note lets it return as what it was.
+A refusal is a text, so that every client can show it; its form lets it return as what it was.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from toolglot.protocols.fields.reading import (
     expected,
     held,
     leftover,
-    note,
-    noted,
     optional,
     present,
     required,
     restored,
 )
-
-PROTOCOL: Final = "openai_responses"
+from toolglot.protocols.openai_responses.form import (
+    NO_DETAIL,
+    PLAIN_DATA,
+    PROTOCOL,
+    REFUSAL,
+    UNKNOWN_PART,
+    ResponsesMedia,
+    ResponsesOpaque,
+    ResponsesText,
+)
 
 INPUT: Final = "input_text"
 OUTPUT: Final = "output_text"
@@ -37,6 +43,7 @@ _IMAGE = frozenset({"type", "image_url", "file_id"})
 _DETAILED_IMAGE = _IMAGE | {"detail"}
 _FILE = frozenset({"type", "file_data", "file_url", "file_id", "filename"})
 _AUDIO = frozenset({"type", "input_audio"})
+_OTHER_TEXTS: Final = {INPUT: ResponsesText(type="input_text"), OUTPUT: ResponsesText(type="output_text")}
 _AUDIO_FORMATS: Final = frozenset({"mp3", "wav"})
 
 
@@ -53,18 +60,18 @@ def _read_part(fields: Fields, text_type: str) -> Part:
     kind = required(fields, "type", str)
     part: Part | None = None
     if kind in (INPUT, OUTPUT):
-        extra = noted(leftover(fields, _TEXT, PROTOCOL), PROTOCOL, type=None if kind == text_type else kind)
-        return Text(required(fields, "text", str), extra=extra)
+        form = None if kind == text_type else _OTHER_TEXTS[kind]
+        return Text(required(fields, "text", str), extra=leftover(fields, _TEXT, PROTOCOL), form=form)
     if kind == "refusal":
-        extra = noted(leftover(fields, _REFUSAL, PROTOCOL), PROTOCOL, refusal=True)
-        return Text(required(fields, "refusal", str), extra=extra)
+        extra = leftover(fields, _REFUSAL, PROTOCOL)
+        return Text(required(fields, "refusal", str), extra=extra, form=REFUSAL, is_refusal=True)
     if kind == "input_image":
         part = _read_image(fields)
     elif kind == "input_file":
         part = _read_file(fields)
     elif kind == "input_audio":
         part = _read_audio(fields)
-    return part or Opaque(PROTOCOL, fields, kind, extra={PROTOCOL: {"~part": True}})
+    return part or Opaque(PROTOCOL, fields, kind, form=UNKNOWN_PART)
 
 
 def _read_image(fields: Fields) -> Media | None:
@@ -79,7 +86,8 @@ def _read_image(fields: Fields) -> Media | None:
         data=inline[1] if inline else None,
         url=None if inline else address,
         file_id=file_id,
-        extra=noted(leftover(fields, known, PROTOCOL), PROTOCOL, no_detail=None if "detail" in fields else True),
+        extra=leftover(fields, known, PROTOCOL),
+        form=None if "detail" in fields else NO_DETAIL,
         detail=detail,
     )
 
@@ -90,7 +98,6 @@ def _read_file(fields: Fields) -> Media | None:
     if data is None and address is None and file_id is None:
         return None
     inline = read_data_url(data or "")
-    bare = True if data is not None and inline is None else None
     return Media(
         "document" if inline and inline[0] == "application/pdf" else "file",
         media_type=inline[0] if inline else "",
@@ -98,7 +105,8 @@ def _read_file(fields: Fields) -> Media | None:
         url=address,
         file_id=file_id,
         name=name,
-        extra=noted(leftover(fields, _FILE, PROTOCOL), PROTOCOL, bare=bare),
+        extra=leftover(fields, _FILE, PROTOCOL),
+        form=PLAIN_DATA if data is not None and inline is None else None,
     )
 
 
@@ -118,9 +126,8 @@ def _read_audio(fields: Fields) -> Media | None:
 def write_part(block: Block, text_type: str) -> Fields | None:
     """A block as a part; None if there is no part for it."""
     if isinstance(block, Text):
-        if is_refusal(block):
-            return restored({"type": "refusal", "refusal": block.text}, block.extra, PROTOCOL)
-        fields: Fields = {"type": note(block.extra, PROTOCOL, "type") or text_type, "text": block.text}
+        kind = (block.form.type if type(block.form) is ResponsesText else None) or text_type
+        fields: Fields = {"type": kind, "refusal" if kind == "refusal" else "text": block.text}
         return restored(fields, block.extra, PROTOCOL)
     if isinstance(block, Media):
         return _write_media(block)
@@ -130,13 +137,9 @@ def write_part(block: Block, text_type: str) -> Fields | None:
     return None
 
 
-def is_refusal(block: Text) -> bool:
-    return note(block.extra, PROTOCOL, "refusal") is not None
-
-
 def is_part(block: Opaque) -> bool:
     """Whether something unknown stood inside a message or an output, rather than among the items."""
-    return block.protocol == PROTOCOL and note(block.extra, PROTOCOL, "part") is not None
+    return block.protocol == PROTOCOL and type(block.form) is ResponsesOpaque
 
 
 def _write_media(media: Media) -> Fields | None:
@@ -144,14 +147,14 @@ def _write_media(media: Media) -> Fields | None:
         return _write_audio(media)
     if media.kind == "video":
         return None
+    form = media.form if type(media.form) is ResponsesMedia else None
     inline = None if media.data is None else data_url(media.media_type, media.data)
     if media.kind == "image":
         fields = {"type": "input_image", "image_url": inline or media.url, "file_id": media.file_id}
     else:
-        bare = note(media.extra, PROTOCOL, "bare")
         fields = {
             "type": "input_file",
-            "file_data": media.data if bare else inline,
+            "file_data": media.data if form is not None and form.is_plain_data else inline,
             "file_url": media.url,
             "file_id": media.file_id,
             "filename": media.name,
@@ -161,7 +164,7 @@ def _write_media(media: Media) -> Fields | None:
         return None
     if media.detail is not None and media.kind == "image":
         written["detail"] = media.detail
-    elif media.kind == "image" and not note(media.extra, PROTOCOL, "no_detail"):
+    elif media.kind == "image" and (form is None or not form.has_no_detail):
         written["detail"] = (media.extra or {}).get(PROTOCOL, {}).get("detail", "auto")
     return restored(written, media.extra, PROTOCOL)
 

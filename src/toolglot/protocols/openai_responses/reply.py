@@ -12,8 +12,6 @@ from toolglot.protocols.fields.reading import (
     from_root,
     held_or_none,
     leftover,
-    note,
-    noted,
     optional,
     present,
     required,
@@ -21,8 +19,9 @@ from toolglot.protocols.fields.reading import (
 )
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.token_counts import read_details, write_details
+from toolglot.protocols.openai_responses.form import PROTOCOL, ResponsesReply, ResponsesUsage
 from toolglot.protocols.openai_responses.items import ItemWriter, read_model_item
-from toolglot.protocols.openai_responses.parts import OUTPUT, PROTOCOL
+from toolglot.protocols.openai_responses.parts import OUTPUT
 
 _BODY = frozenset({"id", "model", "output", "status", "usage"})
 _INPUT: Final = "input_tokens_details"
@@ -72,7 +71,8 @@ def decode(body: Fields) -> Reply:
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
         required(body, "model", str),
-        noted(leftover(body, _BODY, PROTOCOL), PROTOCOL, read=True, status=said),
+        leftover(body, _BODY, PROTOCOL),
+        ResponsesReply(said),
     )
 
 
@@ -93,14 +93,14 @@ def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | No
 def _read_usage(fields: Fields) -> Usage:
     (cached, written), input_rest = read_details(fields, _INPUT, "cached_tokens", "cache_write_tokens")
     (thought,), output_rest = read_details(fields, _OUTPUT, "reasoning_tokens")
-    extra = leftover(fields, _USAGE, PROTOCOL)
     return Usage(
         optional(fields, "input_tokens", int),
         optional(fields, "output_tokens", int),
         cached,
         written,
         thought,
-        noted(extra, PROTOCOL, read=True, input_details=input_rest, output_details=output_rest),
+        leftover(fields, _USAGE, PROTOCOL),
+        ResponsesUsage(input_rest, output_rest),
     )
 
 
@@ -113,8 +113,8 @@ def encode(reply: Reply) -> Fields:
     writer.write(reply.turn)
     body: Fields = {"id": reply.id, "model": reply.model, "output": writer.items}
     status = _STOPS_BACK[reply.stop] if reply.stop is not None else None
-    if note(reply.extra, PROTOCOL, "read"):
-        status = note(reply.extra, PROTOCOL, "status") or status
+    if type(reply.form) is ResponsesReply:
+        status = reply.form.status or status
     else:
         cut_by = _CUT_BACK.get(reply.stop) if reply.stop is not None else None
         body = {**_ENVELOPE, "tools": [], **body}
@@ -155,14 +155,15 @@ def _write_usage(usage: Usage) -> Fields:
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     cached = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
     thought = {"reasoning_tokens": usage.reasoning_tokens}
-    if not note(usage.extra, PROTOCOL, "read"):
+    form = usage.form
+    if type(form) is not ResponsesUsage:
         # The protocol always has these counts: what the provider did not say is 0.
         fields: Fields = _counted(counts)
         fields["total_tokens"] = sum(fields.values())
         return {**fields, _INPUT: _counted(cached), _OUTPUT: _counted(thought)}
     details = {
-        _INPUT: write_details(cached, note(usage.extra, PROTOCOL, "input_details")),
-        _OUTPUT: write_details(thought, note(usage.extra, PROTOCOL, "output_details")),
+        _INPUT: write_details(cached, form.input_details_rest),
+        _OUTPUT: write_details(thought, form.output_details_rest),
     }
     return restored(present({**counts, **details}), usage.extra, PROTOCOL)
 

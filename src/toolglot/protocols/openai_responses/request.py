@@ -8,6 +8,7 @@ from toolglot.conversation import (
     ChoiceMode,
     Conversation,
     Extra,
+    Opaque,
     Options,
     OutputFormat,
     Reasoning,
@@ -25,18 +26,30 @@ from toolglot.protocols.fields.reading import (
     held,
     held_or_none,
     leftover,
-    note,
-    noted,
+    opaque_value,
     optional,
     present,
+    refilled,
     required,
     rest_of,
     restored,
-    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
+from toolglot.protocols.openai_responses.form import (
+    CUSTOM_CHOICE,
+    EMPTY_REASONING,
+    INPUT_STRING,
+    INSTRUCTIONS,
+    MODE_UNSET,
+    PLAIN_CHOICE,
+    PLAIN_REQUEST,
+    PROTOCOL,
+    ResponsesChoice,
+    ResponsesMessage,
+    ResponsesReasoning,
+    ResponsesRequest,
+)
 from toolglot.protocols.openai_responses.items import ItemWriter, joined_runs, read_item
-from toolglot.protocols.openai_responses.parts import PROTOCOL
 from toolglot.protocols.openai_responses.tools import read_tools, write_tools
 
 _BODY = frozenset(
@@ -68,24 +81,25 @@ def decode(body: Fields) -> Conversation:
         read_tools(body),
         _read_options(body),
         optional(body, "model", str) or "",
-        _read_rest(body),
+        leftover(body, _BODY, PROTOCOL),
+        _read_form(body),
     )
 
 
-def _read_rest(body: Fields) -> Extra | None:
-    """What the body says that has no canonical place."""
-    rest = leftover(body, _BODY, PROTOCOL)
-    written: Fields = {key: body[key] for key in ("tools", "model") if body.get(key) in ([], "")}
-    if body.get("input") is None:
-        written["input"] = "absent"
-    if type(body.get("text")) is dict:
-        written["text"] = rest_of(body["text"], _TEXT) or {}
-    return noted(rest, PROTOCOL, **written)
+def _read_form(body: Fields) -> ResponsesRequest | None:
+    text = body.get("text")
+    form = ResponsesRequest(
+        has_empty_model=body.get("model") == "",
+        has_empty_tools=body.get("tools") == [],
+        has_no_input=body.get("input") is None,
+        text_rest=(rest_of(text, _TEXT) or {}) if type(text) is dict else None,
+    )
+    return None if form == PLAIN_REQUEST else form
 
 
 def _read_instructions(body: Fields) -> list[Turn]:
     text = optional(body, "instructions", str)
-    return [] if text is None else [Turn("system", (Text(text),), extra=noted(None, PROTOCOL, system="top"))]
+    return [] if text is None else [Turn("system", (Text(text),), form=INSTRUCTIONS)]
 
 
 def _read_input(body: Fields) -> list[Turn]:
@@ -94,7 +108,7 @@ def _read_input(body: Fields) -> list[Turn]:
     if found is None:
         return []
     if type(found) is str:
-        return [Turn("user", (Text(found),), extra=noted(None, PROTOCOL, content="text", input="text"))]
+        return [Turn("user", (Text(found),), form=INPUT_STRING)]
     if type(found) is not list:
         raise expected("a string or an array of items", found, ".input")
     return joined_runs(each(found, read_item, ".input"))
@@ -115,12 +129,10 @@ def _read_choice(body: Fields) -> ToolChoice | None:
     found: Any = body.get("tool_choice")
     parallel = optional(body, "parallel_tool_calls", bool)
     if found is None:
-        if parallel is None:
-            return None
-        return ToolChoice(parallel=parallel, extra=noted(None, PROTOCOL, unsaid=True))
+        return None if parallel is None else ToolChoice(parallel=parallel, form=MODE_UNSET)
     if type(found) is str:
         mode = _CHOICES.get(found)
-        return ToolChoice(mode or "auto", (), parallel, None if mode else {PROTOCOL: {"~choice": found}})
+        return ToolChoice(mode or "auto", (), parallel, opaque=None if mode else Opaque(PROTOCOL, found))
     if type(found) is not dict:
         raise expected("a string or an object", found, ".tool_choice")
     return held(body, "tool_choice", lambda fields: _read_choice_of_tools(fields, parallel))
@@ -129,14 +141,16 @@ def _read_choice(body: Fields) -> ToolChoice | None:
 def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
     kind = required(fields, "type", str)
     if kind in ("function", "custom"):
-        extra = noted(leftover(fields, _CHOICE, PROTOCOL), PROTOCOL, type=None if kind == "function" else kind)
-        return ToolChoice("named", (required(fields, "name", str),), parallel, extra)
+        form = None if kind == "function" else CUSTOM_CHOICE
+        extra = leftover(fields, _CHOICE, PROTOCOL)
+        return ToolChoice("named", (required(fields, "name", str),), parallel, extra, form)
     if kind == "allowed_tools":
         tools = required(fields, "tools", list)
         mode = optional(fields, "mode", str)
-        extra = noted(leftover(fields, _ALLOWED, PROTOCOL), PROTOCOL, mode=mode, tools=tools)
-        return ToolChoice("required" if mode == "required" else "allowed", _names_of(tools), parallel, extra)
-    return ToolChoice(parallel=parallel, extra={PROTOCOL: {"~choice": fields}})
+        form = ResponsesChoice(allowed_tools=tools, allowed_mode=mode)
+        extra = leftover(fields, _ALLOWED, PROTOCOL)
+        return ToolChoice("required" if mode == "required" else "allowed", _names_of(tools), parallel, extra, form)
+    return ToolChoice(parallel=parallel, opaque=Opaque(PROTOCOL, fields, kind))
 
 
 def _names_of(tools: list[Any]) -> tuple[str, ...]:
@@ -147,9 +161,8 @@ def _names_of(tools: list[Any]) -> tuple[str, ...]:
 
 def _read_reasoning(fields: Fields) -> Reasoning:
     effort, summary = optional(fields, "effort", str), optional(fields, "summary", str)
-    said = True if effort is None and summary is None else None
-    extra = noted(leftover(fields, _REASONING, PROTOCOL), PROTOCOL, said=said)
-    return Reasoning(effort=effort, summary=summary, extra=extra)
+    form = EMPTY_REASONING if effort is None and summary is None else None
+    return Reasoning(effort=effort, summary=summary, extra=leftover(fields, _REASONING, PROTOCOL), form=form)
 
 
 def _read_format(fields: Fields) -> OutputFormat:
@@ -158,11 +171,11 @@ def _read_format(fields: Fields) -> OutputFormat:
     if plain is not None:
         return OutputFormat(plain, extra=leftover(fields, frozenset({"type"}), PROTOCOL))
     if kind != "json_schema":
-        return OutputFormat(extra={PROTOCOL: {"~format": fields}})
+        return OutputFormat(opaque=Opaque(PROTOCOL, fields, kind))
     name, schema = optional(fields, "name", str), optional(fields, "schema", dict)
     strict = optional(fields, "strict", bool)
     if name is None or schema is None:
-        return OutputFormat("json_schema", name, schema, strict, {PROTOCOL: {"~format": fields}})
+        return OutputFormat("json_schema", name, schema, strict, opaque=Opaque(PROTOCOL, fields, kind))
     description: Any = fields.get("description")
     if type(description) is not str:
         return OutputFormat("json_schema", name, schema, strict, leftover(fields, _FORMAT, PROTOCOL))
@@ -179,16 +192,17 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     The protocol has one form only, whatever the profile of the target says.
     """
     options, extra = conversation.options, conversation.extra
+    form = conversation.form if type(conversation.form) is ResponsesRequest else PLAIN_REQUEST
     body: Fields = {}
-    if conversation.model or note(extra, PROTOCOL, "model") is not None:
+    if conversation.model or form.has_empty_model:
         body["model"] = conversation.model
     turns = conversation.turns
     if turns and _is_instructions(turns[0]):
         body["instructions"] = turns[0].text
         turns = turns[1:]
-    if turns or note(extra, PROTOCOL, "input") is None:
+    if turns or not form.has_no_input:
         body["input"] = _write_input(turns)
-    if conversation.tools or note(extra, PROTOCOL, "tools") is not None:
+    if conversation.tools or form.has_empty_tools:
         body["tools"] = written_tools(conversation.tools, PROTOCOL, write_tools)
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice)
@@ -196,22 +210,29 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     body.update(present({"stream": options.stream, "user": options.user}))
     if options.reasoning is not None:
         _write_reasoning(body, options.reasoning)
-    if options.output is not None or note(extra, PROTOCOL, "text") is not None:
+    if options.output is not None or form.text_rest is not None:
         format: Fields = {} if options.output is None else {"format": _write_format(options.output)}
-        body["text"] = with_rest(format, extra, PROTOCOL, "text")
+        body["text"] = refilled(refilled(format, form.text_rest), _text_from_elsewhere(extra))
     return restored(body, extra, PROTOCOL)
+
+
+def _text_from_elsewhere(extra: Extra | None) -> Fields | None:
+    """Fields of `text` that were carried here from another protocol."""
+    text = extra.get(PROTOCOL, {}).get("text") if extra else None
+    return text if type(text) is dict else None
 
 
 def _is_instructions(turn: Turn) -> bool:
     """A system prompt of one text at the head, unless it was sent as a message."""
     plain = turn.role == "system" and len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text)
-    return plain and note(turn.extra, PROTOCOL, "system") != "message"
+    return plain and (type(turn.form) is not ResponsesMessage or turn.form.prompt_position != "message")
 
 
 def _write_input(turns: tuple[Turn, ...]) -> str | list[Fields]:
-    if len(turns) == 1 and note(turns[0].extra, PROTOCOL, "input") == "text":
+    if len(turns) == 1:
         (turn,) = turns
-        if len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text):
+        is_input = type(turn.form) is ResponsesMessage and turn.form.is_input
+        if is_input and len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text):
             return turn.text
     writer = ItemWriter(turns)
     for turn in turns:
@@ -222,28 +243,29 @@ def _write_input(turns: tuple[Turn, ...]) -> str | list[Fields]:
 def _write_choice(body: Fields, choice: ToolChoice) -> None:
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
-    if choice.mode == "auto" and note(choice.extra, PROTOCOL, "unsaid") is not None:
+    form = choice.form if type(choice.form) is ResponsesChoice else PLAIN_CHOICE
+    if choice.mode == "auto" and form.is_mode_unset:
         return
-    verbatim = note(choice.extra, PROTOCOL, "choice")
+    verbatim = opaque_value(choice.opaque, PROTOCOL)
     if verbatim is not None:
         body["tool_choice"] = verbatim
     elif choice.mode == "named":
-        kind = note(choice.extra, PROTOCOL, "type") or "function"
+        kind = "custom" if form.is_custom else "function"
         body["tool_choice"] = restored({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)
-    elif choice.mode == "allowed" or choice.names or note(choice.extra, PROTOCOL, "tools") is not None:
-        body["tool_choice"] = _write_allowed(choice)
+    elif choice.mode == "allowed" or choice.names or form.allowed_tools is not None:
+        body["tool_choice"] = _write_allowed(choice, form)
     else:
         body["tool_choice"] = choice.mode
 
 
-def _write_allowed(choice: ToolChoice) -> Fields:
-    written = note(choice.extra, PROTOCOL, "tools")
+def _write_allowed(choice: ToolChoice, form: ResponsesChoice) -> Fields:
+    written = form.allowed_tools
     tools = [{"type": "function", "name": name} for name in choice.names]
     if written is not None and _names_of(written) == choice.names:
         tools = written
     fields: Fields = {"type": "allowed_tools", "tools": tools}
     usual = "required" if choice.mode == "required" else "auto"
-    mode = usual if written is None else note(choice.extra, PROTOCOL, "mode")
+    mode = usual if written is None else form.allowed_mode
     if mode is not None:
         fields["mode"] = mode
     return restored(fields, choice.extra, PROTOCOL)
@@ -252,12 +274,12 @@ def _write_allowed(choice: ToolChoice) -> Fields:
 def _write_reasoning(body: Fields, reasoning: Reasoning) -> None:
     fields = {"effort": reasoning.effort, "summary": reasoning.summary}
     written = present(fields)
-    if written or note(reasoning.extra, PROTOCOL, "said") is not None:
+    if written or type(reasoning.form) is ResponsesReasoning:
         body["reasoning"] = restored(written, reasoning.extra, PROTOCOL)
 
 
 def _write_format(output: OutputFormat) -> Fields:
-    verbatim: Fields | None = note(output.extra, PROTOCOL, "format")
+    verbatim: Fields | None = opaque_value(output.opaque, PROTOCOL)
     if verbatim is not None:
         return verbatim
     if output.kind != "json_schema":

@@ -16,15 +16,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolglot import jsontext
-from toolglot.conversation import Block, Extra, Text, Thinking, ToolCall
+from toolglot.conversation import Block, Text, Thinking, ToolCall
 from toolglot.conversation.reply_events import spoken
 from toolglot.errors import InputError
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.reading import Fields, noted
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import NO_LAST_ITEMS, EventBuilder
+from toolglot.protocols.openai_responses.form import with_arguments
 from toolglot.protocols.openai_responses.items import read_model_item
-from toolglot.protocols.openai_responses.parts import OUTPUT, PROTOCOL, is_refusal
+from toolglot.protocols.openai_responses.parts import OUTPUT
 
 INPUTS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 """The items that are calls, and where their text is."""
@@ -111,8 +112,8 @@ def _built_call(call: ToolCall, written: str) -> ToolCall:
     arguments, raw, done = read_arguments(written)
     if raw is None:
         return replace(call, arguments=arguments)
-    extra = noted(call.extra, PROTOCOL, arguments="raw")
-    return replace(call, arguments=arguments, raw_input=raw, extra=extra, argument_fixes=done)
+    form = with_arguments(call.form, are_own=True)
+    return replace(call, arguments=arguments, raw_input=raw, form=form, argument_fixes=done)
 
 
 class Assembly:
@@ -397,10 +398,10 @@ class Assembly:
     def _close(self, item: OutputItem, part: int, *, cut: bool = False) -> None:
         key = item.key(part)
         block = self.builder.block(key)
-        if isinstance(block, Text) and is_refusal(block) not in self.spoken:
+        if isinstance(block, Text) and block.is_refusal not in self.spoken:
             text = self.builder.text_of(key)
             if text:
-                self.spoken[is_refusal(block)] = replace(block, text=text)
+                self.spoken[block.is_refusal] = replace(block, text=text)
         self.builder.close(key, cut=cut)
 
     # --- messages -----------------------------------------------------------------------------------
@@ -595,12 +596,8 @@ def _unspoken(block: Block) -> Block:
     if isinstance(block, Text | Thinking):
         return replace(block, text="")
     if isinstance(block, ToolCall):
-        extra: Extra | None = block.extra
-        own = (extra or {}).get(PROTOCOL, {})
-        if "~arguments" in own:
-            rest = {key: value for key, value in own.items() if key != "~arguments"}
-            extra = {PROTOCOL: rest} if rest else None
-        return replace(block, arguments=None, raw_input=None, extra=extra, argument_fixes=())
+        form = with_arguments(block.form, are_own=False)
+        return replace(block, arguments=None, raw_input=None, form=form, argument_fixes=())
     return block
 
 

@@ -4,7 +4,7 @@ Items begin and end (`output_item.added`, `.done`), parts and texts inside of th
 whole response again. Who sends less than that is understood all the same: what was said in pieces counts first, then
 the item that ended, then the last response.
 
-Law: the blocks, the stop reason and the notes are those that `reply.decode` reads from the last response.
+Law: the blocks, the stop reason and the forms are those that `reply.decode` reads from the last response.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from toolglot.conversation import Block, Failure, Reply, StopReason, ToolCall, T
 from toolglot.conversation.events import Event
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.protocols.fields.reading import Fields, note, noted
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import CORRUPT_EVENT, EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, SseFramer
 from toolglot.protocols.openai_responses import errors, reply
-from toolglot.protocols.openai_responses.parts import PROTOCOL
+from toolglot.protocols.openai_responses.form import PLAIN_REPLY, PROTOCOL, ResponsesReply
 from toolglot.protocols.openai_responses.stream_items import DELTAS, Assembly, DeltaEvent
 
 framer: Final = SseFramer
@@ -68,6 +68,8 @@ class Decoder:
         """The piece before this one, if nothing came between them."""
         self._last_key: Hashable = None
         self._id = ""
+        self._form: ResponsesReply | None = None
+        """The form of the response, from its first event on."""
 
     def read(self, frame: Frame) -> list[Event]:
         data = frame.data
@@ -105,8 +107,8 @@ class Decoder:
         self._assembly.close_whole()
         if self._assembly.has_lost:
             self.builder.fail(Failure("server", "the stream ended inside a call", in_band=True))
-        extra = {PROTOCOL: {"~status": "completed"}}
-        self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=True, extra=extra)
+        form = None if self._form is None else ResponsesReply("completed")
+        self.builder.finish_without_reason(is_ended=is_ended, closes_blocks=True, form=form)
 
     def _add_piece(self, piece: DeltaEvent) -> None:
         """A piece that does not continue the one before it."""
@@ -185,10 +187,10 @@ class Decoder:
         early = {
             key: value
             for key, value in (known.extra or {}).get(PROTOCOL, {}).items()
-            if key != "~status" and (value is not None or key not in _KNOWN_LATE)
+            if value is not None or key not in _KNOWN_LATE
         }
-        self._id = known.id
-        self.builder.start(known.id, known.model, {PROTOCOL: early})
+        self._id, self._form = known.id, PLAIN_REPLY
+        self.builder.start(known.id, known.model, {PROTOCOL: early} if early else None, PLAIN_REPLY)
 
     def _envelope(self, response: Fields) -> Reply:
         """What a response says of itself, its items left out."""
@@ -214,13 +216,13 @@ class Decoder:
         if known.id != self._id:
             self.builder.report("the id of the response changed on the way; the first counts")
         self._assembly.take_over(response.get("output"))
-        status = self._status(fields["type"], note(known.extra, PROTOCOL, "status"))
+        status = self._status(fields["type"], known.form.status if type(known.form) is ResponsesReply else None)
         self._assembly.end_held()
         if status == "completed":
             self._assembly.close_open()
         if known.usage is not None:
             self.builder.add_usage(known.usage)
-        self.builder.finish(self._stop(status, response), noted(known.extra, PROTOCOL, status=status))
+        self.builder.finish(self._stop(status, response), known.extra, ResponsesReply(status))
 
     def _status(self, kind: str, said: str | None) -> str:
         """The status in which a response ended; if it does not say it, the event does."""

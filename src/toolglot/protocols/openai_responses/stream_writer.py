@@ -25,6 +25,7 @@ from toolglot.conversation import (
     Extra,
     Failure,
     FailureKind,
+    Form,
     Media,
     Opaque,
     Reply,
@@ -50,11 +51,18 @@ from toolglot.conversation.events import (
 from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.errors.retry_after import from_text
 from toolglot.protocols.fields.argument_text import read_object
-from toolglot.protocols.fields.reading import Fields, note
+from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_responses import errors, reply
+from toolglot.protocols.openai_responses.form import (
+    PROTOCOL,
+    ResponsesReply,
+    ResponsesThinking,
+    is_own,
+    part_form,
+)
 from toolglot.protocols.openai_responses.items import ItemWriter
-from toolglot.protocols.openai_responses.parts import OUTPUT, PROTOCOL, is_part
+from toolglot.protocols.openai_responses.parts import OUTPUT, is_part
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -126,6 +134,7 @@ class Encoder:
         self._number = 0
         self._started: Started | None = None
         self._late: Extra | None = None
+        self._late_form: Form | None = None
         self._usage: Usage | None = None
         self._is_over = False
         self.final_body: Fields | None = None
@@ -210,9 +219,10 @@ class Encoder:
         """The response object with the items so far."""
         started = self._started or Started()
         extra = _laid_over(started.extra, self._late)
+        form = started.form if self._late_form is None else self._late_form
         model = started.model or self._options.model
-        body = reply.encode(Reply(Turn("assistant"), stop, self._usage, started.id, model, extra))
-        if not note(extra, PROTOCOL, "read"):
+        body = reply.encode(Reply(Turn("assistant"), stop, self._usage, started.id, model, extra, form))
+        if type(form) is not ResponsesReply:
             body["created_at"] = self._options.created
             body.setdefault("usage", None)
         body = {**_DEMANDED, "created_at": self._options.created, **body}
@@ -220,7 +230,7 @@ class Encoder:
         return body
 
     def _finish(self, finished: Finished) -> None:
-        stop, self._late = finished.stop, finished.extra
+        stop, self._late, self._late_form = finished.stop, finished.extra, finished.form
         if self._has_cut and _ENDS[stop] == "completed":
             stop = "length"
         self._end_message(cut=stop in _CUT_BY)
@@ -256,7 +266,7 @@ class Encoder:
         elif isinstance(block, ToolCall):
             self._open_call(block)
         elif isinstance(block, Thinking):
-            if note(block.extra, PROTOCOL, "reasoning") is not None:
+            if type(block.form) is ResponsesThinking:
                 self._add_thinking(block)
         elif not _is_part(block):
             self._add_whole(block)
@@ -320,16 +330,17 @@ class Encoder:
     def _message_for(self, block: Block, fields: Fields) -> _Message:
         """The message that a part belongs to: the one that is open, or a new one."""
         message = self._message
-        is_own = note(block.extra, PROTOCOL, "message") is not None
-        joins = note(block.extra, PROTOCOL, "joined") is not None
-        if message is not None and not is_own and not message.as_text and (joins or not message.is_own):
+        form = part_form(block)
+        begins = form is not None and form.message_rest is not None
+        joins = form is not None and form.is_joined
+        if message is not None and not begins and not message.as_text and (joins or not message.is_own):
             return message
         self._end_message()
         made = self._made_id("msg")
-        if not is_own:
+        if not begins:
             fields = {"id": made, "status": "completed", **fields}
         id = fields.get("id")
-        message = _Message(fields, len(self._items), id if type(id) is str else made, is_own=is_own)
+        message = _Message(fields, len(self._items), id if type(id) is str else made, is_own=begins)
         self._add(fields, {**fields, "content": []})
         self._message = message
         return message
@@ -343,11 +354,11 @@ class Encoder:
             message = self._message_for(block, fields)
         else:
             message = self._message or self._message_for(block, fields)
-        own = note(block.extra, PROTOCOL, "message")
-        if own is not None and not message.content:
+        form = part_form(block)
+        if form is not None and form.message_rest is not None and not message.content:
             # What is known of the message in the end; but it stays the one that it was.
             message.fields = {**fields, "id": message.id} if "id" in message.fields else fields
-            message.as_text = note({PROTOCOL: own}, PROTOCOL, "content") == "text" and isinstance(block, Text)
+            message.as_text = form.is_string and isinstance(block, Text)
         place = {"item_id": message.id, "output_index": message.index, "content_index": len(message.content)}
         if not isinstance(block, Text):
             self._say("response.content_part.added", {**place, "part": part})
@@ -408,7 +419,7 @@ class Encoder:
 
     def _call_item(self, call: ToolCall) -> Fields:
         item = _item_of(call) or {}
-        if call.extra is None or PROTOCOL not in call.extra:
+        if not is_own(call):
             return {"id": self._made_id("ctc" if call.type == "custom" else "fc"), "status": "completed", **item}
         return item
 
@@ -445,7 +456,7 @@ class Encoder:
         self._end_message()
         made = self._made_id("rs")
         item: Fields = {"type": "reasoning", "id": made, "summary": []}
-        if note(block.extra, PROTOCOL, "reasoning") is not None:
+        if type(block.form) is ResponsesThinking:
             item = _item_of(block) or item
         id = item.get("id")
         self._item, self._item_id = item, id if type(id) is str else made
@@ -475,7 +486,7 @@ class Encoder:
         if not self._item:
             return
         item: Fields = {"type": "reasoning", "summary": [{"type": "summary_text", "text": block.text}]}
-        if note(block.extra, PROTOCOL, "reasoning") is not None:
+        if type(block.form) is ResponsesThinking:
             item = _item_of(block) or item
         if "id" in self._item:
             item = {**item, "id": self._item_id}
@@ -499,13 +510,13 @@ class Encoder:
 
 def _known(block: Block, events: Sequence[Event], position: int) -> Block:
     """A block that began, with its own ids: if they are not known yet, those of its end, should that be there."""
-    if not isinstance(block, Text | Thinking) or (block.extra and PROTOCOL in block.extra):
+    if not isinstance(block, Text | Thinking) or is_own(block):
         return block
     for index in range(position + 1, len(events)):
         event = events[index]
         if isinstance(event, BlockEnded):
             whole = event.block
-            if type(whole) is type(block) and isinstance(whole, Text | Thinking) and PROTOCOL in (whole.extra or {}):
+            if type(whole) is type(block) and isinstance(whole, Text | Thinking) and is_own(whole):
                 return replace(whole, text="")
             break
     return block

@@ -1,8 +1,8 @@
 """Tools of the OpenAI Responses protocol, both ways.
 
 A namespace is written as one tool that holds others. Here each of these is a tool of its own that says its
-namespace; the first of them keeps, in the note `namespace`, what the namespace says itself, and so marks where
-one begins. A namespace that holds nothing is carried as it came.
+namespace; the form of the first of them keeps what the namespace says itself, and so marks where one begins. A
+namespace that holds nothing is carried as it came.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ from toolglot.protocols.fields.reading import (
     Fields,
     each,
     leftover,
-    note,
-    noted,
     optional,
     refilled,
     required,
     rest_of,
     restored,
 )
-from toolglot.protocols.openai_responses.parts import PROTOCOL
+from toolglot.protocols.openai_responses.form import PLAIN_TOOL, PROTOCOL, ResponsesTool
 
 _FUNCTION = frozenset({"type", "name", "description", "parameters", "strict"})
 _CUSTOM = frozenset({"type", "name", "description", "format"})
 _NAMESPACE = frozenset({"type", "name", "tools"})
 _CALLED: Final = ("function", "custom")
+_FUNCTIONS: Final = {
+    (False, False): None,
+    (True, False): ResponsesTool(has_no_strict=True),
+    (False, True): ResponsesTool(has_no_parameters=True),
+    (True, True): ResponsesTool(has_no_strict=True, has_no_parameters=True),
+}
+"""The forms of functions, by whether `strict` and `parameters` are missing."""
 
 
 def read_tools(body: Fields) -> tuple[ToolSpec, ...]:
@@ -49,7 +54,11 @@ def _read_entry(fields: Fields) -> Iterable[ToolSpec]:
         return (replace(carried, description=optional(fields, "description", str), issuer=None),)
     first, *rest = (replace(tool, namespace=name) for tool in each(inner, _read_tool, ".tools"))
     own = rest_of(fields, _NAMESPACE) or {}
-    return (replace(first, extra=noted(first.extra, PROTOCOL, namespace=own)), *rest)
+    return (replace(first, form=replace(_form(first), namespace_rest=own)), *rest)
+
+
+def _form(tool: ToolSpec) -> ResponsesTool:
+    return tool.form if type(tool.form) is ResponsesTool else PLAIN_TOOL
 
 
 def _read_tool(fields: Fields) -> ToolSpec:
@@ -61,12 +70,8 @@ def _read_tool(fields: Fields) -> ToolSpec:
             optional(fields, "description", str),
             parameters,
             strict=strict,
-            extra=noted(
-                leftover(fields, _FUNCTION, PROTOCOL),
-                PROTOCOL,
-                strict="absent" if strict is None else None,
-                no_parameters=True if parameters is None else None,
-            ),
+            extra=leftover(fields, _FUNCTION, PROTOCOL),
+            form=_FUNCTIONS[strict is None, parameters is None],
         )
     if kind == "custom":
         return ToolSpec(
@@ -95,7 +100,7 @@ def _entries(tools: Iterable[ToolSpec]) -> Iterator[Fields]:
         fields = _write_tool(tool)
         if fields is None:
             continue
-        own: Fields | None = note(tool.extra, PROTOCOL, "namespace")
+        own = _form(tool).namespace_rest
         if tool.namespace is None:
             yield fields
         elif tool.namespace == last and own is None:
@@ -125,9 +130,9 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
         return restored(fields, tool.extra, PROTOCOL)
     if tool.parameters is not None:
         fields["parameters"] = tool.parameters
-    elif not note(tool.extra, PROTOCOL, "no_parameters"):
+    elif not _form(tool).has_no_parameters:
         fields["parameters"] = no_parameters()
-    if tool.strict is not None or note(tool.extra, PROTOCOL, "strict") is None:
+    if tool.strict is not None or not _form(tool).has_no_strict:
         # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
         fields["strict"] = bool(tool.strict)
     return restored(fields, tool.extra, PROTOCOL)

@@ -15,10 +15,7 @@ from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult
 from toolglot.conversation.completion import CANCELLED
 from toolglot.conversation.report import Gravity
 from toolglot.render.context import RenderContext, unless_same
-from toolglot.render.turn_facts import PLACE
 
-_CONTENT: Final = "~content"
-"""The note of a codec whether content was a string or a list."""
 EMPTY_MESSAGE: Final = "[empty message]"
 EMPTY_RESULT: Final = "[no output]"
 
@@ -91,12 +88,9 @@ def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
     if turn.role != "system" or not ctx.is_native:
         return False
     form = turn.form
-    if form is not None and form.protocol == ctx.profile.protocol:
-        return form.prompt_position == "field" and (not turn.blocks or (form.is_string and not turn.text))
-    own = (turn.extra or {}).get(ctx.profile.protocol, {})
-    if own.get(PLACE) != "top":
+    if form is None or form.protocol != ctx.profile.protocol or form.prompt_position != "field":
         return False
-    return not turn.blocks or (own.get(_CONTENT) == "text" and not turn.text)
+    return not turn.blocks or (form.is_string and not turn.text)
 
 
 def _has_content(blocks: list[Block], ctx: RenderContext) -> bool:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from toolglot import arguments, jsontext
 from toolglot.conversation import (
     Block,
-    Extra,
     Form,
     Issuer,
     MalformedCall,
@@ -48,7 +47,6 @@ NOT_SHOWN: Final = "nothing of it is shown, since nothing of its arguments came"
 CUT_SAYS: Final = frozenset({"length", "error"})
 """The reasons that say that a reply was cut."""
 SHOWN: Final = 2_000
-_STOP_WORDS: Final = frozenset({"~stop_reason", "~finish_reason"})
 
 
 def project_reply(
@@ -82,21 +80,12 @@ def project_reply(
         turn = Turn(turn.role, passed_blocks, turn.key, turn.issuer, turn.metadata, turn.extra, turn.form)
     has_end = reply.stop is not None or projection.is_foreign or bool(passed_blocks)
     stop = projection.stop(reply.stop) if has_end else None
-    extra, form = reply.extra, reply.form
-    if stop != reply.stop:
-        extra, form = without_stop_word(extra), without_stop_text(form)
-    return Reply(turn, stop, reply.usage, id, model, extra, form, projection.malformed or reply.malformed)
+    form = reply.form if stop == reply.stop else without_stop_text(reply.form)
+    return Reply(turn, stop, reply.usage, id, model, reply.extra, form, projection.malformed or reply.malformed)
 
 
 def without_stop_text(form: Form | None) -> Form | None:
     return form.without_stop_text() if form is not None else None
-
-
-def without_stop_word(extra: Extra | None) -> Extra | None:
-    """The fields of a reply without the provider's own word for why it ended, which is not so any more."""
-    return {
-        protocol: {key: own[key] for key in own if key not in _STOP_WORDS} for protocol, own in (extra or {}).items()
-    }
 
 
 class ReplyProjection:

@@ -38,7 +38,6 @@ from toolglot.render.reply.reply_projection import (
     NOT_WHOLE,
     ReplyProjection,
     without_stop_text,
-    without_stop_word,
     words_for,
 )
 
@@ -251,8 +250,8 @@ class StreamProjection:
         if stop == event.stop:
             passed.append(event if malformed is None else replace(event, malformed=malformed))
             return
-        extra, form = without_stop_word(event.extra), without_stop_text(event.form)
-        passed.append(replace(event, stop=stop, extra=extra, form=form, malformed=malformed or event.malformed))
+        form = without_stop_text(event.form)
+        passed.append(replace(event, stop=stop, form=form, malformed=malformed or event.malformed))
 
     def _stop(self, original: StopReason) -> StopReason:
         """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
@@ -262,8 +261,4 @@ class StreamProjection:
 
 def _says_cut(finished: Finished) -> bool:
     """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
-    if finished.form is not None and finished.form.stop_text in _CUT_WORDS:
-        return True
-    return any(
-        word in _CUT_WORDS for own in (finished.extra or {}).values() for word in own.values() if type(word) is str
-    )
+    return finished.form is not None and finished.form.stop_text in _CUT_WORDS

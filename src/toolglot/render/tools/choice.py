@@ -7,7 +7,7 @@ runs after the tools are fitted, since it may leave some of them out, and before
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,9 +16,6 @@ from toolglot.errors import quote
 from toolglot.render.content.reasoning import is_thinking
 from toolglot.render.context import RenderContext
 from toolglot.render.tools.tool_table import EmittedTool
-
-_VERBATIM: Final = "~choice"
-"""The note of a codec that holds a choice which it does not know."""
 
 _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
     "named": ("required", "auto"),
@@ -86,19 +83,12 @@ def _drop_unknown_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: R
 
 def _report_unknown(choice: ToolChoice, ctx: RenderContext) -> None:
     """A choice that only its own protocol has a name for is `auto` elsewhere."""
-    if choice.mode != "auto":
+    if choice.mode != "auto" or choice.opaque is None or choice.opaque.protocol == ctx.profile.protocol:
         return
-    for protocol, written in _unknown_choices(choice):
-        if written is not None and protocol != ctx.profile.protocol:
-            kind = written.get("type") if isinstance(written, dict) else written
-            ctx.report(
-                "dropped", f"the tool choice {quote(kind)} is not known here; asked for 'auto'", path="$.tool_choice"
-            )
-
-
-def _unknown_choices(choice: ToolChoice) -> list[tuple[str, Any]]:
-    found = [(protocol, fields.get(_VERBATIM)) for protocol, fields in (choice.extra or {}).items()]
-    return found if choice.opaque is None else [*found, (choice.opaque.protocol, choice.opaque.value)]
+    written = choice.opaque.value
+    kind = written.get("type") if isinstance(written, dict) else written
+    reason = f"the tool choice {quote(kind)} is not known here; asked for 'auto'"
+    ctx.report("dropped", reason, path="$.tool_choice")
 
 
 def _plain_choice(choice: ToolChoice, mode: ChoiceMode) -> ToolChoice:

@@ -237,16 +237,11 @@ def _with_required_filtered(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpe
     return replace(tool, parameters=filtered.schema) if filtered.removed else tool, filtered.schema
 
 
-_SCHEMA_FIELD: Final = "~schema"
-"""The note of the field in which a schema came, where its protocol has several."""
-
-
 def _takes_any_schema(tool: ToolSpec, ctx: RenderContext) -> bool:
     """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
-    rules = ctx.profile.schema
-    field = (tool.extra or {}).get(ctx.profile.protocol, {}).get(_SCHEMA_FIELD)
-    if tool.form is not None and tool.form.protocol == ctx.profile.protocol:
-        field = tool.form.schema_field
+    if tool.form is None or tool.form.protocol != ctx.profile.protocol:
+        return False
+    rules, field = ctx.profile.schema, tool.form.schema_field
     return field is not None and field == rules.free_field != rules.field
 
 

@@ -129,6 +129,4 @@ def _with_choice(options: Options, wanted: RequestSettings, changes: _Changes) -
 
 def _is_unset(choice: ToolChoice) -> bool:
     """Whether the client only set `parallel_tool_calls`."""
-    if choice.form is not None and choice.form.is_mode_unset:
-        return True
-    return any("~unsaid" in fields for fields in (choice.extra or {}).values())
+    return choice.form is not None and choice.form.is_mode_unset
