@@ -11,11 +11,13 @@ import socket
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from backports import zstd
 
 from support.gateway.http_client import PROTOCOLS, Got, ask, request_of
 from support.gateway.served_gateway import Served, config_for, gateway
@@ -37,8 +39,8 @@ from support.hostile.hostile_upstream import (
 from support.hostile.raw_sockets import connect, exchange, post, read_to_end
 from support.waiting import wait_until
 from toolglot.gateway import Gateway
+from toolglot.gateway.http.compressed_bodies import decompress_body
 from toolglot.gateway.http.connections import MAX_UNPARSED
-from toolglot.gateway.http.requests import decompress_body
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.simulator import serve
@@ -154,11 +156,27 @@ def test_idle_connections_hold_nobody(short: Served) -> None:
 
 
 def test_a_compressed_body_is_one_body() -> None:
-    packed = gzip.compress(b"{}")
-    assert decompress_body(packed, "gzip", 100) == b"{}"
-    for data in (packed + b"more", packed + packed, packed[:-1], b"", packed[:-8] + bytes(8)):
-        with pytest.raises(ProviderError):
-            decompress_body(data, "gzip", 100)
+    for encoding, compress in (("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", _zstd_with_checksum)):
+        packed = compress(b"{}")
+        assert decompress_body(packed, encoding, 100) == b"{}"
+        for data in (packed + b"more", packed + packed, packed[:-1], b"", packed[:-4] + bytes(4)):
+            with pytest.raises(ProviderError):
+                decompress_body(data, encoding, 100)
+
+
+def _zstd_with_checksum(data: bytes) -> bytes:
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+def test_a_zstd_body_may_not_ask_for_a_large_window() -> None:
+    options: dict[int, int] = {
+        zstd.CompressionParameter.window_log: 27,
+        zstd.CompressionParameter.compression_level: 19,
+    }
+    compressor = zstd.ZstdCompressor(options=options)
+    packed = compressor.compress(b"x" * 20_000_000) + compressor.flush()
+    with pytest.raises(ProviderError, match="not zstd"):
+        decompress_body(packed, "zstd", 64_000_000)
 
 
 # --- providers --------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from toolglot.gateway.endpoints.table import GatewayEndpoint, client_protocol, f
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
+from toolglot.gateway.http.compressed_bodies import read_body
 from toolglot.gateway.http.connection_limit import ConnectionLimit, overloaded_body
 from toolglot.gateway.http.graceful_shutdown import CLOSE, STOPPING, GracefulShutdown, resume_if_cut
 from toolglot.gateway.http.requests import (
@@ -426,7 +427,7 @@ class Gateway:
             message = f"{request.path[:200]} takes {allowed}, not {request.method}"
             raise refusal("bad_request", message, 405, headers={"allow": allowed})
         if request.method == "POST":
-            request.body = await request.read(settings.max_body_bytes)
+            request.body = await read_body(request, settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
             record.arrive(request.body)

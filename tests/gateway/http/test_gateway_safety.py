@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from backports import zstd
 
 from support.gateway.http_client import ask, request_of
 from support.gateway.served_gateway import Served, gateway
@@ -159,10 +160,14 @@ def test_a_compressed_body_is_read_and_a_bomb_is_not(served: Served) -> None:
     data = json.dumps(body).encode()
     assert ask(served, path, gzip.compress(data), headers={"content-encoding": "gzip"}).status == 200
     assert ask(served, path, zlib.compress(data), headers={"content-encoding": "deflate"}).status == 200
-    assert ask(served, path, data, headers={"content-encoding": "zstd"}).status == 415
+    assert ask(served, path, zstd.compress(data), headers={"content-encoding": "zstd"}).status == 200
+    assert ask(served, path, data, headers={"content-encoding": "br"}).status == 415
+    assert ask(served, path, data, headers={"content-encoding": "zstd"}).status == 400
     assert ask(served, path, data, headers={"content-encoding": "gzip"}).status == 400
     bomb = gzip.compress(b" " * (200 * 1024 * 1024), 9)
     assert ask(served, path, bomb, headers={"content-encoding": "gzip"}).status == 413
+    bomb = zstd.compress(b" " * (200 * 1024 * 1024), 19)
+    assert ask(served, path, bomb, headers={"content-encoding": "zstd"}).status == 413
 
 
 def test_deep_and_wide_bodies_are_refused_in_time(served: Served) -> None:

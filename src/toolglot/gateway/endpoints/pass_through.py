@@ -17,6 +17,7 @@ from urllib.parse import unquote, unquote_plus
 
 from toolglot import profiles
 from toolglot.gateway.endpoints.table import client_protocol
+from toolglot.gateway.http.compressed_bodies import read_body
 from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.request_record import RecordedRendering, RecordedRoute, RequestRecord
 from toolglot.gateway.routing.upstreams import Upstreams
@@ -54,7 +55,7 @@ class PassThrough:
     async def run(self, request: ClientRequest, record: RequestRecord, max_bytes: int) -> None:
         protocol = client_protocol(request.path, request.headers)
         upstream = self._one(protocol, request)
-        body = await request.read(max_bytes)
+        body = await read_body(request, max_bytes)
         record.route, record.sent = RecordedRoute(upstream.name), RecordedRendering(upstream.target)
         query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
         path = request.raw_path + (f"?{query}" if query else "")

@@ -1,13 +1,12 @@
 """A client's HTTP request, and the channel for its response.
 
-Law: everything that is read is bounded: headers, body, and the decompressed body.
+Law: everything that is read is bounded: headers and body; the decompressed body is in `compressed_bodies.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import zlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qsl
@@ -25,9 +24,6 @@ MAX_PAUSE_SECONDS: Final = 30.0
 """Seconds between two pieces of it."""
 _FEW_DIGITS: Final = 3
 """Digits of a content-length that is never too large."""
-_UNPACKED_AT_ONCE: Final = 1024 * 1024
-_WINDOWS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""Encodings of a body, with their number in zlib."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -154,19 +150,13 @@ class ClientRequest:
         return str(self.query.get("key", ""))
 
     async def read(self, max_bytes: int) -> bytes:
-        """The whole body, decompressed. One whose content-length is too large is refused before it is read."""
+        """The whole body, as it came. One whose content-length is too large is refused before it is read."""
         announced, share = self.headers.get("content-length", ""), self.share
         if len(announced) > _FEW_DIGITS and announced.isdecimal():
             refuse_large(int(announced[:20]), max_bytes)
             if share is not None:
                 share.refuse_announced(int(announced))
-        data = await self.channel.read(max_bytes, self.hold)
-        if "content-encoding" not in self.headers:
-            return data
-        encoding = self.headers["content-encoding"].strip().lower()
-        if encoding in ("", "identity"):
-            return data
-        return await asyncio.to_thread(decompress_body, data, encoding, max_bytes, self.hold)
+        return await self.channel.read(max_bytes, self.hold)
 
     def hold(self, size: int) -> None:
         """Count bytes that are held for this request."""
@@ -208,35 +198,6 @@ async def read_pieces(
 def refuse_large(size: int, max_bytes: int) -> None:
     if size > max_bytes:
         raise refusal("too_large", f"the request is larger than {max_bytes} bytes (max_body_bytes)", 413)
-
-
-def decompress_body(data: bytes, encoding: str, max_bytes: int, hold: Hold = ignore_size) -> bytes:
-    """Decompress a body, no further than it may be large."""
-    window = _WINDOWS.get(encoding)
-    if window is None:
-        known = ", ".join(_WINDOWS)
-        raise refusal(
-            "bad_request", f"the content-encoding {encoding[:40]!r} is not known here; send {known} or none", 415
-        )
-    reader = zlib.decompressobj(window)
-    pieces: list[bytes] = []
-    size, rest = 0, data
-    while not reader.eof:
-        try:
-            piece = reader.decompress(rest, min(max_bytes + 1 - size, _UNPACKED_AT_ONCE))
-        except zlib.error:
-            raise refusal("bad_request", f"the body is not {encoding}, as its content-encoding says") from None
-        size, rest = size + len(piece), reader.unconsumed_tail
-        refuse_large(size, max_bytes)
-        hold(len(piece))
-        pieces.append(piece)
-        if not piece:
-            break
-    if not reader.eof:
-        raise refusal("bad_request", f"the {encoding} body ends too early")
-    if reader.unused_data:
-        raise refusal("bad_request", f"something follows the {encoding} body: send it in one part")
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def refusal(
