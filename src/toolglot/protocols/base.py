@@ -284,6 +284,8 @@ class TokenCount(Struct, frozen=True, kw_only=True):
 
     request: Callable[[Fields, str], Fields] | None = None
     """Makes the body of a count from that of a request and the model; None: no endpoint takes one."""
+    envelope: str = ""
+    """The field in which a client can send a whole request to be counted."""
     reply_field: str = ""
     """The field of a reply that holds the count; empty: clients of this protocol have no such endpoint."""
     reply_extra: Mapping[str, Any] = {}
@@ -339,7 +341,18 @@ class ModelList(Struct, frozen=True, kw_only=True):
     """Makes the reply to the action `show`."""
 
 
-ClientAction = Literal["generate", "count", "models", "model", "response", "input_items", "cancel", "show", "version"]
+ClientAction = Literal[
+    "generate",
+    "count",
+    "models",
+    "model",
+    "response",
+    "input_items",
+    "cancel",
+    "show",
+    "version",
+    "telemetry",  # what a client reports of itself to its maker: it is neither forwarded nor kept
+]
 
 
 class ClientRoute(Struct, frozen=True, kw_only=True):

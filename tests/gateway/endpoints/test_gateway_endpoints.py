@@ -303,3 +303,44 @@ def test_a_background_response_is_refused_where_nobody_could_run_it(served: Serv
 def test_a_model_may_stand_in_a_gemini_address_without_the_word_models(served: Served) -> None:
     path, body = request_of("gemini", UPSTREAMS["mistral"])
     assert ask(served, path.replace("/models/", "/"), body).status == 200
+
+
+# --- paths as clients write them --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("anthropic", "/v1/v1/messages"),
+        ("anthropic", "/v1/messages/"),
+        ("openai", "/v1/v1/chat/completions/"),
+        ("openai_responses", "/v1/v1/responses"),
+        ("gemini", "/v1beta/v1beta/models/gemini-2.5-pro:generateContent"),
+        ("gemini", "/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent"),
+        ("gemini", "/v1beta1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent"),
+    ],
+)
+def test_a_path_with_a_repeated_version_a_last_slash_or_of_vertex_is_understood(
+    simulated: Server, served: Served, source: str, written: str
+) -> None:
+    _, body = request_of(source, "gemini-2.5-pro")
+    got = ask(served, written, body)
+    assert got.status == 200, got.data
+    assert simulated.requests[-1].model == "gemini-2.5-pro"
+
+
+def test_what_an_agent_reports_of_itself_is_neither_forwarded_nor_refused(simulated: Server, served: Served) -> None:
+    before = len(simulated.requests)
+    got = ask(served, "/api/event_logging/v2/batch", {"events": []})
+    assert (got.status, got.data) == (204, b"")
+    assert "content-length" not in got.headers
+    assert len(simulated.requests) == before
+
+
+def test_gemini_counts_a_request_in_its_envelope(served: Served) -> None:
+    _, body = request_of("gemini", "gemini-2.5-pro")
+    path = "/v1beta/models/gemini-2.5-pro:countTokens"
+    inner = {"generateContentRequest": {"model": "models/gemini-2.5-pro", **body}}
+    whole, enveloped = ask(served, path, body), ask(served, path, inner)
+    assert whole.status == enveloped.status == 200, enveloped.data
+    assert enveloped.body["totalTokens"] == whole.body["totalTokens"] > 0

@@ -50,6 +50,7 @@ class InformationEndpoints:
             "model": self._model,
             "show": self._show,
             "version": self._version,
+            "telemetry": self._telemetry,
             "response": self._response,
             "input_items": self._response,
             "cancel": self._response,
@@ -74,6 +75,7 @@ class InformationEndpoints:
         self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         """The upstream's own count where it has one; otherwise an estimate, which is marked."""
+        request.body = _counted_request(request.body, get(endpoint.protocol).counts.envelope)
         exchange = ModelRequest(self._services, endpoint, request, record)
         out, upstream = await exchange.rendered()
         count = await _counted(out, upstream)
@@ -119,6 +121,11 @@ class InformationEndpoints:
         self, endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 200, {"version": get(endpoint.protocol).version}, {}
+
+    async def _telemetry(
+        self, _endpoint: GatewayEndpoint, _request: ClientRequest, _record: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        return 204, b"", {}
 
     async def _named(self, name: str) -> ListedModel:
         """A model that clients can use, listed or not."""
@@ -220,6 +227,18 @@ class InformationEndpoints:
         if page is None:
             raise refusal("not_found", f"there is no request {endpoint.name[:60]!r}, or not any more", 404)
         return 200, page, {}
+
+
+def _counted_request(body: bytes, envelope: str) -> bytes:
+    """The request that is to be counted, which may be in an envelope."""
+    if not envelope or envelope.encode() not in body:
+        return body
+    try:
+        fields = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return body  # its reader says what is wrong
+    inner = fields.get(envelope) if isinstance(fields, dict) else None
+    return msgspec.json.encode(inner) if isinstance(inner, dict) else body
 
 
 async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:

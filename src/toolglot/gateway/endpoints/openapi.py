@@ -69,6 +69,7 @@ _SUMMARIES: Final[dict[Action, str]] = {
     "cancel": "refused, in OpenAI's words: what is stored is finished",
     "show": "one model, as Ollama tells it",
     "version": "the version of Ollama's API",
+    "telemetry": "what a client reports of itself; it is neither forwarded nor kept",
     "root": "who is there",
     "health": "whether the process answers; `simulated` where nothing is configured and no real model does, `store` "
     "where its store fails",
@@ -162,6 +163,8 @@ def _content(endpoint: GatewayEndpoint) -> Fields:
 def _responses(endpoint: GatewayEndpoint) -> Fields:
     headers = {"x-toolglot-request": {"description": "the id of the request", "schema": TEXT}}
     found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(endpoint)}}
+    if endpoint.action == "telemetry":
+        found = {"204": {"description": "it is dropped", "headers": headers}}
     if endpoint.action in OPEN:
         known = ("403", "405", "431", "500")
         found |= {status: error for status, error in _errors(endpoint).items() if status in known}

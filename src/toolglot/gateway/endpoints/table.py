@@ -87,6 +87,7 @@ _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "cancel": ("POST",),
     "show": ("POST",),
     "version": _READ,
+    "telemetry": ("POST",),
 }
 
 
@@ -150,7 +151,10 @@ def sharing_model_lists() -> list[Protocol]:
 def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> GatewayEndpoint | None:
     """The endpoint at a path; None: there is none."""
     table = _current()
-    endpoint = table.fixed.get(path) or _match(table, path)
+    endpoint = table.fixed.get(path)
+    if endpoint is None:
+        path = _without_repetition(path)
+        endpoint = table.fixed.get(path) or _match(table, path)
     if endpoint is None or (endpoint.action == "model" and method not in endpoint.methods):
         return None  # what is done with a model besides looking at it is its provider's own
     if endpoint.is_array and query.get("alt") == "sse":
@@ -161,6 +165,17 @@ def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str,
         if endpoint.protocol == DEFAULT and "mistral" in headers.get("user-agent", "").lower():
             return replace(endpoint, source="mistral")  # its SDK reads no call that comes in pieces, and other lists
     return endpoint
+
+
+_REPEATED: Final = re.compile(r"(/v1(?:beta|alpha)?)(?:/v1(?:beta|alpha)?)*(?=/)")
+
+
+def _without_repetition(path: str) -> str:
+    """The path that is meant, where a base URL ends with a version or a slash that the client adds too."""
+    if len(path) > MAX_PATH:
+        return path
+    found = _REPEATED.match(path)
+    return (found[1] + path[found.end() :] if found is not None else path).rstrip("/")
 
 
 def _for_client(endpoint: GatewayEndpoint, table: _Table, headers: Mapping[str, str]) -> GatewayEndpoint:
@@ -177,7 +192,7 @@ def _match(table: _Table, path: str) -> GatewayEndpoint | None:
     for pattern, endpoint in table.patterns:
         found = pattern.fullmatch(path)
         if found is not None:
-            groups = {key: unquote(value) for key, value in found.groupdict().items()}
+            groups = {key: unquote(value) for key, value in found.groupdict("").items()}
             return replace(endpoint, model=groups.get("model", ""), name=groups.get("name", ""))
     return None
 

@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from toolglot.gateway.http.requests import (
+    BODILESS,
     ClientRequest,
     GoneError,
     Headers,
@@ -92,8 +93,8 @@ class AsgiChannel:
     # --- the response -------------------------------------------------------------------------------
 
     async def answer(self, status: int, headers: Headers, data: bytes) -> None:
-        sized = {"content-type": "application/json", "content-length": str(len(data)), **headers}
-        await self.begin(status, sized)
+        sized = {"content-type": "application/json", "content-length": str(len(data))}
+        await self.begin(status, headers if status in BODILESS else {**sized, **headers})
         await self._send({"type": "http.response.body", "body": data})
 
     async def begin(self, status: int, headers: Headers) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolglot.gateway.http.message_heads import CLOSE
 from toolglot.gateway.http.requests import (
+    BODILESS,
     ClientRequest,
     GoneError,
     Headers,
@@ -35,7 +36,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JSON: Final = "content-type: application/json\r\n"
 _CHUNKED: Final = "transfer-encoding: chunked\r\n"
 _LAST: Final = b"0\r\n\r\n"
-_BODILESS: Final = frozenset({204, 304})
 
 
 class ConnectionRequest:
@@ -152,9 +152,11 @@ class ConnectionRequest:
             await connection.wait_writable()
         if self.is_gone:
             return
-        own = _JSON if "content-type" not in headers else ""
-        if "content-length" not in headers:
-            own = f"{own}content-length: {len(data)}\r\n"
+        own = ""
+        if status not in BODILESS:
+            own = _JSON if "content-type" not in headers else ""
+            if "content-length" not in headers:
+                own = f"{own}content-length: {len(data)}\r\n"
         head = connection.head(status, own + self._closing(headers), headers)
         if self.is_head:
             connection.write(head)
@@ -173,7 +175,7 @@ class ConnectionRequest:
         if self.is_gone:
             return
         self.is_begun = True
-        has_body = not self.is_head and status not in _BODILESS
+        has_body = not self.is_head and status not in BODILESS
         self.is_chunked = has_body and self.is_http11
         own = (_CHUNKED if self.is_chunked else "") + self._closing(headers)
         connection.write(connection.head(status, own, headers))

@@ -22,6 +22,8 @@ MAX_UPLOAD_SECONDS: Final = 120.0
 """Seconds that a body may take to arrive."""
 MAX_PAUSE_SECONDS: Final = 30.0
 """Seconds between two pieces of it."""
+BODILESS: Final = frozenset({204, 304})
+"""Statuses of responses that have no body."""
 _FEW_DIGITS: Final = 3
 """Digits of a content-length that is never too large."""
 

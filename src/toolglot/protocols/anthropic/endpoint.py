@@ -88,6 +88,10 @@ PROTOCOL: Final = Protocol(
             paths=("/v1/messages/count_tokens", "/messages/count_tokens"),
             required={"model": MODEL, "messages": OBJECTS},
         ),
+        ClientRoute(
+            action="telemetry",
+            paths=("/api/event_logging/batch", "/api/event_logging/v2/batch", "/api/claude_code/metrics"),
+        ),
     ),
     client_header="anthropic-version",
     client_prefixes=("/v1/messages",),

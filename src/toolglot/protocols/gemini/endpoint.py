@@ -19,7 +19,9 @@ from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import model_index, page_size
 from toolglot.protocols.fields.reading import Fields
 
-_MODEL: Final = r"/v1(?:beta|alpha)?/(?:models/)?(?P<model>.+)"
+_VERTEX: Final = r"(?:projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/publishers/google/)?"
+_MODEL: Final = rf"/v1(?:beta1|beta|alpha)?/{_VERTEX}(?:models/)?(?P<model>.+)"
+"""The path of a model, as clients of Gemini and of Vertex AI write it."""
 
 
 def _count_request(body: Fields, model: str) -> Fields:
@@ -74,7 +76,7 @@ PROTOCOL: Final = Protocol(
         page=_model_page,
         query=("pageSize", "pageToken"),
     ),
-    counts=TokenCount(request=_count_request, reply_field="totalTokens"),
+    counts=TokenCount(request=_count_request, envelope="generateContentRequest", reply_field="totalTokens"),
     routes=(
         ClientRoute(
             action="generate",
