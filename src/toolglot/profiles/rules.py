@@ -181,6 +181,12 @@ class TurnRules(Group, frozen=True, kw_only=True):
         Literal["no", "yes", "flag"],
         Meta(description="The last turn may be the start of the answer; `flag`: when marked as such."),
     ] = "no"
+    prefill_flags: Annotated[
+        Names, Meta(description="Fields of a message, of which each marks it as the start of the answer.")
+    ] = ("prefix", "partial")
+    pauses: Annotated[
+        bool, Meta(description="The last turn may be one in which a tool that the provider runs is not finished.")
+    ] = False
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
     min_user: Annotated[int, Meta(ge=0, description="Minimum number of user turns.")] = 1
     required: Annotated[bool, Meta(description="A request has at least one turn.")] = True
@@ -209,6 +215,12 @@ class TurnRules(Group, frozen=True, kw_only=True):
             "provider's own store."
         ),
     ] = ("data",)
+    media_stores: Annotated[Names, Meta(description="Schemes of URLs in the provider's own store.")] = ()
+    media_base64: Annotated[
+        bool, Meta(description="Data that is not base64 is refused before anything else is looked at.")
+    ] = False
+    media_by_type: Annotated[bool, Meta(description="What a medium is follows from its MIME type alone.")] = False
+    untyped_media: Annotated[Names, Meta(description="Media kinds that may be sent without a MIME type.")] = ()
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
     refusals: Annotated[bool, Meta(description="A reply may have a refusal next to its content.")] = True
     document_name: Annotated[
@@ -239,6 +251,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         ],
         Meta(description="Where the target keeps thinking in a history."),
     ] = "none"
+    summaries: Annotated[bool, Meta(description="A summary of thinking can be asked for.")] = False
     foreign: Annotated[
         Literal["refused", "text"],
         Meta(description="Thinking of another issuer: refused, or accepted as plain text."),
@@ -404,6 +417,9 @@ class RequestRules(Group, frozen=True, kw_only=True):
     """The rest of a request."""
 
     max_tokens_field: Annotated[str, Meta(description="The field that limits the answer.")] = "max_tokens"
+    old_max_tokens_field: Annotated[
+        str, Meta(description="An older name of that field, which models without hidden thinking understand, too.")
+    ] = "max_tokens"
     max_tokens_required: Annotated[bool, Meta(description="That field must be present.")] = False
     min_max_tokens: Annotated[int, Meta(ge=1, description="Its smallest accepted value.")] = 1
     sampling: Annotated[Names, Meta(description="Sampling settings that are accepted.")] = (
@@ -424,6 +440,9 @@ class RequestRules(Group, frozen=True, kw_only=True):
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()
     output_with_tools: Annotated[bool, Meta(description="Structured output and tools may be used together.")] = False
+    output_description: Annotated[bool, Meta(description="The schema of structured output may say what it is for.")] = (
+        False
+    )
     output_closed: Annotated[
         Literal["no", "strict", "always"],
         Meta(
@@ -437,6 +456,9 @@ class RequestRules(Group, frozen=True, kw_only=True):
     refused_fields: Annotated[
         Names, Meta(description="Fields of a request that are refused although the protocol has them.")
     ] = ()
+    common_fields: Annotated[
+        Names, Meta(description="Fields of a request that all hosts of the protocol know, besides its settings.")
+    ] = ("stream_options", "n", "logprobs", "top_logprobs", "logit_bias")
     user: Annotated[bool, Meta(description="A field names the end user.")] = False
     cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
     foreign_models: Annotated[

@@ -37,9 +37,6 @@ from toolglot.render.context import RenderContext, unless_same
 _Lost = dict[tuple[str, Gravity], int]
 """How often a field was left behind, and how grave that is."""
 
-_OLD_LIMIT: Final = "max_tokens"
-_COMMON: Final = frozenset({"stream_options", "n", "logprobs", "top_logprobs", "logit_bias"})
-"""Fields of a request that hosts of a protocol have in common beyond what has a canonical place."""
 _GENERIC: Final = "openai_compatible"
 """No host, but what many have in common: which one a turn of it comes from is not known."""
 _UNKNOWN: Final = "unknown"
@@ -163,7 +160,7 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
             output=replace(plain, description=None) if (plain := _without_own(output)) is not None else None,
         ),
         conversation.model,
-        _common_fields(conversation.extra, conversation.form, ctx, lost, _COMMON),
+        _common_fields(conversation.extra, conversation.form, ctx, lost, ctx.profile.request.common_fields),
     )
 
 
@@ -255,7 +252,7 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
     if form is None or form.protocol != ctx.profile.protocol:
         return conversation
     used, is_hidden = form.limit_field, rules.carrier == "none" and rules.default != "off"
-    if used is None or used == known or (used == _OLD_LIMIT and not is_hidden):
+    if used is None or used == known or (used == ctx.profile.request.old_max_tokens_field and not is_hidden):
         return conversation
     if ctx.profile.request.unknown_fields != "refused":
         return conversation
@@ -294,7 +291,7 @@ def _drop_block_fields(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
 
 
 def _common_fields(
-    extra: Extra | None, form: Form | None, ctx: RenderContext, lost: _Lost, common: frozenset[str] = frozenset()
+    extra: Extra | None, form: Form | None, ctx: RenderContext, lost: _Lost, common: tuple[str, ...] = ()
 ) -> Extra | None:
     """What may stay of the unknown fields of the protocol; the others are counted. No form stays."""
     protocol = ctx.profile.protocol

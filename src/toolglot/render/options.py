@@ -33,10 +33,6 @@ BUDGETS: Final = {
 }
 """About how many tokens of thinking an effort stands for, where one must become the other."""
 
-_CHAT: Final = "openai_chat"
-_OPENAI: Final = "openai"
-_SUMMARIES: Final = ("openai_responses", "gemini")
-"""The protocols in which a summary of thinking is asked for."""
 
 _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
     "on": ("adaptive", "between_tools"),
@@ -57,7 +53,7 @@ def fit_options(options: Options, ctx: RenderContext, *, has_tools: bool) -> Opt
             else replace(options, sampling=sampling)
         )
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, ctx)
-    if reasoning is not None and reasoning.summary is not None and ctx.profile.protocol not in _SUMMARIES:
+    if reasoning is not None and reasoning.summary is not None and not ctx.profile.reasoning.summaries:
         is_hidden = ctx.profile.reasoning.carrier == "none"
         reason = f"a summary of thinking cannot be asked for; it is {'not shown' if is_hidden else 'shown as it is'}"
         ctx.report("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
@@ -306,18 +302,14 @@ def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: Render
 
 def _fit_description(output: OutputFormat, ctx: RenderContext) -> OutputFormat:
     """The format without what its schema is for, where hosts of the protocol do not know that field."""
-    if output.description is None or ctx.profile.protocol != _CHAT:
+    if output.description is None or ctx.profile.request.output_description:
         return output
-    is_own = ctx.source is not None and ctx.source.protocol == _CHAT
-    if is_own or ctx.profile.request.unknown_fields != "refused" or _OPENAI in _names(ctx):
+    is_own = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
+    if is_own or ctx.profile.request.unknown_fields != "refused":
         return output
     reason = "description on the output format has no place there"
     ctx.report("dropped", reason, path="$.description", gravity="loss")
     return replace(output, description=None)
-
-
-def _names(ctx: RenderContext) -> tuple[str, ...]:
-    return (ctx.profile.name, *ctx.profile.layers)
 
 
 def _fit_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:

@@ -24,12 +24,6 @@ TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
 """Between the words of two turns that became one."""
 
-PREFILL_MARKS: Final = {"openai_chat": ("prefix", "partial")}
-"""The fields of a message, by protocol, which say that it is the start of the answer: Mistral's and DeepSeek's, and
-that of Kimi and Qwen."""
-_PAUSING: Final = "anthropic"
-"""The protocol whose model may stop amid tools that its provider runs, and goes on when its turn is sent again."""
-
 
 def fit_roles(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
@@ -316,15 +310,14 @@ def _is_marked_prefill(turn: Turn, ctx: RenderContext) -> bool:
     """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
     if ctx.profile.turns.prefill != "flag":
         return False
-    protocol = ctx.profile.protocol
-    own = (turn.extra or {}).get(protocol, {})
-    return any(own.get(mark) is True for mark in PREFILL_MARKS.get(protocol, ()))
+    own = (turn.extra or {}).get(ctx.profile.protocol, {})
+    return any(own.get(flag) is True for flag in ctx.profile.turns.prefill_flags)
 
 
 def _is_paused(turn: Turn, ctx: RenderContext) -> bool:
     """Whether a turn may be one that its model stopped amid a tool of its provider (`pause_turn`)."""
-    return ctx.profile.protocol == _PAUSING and any(
-        isinstance(block, ServerTool) and block.protocol == _PAUSING for block in turn.blocks
+    return ctx.profile.turns.pauses and any(
+        isinstance(block, ServerTool) and block.protocol == ctx.profile.protocol for block in turn.blocks
     )
 
 

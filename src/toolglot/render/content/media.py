@@ -27,12 +27,6 @@ UNSEEN: Final = "[{kind}{name}: it cannot be shown here]"
 
 MAX_NAME: Final = 200
 
-_STORES: Final = {"gemini": ("gs",), "bedrock": ("s3",)}
-"""Addresses that a protocol knows besides those of the web."""
-_READS_BYTES: Final = ("gemini", "bedrock")
-"""Protocols that refuse a request whose data are no base64 before anything else is looked at."""
-
-
 _DOCUMENTS: Final = ("application/pdf", "text/")
 
 _ENDINGS: Final = {
@@ -95,8 +89,8 @@ def kind_of(media: Media) -> str:
 
 
 def _kind_for_target(media: Media, ctx: RenderContext) -> str:
-    """What the target takes a medium for: Gemini goes by the type alone."""
-    by_type = ctx.profile.protocol == "gemini" and not ctx.is_native
+    """What the target takes a medium for (gemini-media-by-type)."""
+    by_type = ctx.profile.turns.media_by_type and not ctx.is_native
     return "file" if by_type and not (media.media_type or _guess_type(media)) else kind_of(media)
 
 
@@ -127,21 +121,20 @@ def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderCo
 def _takes_url(url: str, ctx: RenderContext) -> bool:
     """Whether the target takes a medium by this address."""
     sources = ctx.profile.turns.media_sources
-    in_store = url.partition(":")[0].lower() in _STORES.get(ctx.profile.protocol, ())
+    in_store = url.partition(":")[0].lower() in ctx.profile.turns.media_stores
     return "url" in sources or (in_store and "store" in sources)
 
 
 def _fault_for_target(media: Media, ctx: RenderContext) -> str:
     """Why the target cannot read a medium. In a native request only what the provider would refuse is one."""
-    protocol = ctx.profile.protocol
+    rules = ctx.profile.turns
     if ctx.is_native:
-        refused = media.data is not None and protocol in _READS_BYTES and not media_faults.is_base64(media.data)
+        refused = media.data is not None and rules.media_base64 and not media_faults.is_base64(media.data)
         return media_faults.fault_of(media) if refused else ""
-    fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *_STORES.get(protocol, ())))
+    fault = media_faults.fault_of(media, (*media_faults.ADDRESSES, *rules.media_stores))
     if fault or media.data is None or media_faults.has_type(media) or _guess_type(media):
         return fault
-    needs_none = protocol == "ollama" or (media.kind == "file" and protocol.startswith("openai"))
-    return "" if needs_none else "its type is not known"
+    return "" if media.kind in rules.untyped_media else "its type is not known"
 
 
 def _guess_type(media: Media) -> str:
