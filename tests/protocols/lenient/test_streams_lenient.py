@@ -279,11 +279,11 @@ def test_a_thought_in_text_is_forwarded_while_it_comes() -> None:
 def test_thinking_in_text_is_reported_to_clients_of_another_protocol() -> None:
     raw = chat_stream({"role": "assistant"}, *({"content": piece} for piece in THOUGHT), finish="stop")
     _, translator = translated(raw, "openai_compatible", "anthropic")
-    assert any("in marks of thinking" in entry.reason for entry in translator.report.entries)
+    assert any("thinking as text between marks" in entry.reason for entry in translator.report.entries)
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "".join(THOUGHT)}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     whole = convert_reply(body, source="openai_compatible", target="anthropic")
-    assert any("in marks of thinking" in entry.reason for entry in whole.report.entries)
+    assert any("thinking as text between marks" in entry.reason for entry in whole.report.entries)
 
 
 # --- a whole reply where a stream was asked for -----------------------------------------------------
