@@ -22,7 +22,7 @@ from msgspec import Struct
 # Where sessions against the simulator are set up.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from support.sessions.simulated_sessions import ALL_TARGETS, Stage
+from support.sessions.simulated_sessions import ALL_TARGETS, SimulatedProviders
 from toolglot import History
 from toolglot.runtime.scheduler.scheduler import RunLimits
 from toolglot.runtime.session.session import Session
@@ -59,7 +59,7 @@ class Crowd:
     """Sessions that wait for each other where they are measured."""
 
     def __init__(self, count: int) -> None:
-        self.stage = Stage(SCRIPT)
+        self.providers = SimulatedProviders(SCRIPT)
         self.count = count
         self.waiting = 0
         self.all_wait = asyncio.Event()
@@ -83,7 +83,7 @@ class Crowd:
 
     async def one(self, number: int) -> History:
         target, limits = ALL_TARGETS[number % len(ALL_TARGETS)], RunLimits(timeout=3_600)
-        async with self.stage.session(target, tools=[tool(self.look_up)], run_limits=limits) as session:
+        async with self.providers.session(target, tools=[tool(self.look_up)], run_limits=limits) as session:
             result = await session.run(f"I am number {number}.")
             _refuse_crosstalk(session, number, result.stop)
             self.done += 1
@@ -107,18 +107,18 @@ async def measure(count: int) -> Measured:
     start = time.perf_counter()
     tasks = [asyncio.ensure_future(crowd.one(number)) for number in range(count)]
     await asyncio.wait([asyncio.ensure_future(crowd.all_wait.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
-    crowd.stage.simulator.reset()  # what it remembers of requests is not the sessions'
+    crowd.providers.simulator.reset()  # what it remembers of requests is not the sessions'
     found.running = allocated() - before
     crowd.go_on.set()
     await asyncio.wait([asyncio.ensure_future(crowd.all_done.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
     found.seconds = time.perf_counter() - start
-    refused = crowd.stage.refused
-    crowd.stage.simulator.reset()
+    refused = crowd.providers.refused
+    crowd.providers.simulator.reset()
     found.idle = allocated() - before
     crowd.end.set()
     histories = await asyncio.gather(*tasks)
     tasks.clear()
-    await crowd.stage.transport.close()
+    await crowd.providers.transport.close()
     del crowd
     found.kept = allocated() - before
     if refused:

@@ -17,7 +17,7 @@ from support.gateway.http_client import ask, request_of
 from support.gateway.served_gateway import gateway
 from support.hostile.fuzz_bodies import replies, requests
 from support.hostile.garbage import collecting, left_by
-from support.sessions.simulated_sessions import Stage, play
+from support.sessions.simulated_sessions import SimulatedProviders, run_with_providers
 from support.translate.reply_bodies import BODIES, PROTOCOLS, stream_of
 from toolglot import Policy, ToolglotError
 from toolglot.simulator import serve
@@ -129,8 +129,8 @@ def read_file(path: str) -> str:
 
 @pytest.mark.parametrize("model", ["anthropic/claude-opus-5", "openai/gpt-5.5", "gemini/gemini-3-pro"])
 def test_the_answers_of_a_session_leave_nothing(model: str) -> None:
-    async def scene(stage: Stage) -> dict[str, int]:
-        async with stage.session(model, tools=[read_file]) as session:
+    async def scene(providers: SimulatedProviders) -> dict[str, int]:
+        async with providers.session(model, tools=[read_file]) as session:
             await session.run("Read a.txt")
             with collecting() as found:
                 await session.run("Read a.txt")
@@ -138,4 +138,4 @@ def test_the_answers_of_a_session_leave_nothing(model: str) -> None:
                     pass
         return found
 
-    assert play(scene) == {}
+    assert run_with_providers(scene) == {}

@@ -18,7 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.sessions.run_modes import MODES
-from support.sessions.simulated_sessions import ALL_TARGETS, PATIENT, QUICK, Stage, play, spoken
+from support.sessions.simulated_sessions import (
+    ALL_TARGETS,
+    PATIENT,
+    QUICK,
+    SimulatedProviders,
+    run_with_providers,
+    without_thinking,
+)
 from toolglot import History, InputError, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation import Conversation, Usage
 from toolglot.history.attempts import Attempt
@@ -104,8 +111,8 @@ class Traps(MemoryLog):
 class TrappedWay:
     """A transport with a trap at every piece."""
 
-    def __init__(self, stage: Stage, trap: Trap) -> None:
-        self._stage = stage
+    def __init__(self, providers: SimulatedProviders, trap: Trap) -> None:
+        self._stage = providers
         self._trap = trap
         self._asked = 0
 
@@ -116,7 +123,7 @@ class TrappedWay:
         return TrappedAnswer(await self._stage.transport.send(ask, limits), self._trap, before)
 
     async def close(self) -> None:
-        """The stage closes its own."""
+        """The providers closes its own."""
 
 
 class TrappedAnswer:
@@ -144,16 +151,16 @@ class TrappedAnswer:
 
 
 class TrappedModels:
-    def __init__(self, stage: Stage, trap: Trap) -> None:
-        self._stage = stage
-        self._way = TrappedWay(stage, trap)
+    def __init__(self, providers: SimulatedProviders, trap: Trap) -> None:
+        self._stage = providers
+        self._way = TrappedWay(providers, trap)
 
     def find(self, name: str) -> ModelChoice:
         found = self._stage.models.find(name)
         return ModelChoice(found.name, found.model, dataclasses.replace(found.upstream, transport=self._way))
 
     async def close(self) -> None:
-        """The stage closes its own."""
+        """The providers closes its own."""
 
 
 def tools_of(count: int, trap: Trap, ran: list[str]) -> list[Tool]:
@@ -198,7 +205,14 @@ def earlier() -> Conversation:
 
 
 async def cancelled(
-    stage: Stage, step: str, count: int, mode_name: str, way: str, first: str, *, rounds: int | None = None
+    providers: SimulatedProviders,
+    step: str,
+    count: int,
+    mode_name: str,
+    way: str,
+    first: str,
+    *,
+    rounds: int | None = None,
 ) -> tuple[Session, list[str], bool]:
     """A session that was cancelled at a step; what its tools ran; whether the step was reached."""
     trap, ran = Trap(step), list[str]()
@@ -217,7 +231,7 @@ async def cancelled(
     session = Session(
         model=first,
         tools=tools_of(count, trap, ran),
-        models=TrappedModels(stage, trap),
+        models=TrappedModels(providers, trap),
         run_limits=QUICK,
         limits=SessionLimits(retry_seconds=0.0, keep_turns=2),
         approve=approve,
@@ -260,18 +274,18 @@ async def cancelled(
     return runs, ran, is_reached
 
 
-async def goes_on(stage: Stage, before: Session, target: str) -> None:
+async def goes_on(providers: SimulatedProviders, before: Session, target: str) -> None:
     """Whatever became of it, any provider takes the conversation on."""
-    async with stage.session(target, tools=tuple(before.tools), history=before.history, limits=PATIENT) as session:
+    async with providers.session(target, tools=tuple(before.tools), history=before.history, limits=PATIENT) as session:
         answer = await session.run("And now?")
-        assert (answer.stop, spoken(answer.text)) == ("stop", "Done."), answer.failure
+        assert (answer.stop, without_thinking(answer.text)) == ("stop", "Done."), answer.failure
         assert_whole(session.history)
-    assert stage.refused == []
+    assert providers.refused == []
 
 
 def check(step: str, count: int, mode: str, way: str, first: str, target: str, rounds: int | None = None) -> bool:
-    async def scene(stage: Stage) -> bool:
-        runs, ran, is_reached = await cancelled(stage, step, count, mode, way, first, rounds=rounds)
+    async def scene(providers: SimulatedProviders) -> bool:
+        runs, ran, is_reached = await cancelled(providers, step, count, mode, way, first, rounds=rounds)
         assert len(ran) == len(set(ran)), "nothing runs twice"
         for found in runs.history.ledger:
             known = runs.scheduler.known_result(found.id)
@@ -279,10 +293,10 @@ def check(step: str, count: int, mode: str, way: str, first: str, target: str, r
             assert found.result is not None
             assert known.text == found.result.text
             assert found.name in ran or found.status == "cancelled"
-        await goes_on(stage, runs, target)
+        await goes_on(providers, runs, target)
         return is_reached
 
-    return play(scene, script_of(count))
+    return run_with_providers(scene, script_of(count))
 
 
 FIRSTS: Final = (
@@ -327,14 +341,14 @@ def test_cancelled_in_any_round_of_the_event_loop_any_provider_goes_on(data: st.
 def test_leaving_a_stream_early_cancels_whatever_was_told_last(count: int) -> None:
     """After each number of events."""
 
-    async def left(stage: Stage, told: int) -> bool:
+    async def left(providers: SimulatedProviders, told: int) -> bool:
         ran: list[str] = []
         trap = Trap("")
 
         async def approve(*_: object) -> Allow:
             return Allow()
 
-        async with stage.session(
+        async with providers.session(
             FIRSTS[told % len(FIRSTS)], tools=tools_of(count, trap, ran), approve=approve
         ) as session:
             seen = 0
@@ -343,13 +357,13 @@ def test_leaving_a_stream_early_cancels_whatever_was_told_last(count: int) -> No
                 if seen > told:
                     break
             answer = await session.run("And now?")
-            assert spoken(answer.text) == "Done."
+            assert without_thinking(answer.text) == "Done."
             assert_whole(session.history)
             assert len(ran) == len(set(ran))
-        assert stage.refused == []
+        assert providers.refused == []
         return seen > told
 
     told = 0
-    while play(lambda stage, n=told: left(stage, n), script_of(count)):  # type: ignore[misc]
+    while run_with_providers(lambda providers, n=told: left(providers, n), script_of(count)):  # type: ignore[misc]
         told += 1
     assert told > 10

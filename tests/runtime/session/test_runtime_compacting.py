@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.sessions.simulated_sessions import ALL_TARGETS, Stage, collect_events, play
+from support.sessions.simulated_sessions import (
+    ALL_TARGETS,
+    collect_events,
+    simulated_providers,
+)
 from toolglot import History, InputError, Media, Text, Thinking, ToolCall, ToolResult, Turn, profiles
 from toolglot.conversation import Opaque
 from toolglot.profiles import Overrides
@@ -213,33 +217,31 @@ def small(window: int, *names: str) -> Overrides:
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_a_model_summarises_its_own_conversation(target: str) -> None:
+async def test_a_model_summarises_its_own_conversation(target: str) -> None:
     async def look_up(n: int) -> str:
         return f"found {n}."
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers({"rules": [SUMMARY]}) as providers:
         limits = SessionLimits(keep_turns=1)
-        async with stage.session(target, tools=[tool(look_up, description="Looks.")], limits=limits) as session:
+        async with providers.session(target, tools=[tool(look_up, description="Looks.")], limits=limits) as session:
             await session.run("First.")
             await session.run("Second.")
             before, spent = states(session.history), session.usage.input_tokens
             assert await session.compress() > 4
             assert states(session.history) == before
             assert session.history.turns[0].text.endswith("They talked.")
-            asked = stage.simulator.requests[-1].body
+            asked = providers.simulator.requests[-1].body
             assert "tools" not in asked or not asked["tools"]
             assert (session.usage.input_tokens or 0) > (spent or 0), "the summary is paid for"
             assert await session.compress() == 0, "there is nothing more to take out"
             assert (await session.run("Third.")).stop == "stop"
-        assert stage.refused == []
-
-    play(scene, {"rules": [SUMMARY]})
+        assert providers.refused == []
 
 
-def test_a_full_context_is_compressed_by_itself_once() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_full_context_is_compressed_by_itself_once() -> None:
+    async with simulated_providers({"rules": [SUMMARY, FINE]}) as providers:
         limits = SessionLimits(keep_turns=2)
-        async with stage.session(CLAUDE, limits=limits, overrides=small(4_000, "anthropic")) as session:
+        async with providers.session(CLAUDE, limits=limits, overrides=small(4_000, "anthropic")) as session:
             compressed: list[int] = []
             for number in range(12):
                 events = await collect_events(session, f"Number {number}. " + "word " * 400)
@@ -247,9 +249,7 @@ def test_a_full_context_is_compressed_by_itself_once() -> None:
                 assert session.history.turns[-2].text.startswith(f"Number {number}.")
             assert 1 < len(compressed) < 6
             assert len(session.history) < 16
-        assert stage.refused == []
-
-    play(scene, {"rules": [SUMMARY, FINE]})
+        assert providers.refused == []
 
 
 @pytest.mark.parametrize(
@@ -260,126 +260,120 @@ def test_a_full_context_is_compressed_by_itself_once() -> None:
         (CLAUDE, SessionLimits(keep_turns=1, compress_at=0), small(100, "anthropic")),
     ],
 )
-def test_a_conversation_is_left_as_it_is_where_nothing_says_that_it_is_too_long(
+async def test_a_conversation_is_left_as_it_is_where_nothing_says_that_it_is_too_long(
     model: str, limits: SessionLimits, overrides: Overrides | None
 ) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(model, limits=limits, overrides=overrides) as session:
-            for _ in range(6):
-                await session.run("word " * 400)
-            assert len(session.history) == 12
+    async with (
+        simulated_providers({"rules": [SUMMARY, FINE]}) as providers,
+        providers.session(model, limits=limits, overrides=overrides) as session,
+    ):
+        for _ in range(6):
+            await session.run("word " * 400)
+        assert len(session.history) == 12
 
-    play(scene, {"rules": [SUMMARY, FINE]})
 
-
-def test_a_summary_that_would_save_little_is_not_asked_for() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_summary_that_would_save_little_is_not_asked_for() -> None:
+    async with simulated_providers({"rules": [SUMMARY, FINE]}) as providers:
         limits = SessionLimits(keep_turns=2)
-        async with stage.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
+        async with providers.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
             await session.run("Hello.")
             events = await collect_events(session, "word " * 4_000)
             assert not any(isinstance(event, HistoryCompressed) for event in events)
 
-    play(scene, {"rules": [SUMMARY, FINE]})
+
+async def test_a_provider_that_says_it_is_too_long_is_asked_again_after_one_compression() -> None:
+    async with (
+        simulated_providers({"rules": [SUMMARY, FINE]}) as providers,
+        providers.session("ollama/qwen3", limits=SessionLimits(keep_turns=2)) as session,
+    ):
+        for _ in range(4):
+            await session.run("Hello.")
+        providers.simulator.fault("context_overflow")
+        events = await collect_events(session, "And now?")
+        assert [event.turns for event in events if isinstance(event, HistoryCompressed)] == [7]
+        assert session.history.turns[-1].text == "Fine."
+        providers.simulator.fault("context_overflow")
+        providers.simulator.fault("context_overflow")
+        answer = await session.run("And again?")
+        assert answer.stop == "failed"
+        assert answer.failure is not None
+        assert answer.failure.kind == "context_overflow"
 
 
-def test_a_provider_that_says_it_is_too_long_is_asked_again_after_one_compression() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session("ollama/qwen3", limits=SessionLimits(keep_turns=2)) as session:
-            for _ in range(4):
-                await session.run("Hello.")
-            stage.simulator.fault("context_overflow")
-            events = await collect_events(session, "And now?")
-            assert [event.turns for event in events if isinstance(event, HistoryCompressed)] == [7]
-            assert session.history.turns[-1].text == "Fine."
-            stage.simulator.fault("context_overflow")
-            stage.simulator.fault("context_overflow")
-            answer = await session.run("And again?")
-            assert answer.stop == "failed"
-            assert answer.failure is not None
-            assert answer.failure.kind == "context_overflow"
-
-    play(scene, {"rules": [SUMMARY, FINE]})
-
-
-def test_where_there_is_nothing_to_summarise_long_results_are_cut() -> None:
+async def test_where_there_is_nothing_to_summarise_long_results_are_cut() -> None:
     async def read(n: int) -> str:
         return f"{n}" * 50_000
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers() as providers:
         rule = {"when": {"results": 0}, "reply": {"calls": [{"name": "read", "arguments": {"n": 1}}]}}
-        stage.simulator.use({"rules": [rule, {"when": {"results": 1}, "times": 1, "fault": "context_overflow"}, FINE]})
-        async with stage.session("mistral/mistral-large-latest", tools=[tool(read, description="Reads.")]) as session:
+        providers.simulator.use(
+            {"rules": [rule, {"when": {"results": 1}, "times": 1, "fault": "context_overflow"}, FINE]}
+        )
+        async with providers.session(
+            "mistral/mistral-large-latest", tools=[tool(read, description="Reads.")]
+        ) as session:
             answer = await session.run("Read.")
             assert answer.text == "Fine."
             (found,) = session.history.ledger
             assert found.result is not None
             assert len(found.result.text) <= 4_000
-        assert stage.refused == []
-
-    play(scene)
+        assert providers.refused == []
 
 
-def test_a_request_that_cannot_be_made_shorter_has_failed() -> None:
-    async def scene(stage: Stage) -> None:
-        stage.simulator.fault("context_overflow", times=2)
-        async with stage.session(CLAUDE) as session:
+async def test_a_request_that_cannot_be_made_shorter_has_failed() -> None:
+    async with simulated_providers({"rules": [FINE]}) as providers:
+        providers.simulator.fault("context_overflow", times=2)
+        async with providers.session(CLAUDE) as session:
             answer = await session.run("Hello.")
             assert answer.stop == "failed"
-            assert len(stage.asked) == 1, "the same would be refused again"
-
-    play(scene, {"rules": [FINE]})
+            assert len(providers.called) == 1, "the same would be refused again"
 
 
 @pytest.mark.parametrize("fault", ["500", "400"])
-def test_a_summary_that_fails_is_told_and_the_run_goes_on(fault: str) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_summary_that_fails_is_told_and_the_run_goes_on(fault: str) -> None:
+    async with simulated_providers({"rules": [SUMMARY, FINE]}) as providers:
         limits = SessionLimits(keep_turns=2, retries=0)
-        async with stage.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
+        async with providers.session(CLAUDE, limits=limits, overrides=small(2_000, "anthropic")) as session:
             for _ in range(2):
                 await session.run("word " * 400)
-            stage.simulator.fault(fault)
+            providers.simulator.fault(fault)
             answer = await session.run("word " * 400)
             assert (answer.stop, len(session.history)) == ("stop", 6)
             assert any("were not summarised" in entry.reason for entry in session.report)
 
-    play(scene, {"rules": [SUMMARY, FINE]})
 
-
-def test_a_summariser_that_raises_does_not_end_a_run_that_did_not_ask_for_it() -> None:
+async def test_a_summariser_that_raises_does_not_end_a_run_that_did_not_ask_for_it() -> None:
     def summarise(_: tuple[Turn, ...]) -> str:
         raise ZeroDivisionError("no")
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers({"rules": [FINE]}) as providers:
         limits, overrides = SessionLimits(keep_turns=2), small(2_000, "anthropic")
-        async with stage.session(CLAUDE, limits=limits, overrides=overrides, summarise=summarise) as session:
+        async with providers.session(CLAUDE, limits=limits, overrides=overrides, summarise=summarise) as session:
             for _ in range(4):
                 assert (await session.run("word " * 400)).stop == "stop"
             assert any("ZeroDivisionError: no" in entry.reason for entry in session.report)
             with pytest.raises(ZeroDivisionError):
                 await session.compress()
 
-    play(scene, {"rules": [FINE]})
 
-
-def test_a_summary_is_asked_for_again_where_that_may_help() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(CLAUDE, limits=SessionLimits(keep_turns=0 + 1)) as session:
-            await session.run("Hello.")
-            await session.run("Hello.")
-            stage.simulator.fault("429,retry_after=0")
-            assert await session.compress() == 3
-            assert session.history.turns[0].text.endswith("They talked.")
-
-    play(scene, {"rules": [SUMMARY, FINE]})
+async def test_a_summary_is_asked_for_again_where_that_may_help() -> None:
+    async with (
+        simulated_providers({"rules": [SUMMARY, FINE]}) as providers,
+        providers.session(CLAUDE, limits=SessionLimits(keep_turns=0 + 1)) as session,
+    ):
+        await session.run("Hello.")
+        await session.run("Hello.")
+        providers.simulator.fault("429,retry_after=0")
+        assert await session.compress() == 3
+        assert session.history.turns[0].text.endswith("They talked.")
 
 
 @pytest.mark.parametrize("reply", [{"text": " "}, {"text": ""}])
-def test_an_empty_summary_of_the_model_is_an_error_that_changes_nothing(reply: dict[str, Any]) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_an_empty_summary_of_the_model_is_an_error_that_changes_nothing(reply: dict[str, Any]) -> None:
+    async with simulated_providers() as providers:
         rules = [{"when": {"contains": "Write the summary"}, "reply": reply}, FINE]
-        stage.simulator.use({"rules": rules})
-        async with stage.session("openai/gpt-4.1", limits=SessionLimits(keep_turns=1, retries=0)) as session:
+        providers.simulator.use({"rules": rules})
+        async with providers.session("openai/gpt-4.1", limits=SessionLimits(keep_turns=1, retries=0)) as session:
             await session.run("Hello.")
             await session.run("Hello.")
             turns = session.history.turns
@@ -388,11 +382,9 @@ def test_an_empty_summary_of_the_model_is_an_error_that_changes_nothing(reply: d
             assert session.history.turns == turns
             assert not session.is_running
 
-    play(scene)
 
-
-def test_a_compression_can_be_cancelled() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_compression_can_be_cancelled() -> None:
+    async with simulated_providers({"rules": [FINE]}) as providers:
         is_asked = asyncio.Event()
 
         async def summarise(_: tuple[Turn, ...]) -> str:
@@ -400,7 +392,7 @@ def test_a_compression_can_be_cancelled() -> None:
             await asyncio.sleep(3600)
             return "never"
 
-        async with stage.session(CLAUDE, limits=SessionLimits(keep_turns=1), summarise=summarise) as session:
+        async with providers.session(CLAUDE, limits=SessionLimits(keep_turns=1), summarise=summarise) as session:
             await session.run("Hello.")
             await session.run("Hello.")
             turns = session.history.turns
@@ -411,23 +403,21 @@ def test_a_compression_can_be_cancelled() -> None:
             assert session.history.turns == turns
             assert (await session.run("Hello.")).text == "Fine."
 
-    play(scene, {"rules": [FINE]})
 
-
-def test_a_compression_that_is_cancelled_at_once_asks_nobody() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(CLAUDE, limits=SessionLimits(keep_turns=1)) as session:
-            await session.run("Hello.")
-            await session.run("Hello.")
-            turns, asked = session.history.turns, len(stage.asked)
-            compressing = asyncio.ensure_future(session.compress())
-            await asyncio.sleep(0)
-            await session.cancel()
-            assert await compressing == 0
-            assert session.history.turns == turns
-            assert len(stage.asked) == asked
-
-    play(scene, {"rules": [FINE]})
+async def test_a_compression_that_is_cancelled_at_once_asks_nobody() -> None:
+    async with (
+        simulated_providers({"rules": [FINE]}) as providers,
+        providers.session(CLAUDE, limits=SessionLimits(keep_turns=1)) as session,
+    ):
+        await session.run("Hello.")
+        await session.run("Hello.")
+        turns, asked = session.history.turns, len(providers.called)
+        compressing = asyncio.ensure_future(session.compress())
+        await asyncio.sleep(0)
+        await session.cancel()
+        assert await compressing == 0
+        assert session.history.turns == turns
+        assert len(providers.called) == asked
 
 
 # --- context windows --------------------------------------------------------------------------------

@@ -9,7 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from support.sessions.simulated_sessions import ALL_TARGETS, Stage, play, spoken
+from support.sessions.simulated_sessions import (
+    ALL_TARGETS,
+    SimulatedProviders,
+    run_with_providers,
+    simulated_providers,
+    without_thinking,
+)
 from toolglot import History, Text, Turn, request_for
 from toolglot.runtime.log.session_log import SessionLog
 from toolglot.runtime.session.events import (
@@ -60,53 +66,47 @@ def shown_text(events: list[SessionEvent]) -> str:
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(target: str) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(target) as session:
+async def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(target: str) -> None:
+    async with simulated_providers(script()) as providers:
+        async with providers.session(target) as session:
             events, answer = await interrupted(session, after=3)
             assert answer.stop == "cancelled"
             assert answer.text == shown_text(events)
-            assert 0 < len(spoken(answer.text)) < len(WORDS)
+            assert 0 < len(without_thinking(answer.text)) < len(WORDS)
             turn = session.history.turns[-1]
             assert (turn.role, turn.text, turn.metadata.interrupted) == ("assistant", answer.text, "Stop it.")
             assert answer.turn == turn
             assert [event.turn for event in events if isinstance(event, TurnCommitted)] == [turn]
             assert not any(isinstance(event, AttemptDiscarded) for event in events)
-            assert spoken((await session.run("And now?")).text) == "Done."
+            assert without_thinking((await session.run("And now?")).text) == "Done."
             assert session.history.turns[-1].metadata.interrupted == ""
-        assert stage.refused == []
-
-    play(scene, script())
+        assert providers.refused == []
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_any_provider_goes_on_after_an_interrupted_answer_and_reads_what_was_said(target: str) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(CLAUDE) as first:
+async def test_any_provider_goes_on_after_an_interrupted_answer_and_reads_what_was_said(target: str) -> None:
+    async with simulated_providers(script()) as providers:
+        async with providers.session(CLAUDE) as first:
             _, answer = await interrupted(first, after=2)
-        async with stage.session(target, history=first.history) as session:
-            assert spoken((await session.run("And now?")).text) == "Done."
-        assert stage.refused == []
-        assert answer.text.strip() in str(stage.simulator.requests[-1].body)
-
-    play(scene, script())
+        async with providers.session(target, history=first.history) as session:
+            assert without_thinking((await session.run("And now?")).text) == "Done."
+        assert providers.refused == []
+        assert answer.text.strip() in str(providers.simulator.requests[-1].body)
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_an_interrupted_answer_can_be_gone_on_with_without_a_word(target: str) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(target) as session:
+async def test_an_interrupted_answer_can_be_gone_on_with_without_a_word(target: str) -> None:
+    async with simulated_providers(script()) as providers:
+        async with providers.session(target) as session:
             await interrupted(session, after=2)
             assert (await session.run()).stop == "stop"
-        assert stage.refused == []
-
-    play(scene, script())
+        assert providers.refused == []
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai", "gemini", "mistral"])
 def test_what_comes_after_an_interrupted_answer_changes_nothing_before_it(target: str) -> None:
-    async def scene(stage: Stage) -> History:
-        async with stage.session(CLAUDE) as session:
+    async def scene(providers: SimulatedProviders) -> History:
+        async with providers.session(CLAUDE) as session:
             await interrupted(session, after=2)
             return session.history
 
@@ -114,7 +114,7 @@ def test_what_comes_after_an_interrupted_answer_changes_nothing_before_it(target
         body = request_for(history, target=target, model="m").body
         return list(body.get("messages") or body["contents"])
 
-    history = play(scene, script())
+    history = run_with_providers(scene, script())
     history.append(Turn("user", (Text("And now?"),)))
     short = messages(history)
     history.append(Turn("assistant", (Text("Done."),)), provider="openai")
@@ -125,7 +125,7 @@ def test_what_comes_after_an_interrupted_answer_changes_nothing_before_it(target
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: str) -> None:
+async def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: str) -> None:
     ran: list[int] = []
 
     @tool(description="Look.")
@@ -134,9 +134,8 @@ def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: st
         return "seen"
 
     calls = [{"name": "look", "arguments": {"n": n}} for n in range(6)]
-
-    async def scene(stage: Stage) -> None:
-        async with stage.session(target, tools=[look]) as session:
+    async with simulated_providers(script(text="I look.", calls=calls)) as providers:
+        async with providers.session(target, tools=[look]) as session:
             events, answer = await interrupted(session, kind=CallReceived)
             is_whole = not session.history.turns[1].metadata.interrupted
             if not is_whole:
@@ -146,15 +145,13 @@ def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(target: st
                 assert any("its text was kept, but not" in entry.reason for entry in session.report)
             assert session.history.ledger.pending == ()
             assert ran == []
-            assert spoken((await session.run("And now?")).text) == "Done."
-        assert stage.refused == []
-
-    play(scene, script(text="I look.", calls=calls))
+            assert without_thinking((await session.run("And now?")).text) == "Done."
+        assert providers.refused == []
 
 
-def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(CLAUDE) as session:
+async def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
+    async with simulated_providers(script()) as providers:
+        async with providers.session(CLAUDE) as session:
             heard = ""
             async for event in session.stream("Go."):
                 heard += event.text if isinstance(event, TextReceived) else ""
@@ -164,14 +161,12 @@ def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
             kept = session.history.turns[1]
             assert kept.text.startswith(heard)
             assert "stopped waiting" in kept.metadata.interrupted
-        assert stage.refused == []
-
-    play(scene, script())
+        assert providers.refused == []
 
 
-def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> None:
-    async def scene(stage: Stage) -> None:
-        session = stage.session(CLAUDE)
+async def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> None:
+    async with simulated_providers(script()) as providers:
+        session = providers.session(CLAUDE)
         with anyio.CancelScope() as scope:
             async with session:
                 async for event in session.stream("Go."):
@@ -182,12 +177,10 @@ def test_an_answer_is_kept_when_the_scope_around_its_session_is_cancelled() -> N
         assert session.history.turns[-1].metadata.interrupted
         assert WORDS.startswith(session.history.turns[-1].text)
 
-    play(scene, script())
 
-
-def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session("deepseek/deepseek-reasoner") as session:
+async def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
+    async with simulated_providers(script(thinking=WORDS)) as providers:
+        async with providers.session("deepseek/deepseek-reasoner") as session:
             events: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
@@ -198,54 +191,48 @@ def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> None:
             assert shown_text(events) == ""
             assert [turn.role for turn in session.history.turns] == ["user"]
             assert any(isinstance(event, AttemptDiscarded) for event in events)
-            assert spoken((await session.run("And now?")).text) == "Done."
-        assert stage.refused == []
-
-    play(scene, script(thinking=WORDS))
+            assert without_thinking((await session.run("And now?")).text) == "Done."
+        assert providers.refused == []
 
 
-def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(CLAUDE, keep_interrupted=False) as session:
+async def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
+    async with simulated_providers(script()) as providers:
+        async with providers.session(CLAUDE, keep_interrupted=False) as session:
             events, answer = await interrupted(session, after=2)
             assert (answer.text, answer.turn) == ("", None)
             assert [turn.role for turn in session.history.turns] == ["user"]
             (dropped,) = [event for event in events if isinstance(event, AttemptDiscarded)]
             assert dropped.shown.text == shown_text(events)
             assert session.spawn()._loop.keep_interrupted is False
-        assert stage.refused == []
-
-    play(scene, script())
+        assert providers.refused == []
 
 
-def test_an_interrupted_answer_is_in_the_log_and_counted(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_an_interrupted_answer_is_in_the_log_and_counted(tmp_path: Path) -> None:
+    async with simulated_providers(script()) as providers:
         store = open_store(str(tmp_path / "sessions.db"), durable=True)
         try:
             log = await SessionLog.create(store, model=CLAUDE)
-            async with stage.session(CLAUDE, log=log) as session:
+            async with providers.session(CLAUDE, log=log) as session:
                 _, answer = await interrupted(session, after=2)
                 spent = session.usage
                 assert spent.input_tokens
                 assert spent.output_tokens
             again = await SessionLog.open(store, log.id)
-            async with stage.session(CLAUDE, log=again) as session:
+            async with providers.session(CLAUDE, log=again) as session:
                 kept = session.history.turns[-1]
                 assert (kept.text, kept.metadata.interrupted) == (answer.text, "Stop it.")
                 assert session.usage == spent
                 assert (await session.run("And now?")).text == "Done."
         finally:
             await store.close()
-        assert stage.refused == []
-
-    play(scene, script())
+        assert providers.refused == []
 
 
 def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> None:
     """After each number of pieces of text, for a provider of each protocol."""
 
-    async def scene(stage: Stage, target: str, after: int) -> bool:
-        async with stage.session(target) as session:
+    async def scene(providers: SimulatedProviders, target: str, after: int) -> bool:
+        async with providers.session(target) as session:
             events: list[SessionEvent] = []
             cancels: list[asyncio.Task[None]] = []
             async for event in session.stream("Go."):
@@ -256,12 +243,12 @@ def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> Non
             assert isinstance(events[-1], RunFinished)
             assert events[-1].result.text == shown_text(events)
             assert session.history.in_flight is None
-            assert spoken((await session.run("And now?")).text) == "Done."
-        assert stage.refused == []
+            assert without_thinking((await session.run("And now?")).text) == "Done."
+        assert providers.refused == []
         return events[-1].result.stop == "cancelled"
 
     targets = (CLAUDE, "openai/gpt-4.1", "openai/gpt-5.5", "gemini/gemini-2.5-pro", "ollama/qwen3")
     for target in (*targets, "cohere/command-a-03-2025"):
-        assert play(lambda stage, target=target: scene(stage, target, 1), script())  # type: ignore[misc]
+        assert run_with_providers(lambda providers, target=target: scene(providers, target, 1), script())  # type: ignore[misc]
         for after in (2, 5, 9, 14, 20, 40, 1000):
-            play(lambda stage, target=target, after=after: scene(stage, target, after), script())  # type: ignore[misc]
+            run_with_providers(lambda providers, target=target, after=after: scene(providers, target, after), script())  # type: ignore[misc]

@@ -16,7 +16,13 @@ import anyio
 import pytest
 
 from support.sessions.run_modes import Mode, every_mode
-from support.sessions.simulated_sessions import RESPONSES, TARGETS, Stage, play
+from support.sessions.simulated_sessions import (
+    RESPONSES,
+    TARGETS,
+    SimulatedProviders,
+    run_with_providers,
+    simulated_providers,
+)
 from toolglot import History, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.ids import is_canonical
 from toolglot.history.attempts import Attempt
@@ -122,83 +128,72 @@ async def run_in(mode: Mode, session: Session, said: str = "Go.") -> tuple[Sessi
 
 @every_mode
 @some_targets
-def test_acceptance_6_calls_of_a_turn_run_side_by_side_and_their_results_go_back_in_order(
+async def test_acceptance_6_calls_of_a_turn_run_side_by_side_and_their_results_go_back_in_order(
     mode: Mode, target: str
 ) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(target, tools=pair(meet=True)) as session:
+    async with simulated_providers(TWO_CALLS) as providers:
+        async with providers.session(target, tools=pair(meet=True)) as session:
             runs, answer = await run_in(mode, session)
             assert answer.stop == "stop"
             assert [result.text for turn in runs.history.turns for result in turn.results] == ["first 1", "second 2"]
             assert "first 1" in answer.text
             assert "second 2" in answer.text
-        assert stage.refused == []
-
-    play(scene, TWO_CALLS)
+        assert providers.refused == []
 
 
 @every_mode
-def test_R_004_18_one_scheduler_lives_as_long_as_its_session(mode: Mode) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(tools=pair()) as session:
-            runs = mode.of(session, None)
-            scheduler = runs.scheduler
-            await mode.run(runs, "Go.")
-            await mode.run(runs, "Again.")
-            assert runs.scheduler is scheduler
-            assert len(runs.history.ledger) == 4
-            for interaction in runs.history.ledger:
-                assert scheduler.known_result(interaction.id) is not None, "the same one ran all calls"
-            assert (runs is session) == (scheduler is session.scheduler), "a subagent has one of its own"
-
-    play(scene, TWO_CALLS)
+async def test_R_004_18_one_scheduler_lives_as_long_as_its_session(mode: Mode) -> None:
+    async with simulated_providers(TWO_CALLS) as providers, providers.session(tools=pair()) as session:
+        runs = mode.of(session, None)
+        scheduler = runs.scheduler
+        await mode.run(runs, "Go.")
+        await mode.run(runs, "Again.")
+        assert runs.scheduler is scheduler
+        assert len(runs.history.ledger) == 4
+        for interaction in runs.history.ledger:
+            assert scheduler.known_result(interaction.id) is not None, "the same one ran all calls"
+        assert (runs is session) == (scheduler is session.scheduler), "a subagent has one of its own"
 
 
 @every_mode
-def test_R_001_6_the_scheduler_sees_canonical_ids_only(mode: Mode) -> None:
+async def test_R_001_6_the_scheduler_sees_canonical_ids_only(mode: Mode) -> None:
     seen: list[str] = []
 
     async def approve(call: ToolCall, _: Tool, __: dict[str, Any]) -> Allow:
         seen.append(call.id)
         return Allow()
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(TWO_CALLS) as providers:
         tools = [Tool(spec=each.spec, run=each.run, approval=True) for each in pair()]
-        async with stage.session(tools=tools, approve=approve) as session:
+        async with providers.session(tools=tools, approve=approve) as session:
             runs, _ = await run_in(mode, session)
             assert len(seen) == 2
             assert all(is_canonical(id) for id in seen)
             assert [found.id for found in runs.history.ledger] == seen
 
-    play(scene, TWO_CALLS)
-
 
 @every_mode
 @some_targets
-def test_R_004_18_only_results_go_back(mode: Mode, target: str) -> None:
+async def test_R_004_18_only_results_go_back(mode: Mode, target: str) -> None:
     """What a tool shows while it runs, and what it returns beside its content, is for others."""
-
-    async def scene(stage: Stage) -> None:
-        async with stage.session(target, tools=pair()) as session:
-            runs, _ = await run_in(mode, session)
-            back = [turn for turn in runs.history.turns if turn.role == "tool"]
-            assert len(back) == 1
-            assert all(isinstance(block, ToolResult) for block in back[0].blocks)
-            assert [len(turn.calls) for turn in runs.history.turns if turn.role == "assistant"] == [2, 0]
-            ids = re.findall(
-                r"'(?:call_id|tool_call_id|tool_use_id)': '([^']+)'", str(stage.simulator.requests[-1].body)
-            )
-            results = ids[-2:]
-            assert len(set(results)) == 2, "a result for each call"
-
-    play(scene, TWO_CALLS)
+    async with simulated_providers(TWO_CALLS) as providers, providers.session(target, tools=pair()) as session:
+        runs, _ = await run_in(mode, session)
+        back = [turn for turn in runs.history.turns if turn.role == "tool"]
+        assert len(back) == 1
+        assert all(isinstance(block, ToolResult) for block in back[0].blocks)
+        assert [len(turn.calls) for turn in runs.history.turns if turn.role == "assistant"] == [2, 0]
+        ids = re.findall(
+            r"'(?:call_id|tool_call_id|tool_use_id)': '([^']+)'", str(providers.simulator.requests[-1].body)
+        )
+        results = ids[-2:]
+        assert len(set(results)) == 2, "a result for each call"
 
 
 @every_mode
-def test_R_004_18_every_write_goes_through_one_boundary(mode: Mode) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_R_004_18_every_write_goes_through_one_boundary(mode: Mode) -> None:
+    async with simulated_providers(TWO_CALLS) as providers:
         log = Watched()
-        async with stage.session(tools=pair(), log=log) as session:
+        async with providers.session(tools=pair(), log=log) as session:
             runs = mode.of(session, log)
             await mode.run(runs, "Go.")
             assert runs.history is log.history
@@ -226,14 +221,12 @@ def test_R_004_18_every_write_goes_through_one_boundary(mode: Mode) -> None:
             "land",
         ]
 
-    play(scene, TWO_CALLS)
-
 
 @every_mode
 def test_R_004_18_cancellation_goes_through_the_scheduler(mode: Mode) -> None:
     """No result of a cancelled call is written by anything else."""
 
-    async def scene(stage: Stage) -> None:
+    async def scene(providers: SimulatedProviders) -> None:
         started = anyio.Event()
 
         async def first(n: int) -> str:
@@ -245,7 +238,7 @@ def test_R_004_18_cancellation_goes_through_the_scheduler(mode: Mode) -> None:
             return f"done {n}"
 
         log = Watched()
-        async with stage.session(tools=[first, second], log=log) as session:
+        async with providers.session(tools=[first, second], log=log) as session:
             runs = mode.of(session, log)
             running = asyncio.ensure_future(mode.run(runs, "Go."))
             await started.wait()
@@ -261,20 +254,20 @@ def test_R_004_18_cancellation_goes_through_the_scheduler(mode: Mode) -> None:
             assert runs.history.in_flight is None
             again = await mode.run(runs, "And now?")
             assert again.stop in ("stop", "cancelled")
-        assert stage.refused == []
+        assert providers.refused == []
 
     script = {"rules": [{**TWO_CALLS["rules"][0], "when": {"turn": 1, "results": 0}}, {"reply": {"text": "Fine."}}]}
-    play(scene, script)
+    run_with_providers(scene, script)
 
 
 @every_mode
-def test_law_11_the_call_stays_as_written_and_what_was_executed_is_recorded(mode: Mode) -> None:
+async def test_law_11_the_call_stays_as_written_and_what_was_executed_is_recorded(mode: Mode) -> None:
     async def approve(call: ToolCall, _: Tool, arguments: dict[str, Any]) -> Allow | Edit:
         return Edit({"n": 7}) if call.name == "first" else Allow()
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(TWO_CALLS) as providers:
         tools = [Tool(spec=each.spec, run=each.run, approval=True) for each in pair()]
-        async with stage.session(tools=tools, approve=approve) as session:
+        async with providers.session(tools=tools, approve=approve) as session:
             runs, _ = await run_in(mode, session)
             first, second = runs.history.ledger
             assert first.call.arguments == {"n": 1}, "as the model wrote it"
@@ -286,15 +279,13 @@ def test_law_11_the_call_stays_as_written_and_what_was_executed_is_recorded(mode
             assert second.result is not None
             assert second.result.text == "second 2"
 
-    play(scene, TWO_CALLS)
-
 
 @every_mode
-def test_law_11_a_truncated_call_is_never_executed(mode: Mode) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_law_11_a_truncated_call_is_never_executed(mode: Mode) -> None:
+    async with simulated_providers(TWO_CALLS) as providers:
         seen: list[str] = []
-        stage.simulator.fault("truncated_call")
-        async with stage.session(tools=pair(seen=seen)) as session:
+        providers.simulator.fault("truncated_call")
+        async with providers.session(tools=pair(seen=seen)) as session:
             runs, answer = await run_in(mode, session)
             assert seen == ["first"], "the call that was whole, and only it"
             cut = [found for found in runs.history.ledger if found.name == "second"]
@@ -302,6 +293,4 @@ def test_law_11_a_truncated_call_is_never_executed(mode: Mode) -> None:
             assert cut[0].status == "cancelled"
             assert "cut off" in (cut[0].result or ToolResult("")).text
             assert answer.stop == "stop"
-        assert stage.refused == []
-
-    play(scene, TWO_CALLS)
+        assert providers.refused == []

@@ -12,7 +12,15 @@ from typing import Any
 import anyio
 import pytest
 
-from support.sessions.simulated_sessions import ALL_TARGETS, RESPONSES, TARGETS, Stage, collect_events, play
+from support.sessions.simulated_sessions import (
+    ALL_TARGETS,
+    RESPONSES,
+    TARGETS,
+    SimulatedProviders,
+    collect_events,
+    run_with_providers,
+    simulated_providers,
+)
 from toolglot.profiles import Overrides
 from toolglot.runtime.session.events import (
     AttemptDiscarded,
@@ -61,8 +69,8 @@ def results_of(session: Session) -> list[str]:
 
 @every_pair
 def test_scenario_a_manual_switch_after_a_tool_turn(source: str, target: str) -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(source, tools=[look_up], system="Be brief.") as session:
+    async def scene(providers: SimulatedProviders) -> None:
+        async with providers.session(source, tools=[look_up], system="Be brief.") as session:
             first = await session.run("Look.")
             session.switch(target)
             second = await session.run("And again.")
@@ -72,31 +80,28 @@ def test_scenario_a_manual_switch_after_a_tool_turn(source: str, target: str) ->
             assert second.model == target
             assert results_of(session) == ["found 0.", "found 1.", "found 2."]
             for number in range(3):
-                assert f"found {number}." in str(stage.simulator.requests[-1].body)
-        assert stage.refused == []
+                assert f"found {number}." in str(providers.simulator.requests[-1].body)
+        assert providers.refused == []
 
     welcome = {"when": {"turn": 3}, "reply": {"text": "You are welcome."}}
-    play(scene, {"rules": [calling(0, 1, turn=1, results=0), calling(2, turn=2, results=0), welcome]})
+    run_with_providers(scene, {"rules": [calling(0, 1, turn=1, results=0), calling(2, turn=2, results=0), welcome]})
 
 
-def test_scenario_round_robin_over_every_provider_each_turn() -> None:
-    async def scene(stage: Stage) -> None:
-        async with stage.session(tools=[look_up]) as session:
+async def test_scenario_round_robin_over_every_provider_each_turn() -> None:
+    async with simulated_providers({"rules": [calling(4, results=0)]}, seconds=60) as providers:
+        async with providers.session(tools=[look_up]) as session:
             for target in (*ALL_TARGETS, *reversed(ALL_TARGETS)):
                 session.switch(target)
                 answer = await session.run("Look.")
                 assert answer.stop == "stop", (target, answer.failure)
                 assert answer.model == target
             assert results_of(session) == ["found 4."] * 2 * len(ALL_TARGETS)
-        assert stage.refused == []
-
-    play(scene, {"rules": [calling(4, results=0)]}, seconds=60)
+        assert providers.refused == []
 
 
-def test_scenario_round_robin_within_a_run_changes_at_the_next_turn_only() -> None:
+async def test_scenario_round_robin_within_a_run_changes_at_the_next_turn_only() -> None:
     """A switch that comes while a turn is in flight waits until its results are there."""
-
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers() as providers:
         order = iter(TARGETS[1:])
 
         async def turn_over(n: int) -> str:
@@ -106,28 +111,28 @@ def test_scenario_round_robin_within_a_run_changes_at_the_next_turn_only() -> No
         rules = [calling(n, results=n) for n in range(8)]
         for rule in rules:
             rule["reply"]["calls"][0]["name"] = "turn_over"
-        stage.simulator.use({"rules": rules})
-        async with stage.session(TARGETS[0], tools=[turn_over]) as session:
+        providers.simulator.use({"rules": rules})
+        async with providers.session(TARGETS[0], tools=[turn_over]) as session:
             answer = await session.run("Look.")
             assert answer.stop == "stop"
-            assert stage.asked == list(TARGETS[:9])
+            assert providers.called == list(TARGETS[:9])
             entries = [entry for entry in session.report if entry.action == "deferred"]
             assert len(entries) == 8, "each of them waited"
-        assert stage.refused == []
-
-    play(scene)
+        assert providers.refused == []
 
 
 @every_target
 @pytest.mark.parametrize("fault", ["429", "503", "reset,after=2", "error_event,after=3", "timeout"])
-def test_scenario_failover_restarts_from_what_was_committed(target: str, fault: str) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_scenario_failover_restarts_from_what_was_committed(target: str, fault: str) -> None:
+    async with simulated_providers(
+        {"rules": [calling(0, 1, turn=1, results=0), calling(2, turn=2, results=0)], "bytes": 40}
+    ) as providers:
         source = SOURCES[0] if not target.startswith("anthropic") else SOURCES[1]
         limits = SessionLimits(retries=0, retry_seconds=0.0)
-        async with stage.session(source, tools=[look_up], fallback=[target], limits=limits) as session:
+        async with providers.session(source, tools=[look_up], fallback=[target], limits=limits) as session:
             first = await session.run("Look.")
             assert first.model == source
-            stage.simulator.fault(fault if fault != "timeout" else "504")
+            providers.simulator.fault(fault if fault != "timeout" else "504")
             events = await collect_events(session, "And again.")
             answer = events[-1].result  # type: ignore[union-attr]
             assert (answer.stop, answer.model) == ("stop", target)
@@ -141,15 +146,13 @@ def test_scenario_failover_restarts_from_what_was_committed(target: str, fault: 
             assert all(event.shown and event.model == source for event in dropped)
             assert bool(dropped) <= (fault in ("reset,after=2", "error_event,after=3"))
             assert results_of(session) == ["found 0.", "found 1.", "found 2."], "calls are run once"
-        assert stage.refused == []
-
-    play(scene, {"rules": [calling(0, 1, turn=1, results=0), calling(2, turn=2, results=0)], "bytes": 40})
+        assert providers.refused == []
 
 
 @every_target
 @pytest.mark.parametrize("count", [1, 2, 6])
-def test_scenario_cancel_then_switch(target: str, count: int) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_scenario_cancel_then_switch(target: str, count: int) -> None:
+    async with simulated_providers() as providers:
         is_running = anyio.Event()
 
         async def look_up(n: int) -> str:
@@ -160,9 +163,9 @@ def test_scenario_cancel_then_switch(target: str, count: int) -> None:
             return "never"
 
         numbers = (1,) if count == 1 else tuple(range(count))
-        stage.simulator.use({"rules": [calling(*numbers, turn=1, results=0), {"reply": {"text": "Fine."}}]})
+        providers.simulator.use({"rules": [calling(*numbers, turn=1, results=0), {"reply": {"text": "Fine."}}]})
         source = SOURCES[count % len(SOURCES)]
-        async with stage.session(source, tools=[tool(look_up, description="Looks.")]) as session:
+        async with providers.session(source, tools=[tool(look_up, description="Looks.")]) as session:
             running = asyncio.ensure_future(session.run("Look."))
             await is_running.wait()
             await session.cancel("I have seen enough.")
@@ -172,19 +175,17 @@ def test_scenario_cancel_then_switch(target: str, count: int) -> None:
             session.switch(target)
             answer = await session.run("What do you know?")
             assert (answer.stop, answer.model) == ("stop", target)
-            sent = str(stage.simulator.requests[-1].body)
+            sent = str(providers.simulator.requests[-1].body)
             assert "I have seen enough." in sent
             assert count == 1 or "found 0." in sent, "what was found is not lost"
-        assert stage.refused == []
-
-    play(scene)
+        assert providers.refused == []
 
 
 @every_pair
 def test_scenario_compress_then_switch(source: str, target: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(providers: SimulatedProviders) -> None:
         limits = SessionLimits(keep_turns=2)
-        async with stage.session(source, tools=[look_up], limits=limits) as session:
+        async with providers.session(source, tools=[look_up], limits=limits) as session:
             for _ in range(3):
                 await session.run("Look.")
             before = {found.id: found.status for found in session.history.ledger}
@@ -194,28 +195,28 @@ def test_scenario_compress_then_switch(source: str, target: str) -> None:
             session.switch(target)
             answer = await session.run("What do you know?")
             assert (answer.stop, answer.model) == ("stop", target)
-            assert "[Summary of" in str(stage.simulator.requests[-1].body)
-            assert "what I remember" in str(stage.simulator.requests[-1].body)
-        assert stage.refused == []
+            assert "[Summary of" in str(providers.simulator.requests[-1].body)
+            assert "what I remember" in str(providers.simulator.requests[-1].body)
+        assert providers.refused == []
 
     rules: list[dict[str, Any]] = [
         {"when": {"contains": "Write the summary"}, "reply": {"text": "what I remember"}},
         {"when": {"contains": "What do you know"}, "reply": {"text": "Fine."}},
         calling(0, 1, results=0),
     ]
-    play(scene, {"rules": rules})
+    run_with_providers(scene, {"rules": rules})
 
 
 @every_source
-def test_scenario_compression_comes_by_itself_and_another_provider_goes_on(source: str) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_scenario_compression_comes_by_itself_and_another_provider_goes_on(source: str) -> None:
+    async with simulated_providers() as providers:
         rules: list[dict[str, Any]] = [
             {"when": {"contains": "Write the summary"}, "reply": {"text": "what I remember"}},
             {"reply": {"text": "word " * 200}},
         ]
-        stage.simulator.use({"rules": rules})
+        providers.simulator.use({"rules": rules})
         limits = SessionLimits(keep_turns=2)
-        async with stage.session(source, limits=limits, overrides=SMALL) as session:
+        async with providers.session(source, limits=limits, overrides=SMALL) as session:
             for number in range(3):
                 await session.run(f"Number {number}. " + "word " * 300)
             assert len(session.history) == 6, "there was room until now"
@@ -224,6 +225,4 @@ def test_scenario_compression_comes_by_itself_and_another_provider_goes_on(sourc
             assert session.history.turns[0].text.startswith("[Summary of")
             session.switch(TARGETS[2])
             assert (await session.run("And now?")).stop == "stop"
-        assert stage.refused == []
-
-    play(scene)
+        assert providers.refused == []

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from support.sessions.simulated_sessions import QUICK, Stage, play
+from support.sessions.simulated_sessions import QUICK, SimulatedProviders, simulated_providers
 from support.store.faulty_store import HookedStore
 from toolglot import History, InputError, Limits, Media, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation import Usage
@@ -84,7 +84,7 @@ def assert_in_order(history: Kept) -> None:
 
 
 @pytest.mark.parametrize("failing", [(5,), (4, 5), (5, 6), (4, 5, 6), (5, 6, 7), (4, 5, 6, 7, 8)])
-def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_published(
+async def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_published(
     failing: tuple[int, ...], tmp_path: Path
 ) -> None:
     runs: list[str] = []
@@ -94,12 +94,12 @@ def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_publishe
         runs.append(context.call_id)
         return f"paid {to}, receipt {len(runs)}"
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
         store.hook = hook = Failing(*failing)
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             with pytest.raises(StoreError):
                 await session.run("pay bob")
             hook.numbers = {number for number in hook.numbers if number <= hook.count + 1}
@@ -114,16 +114,14 @@ def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_publishe
             texts = [results_of(session.history)[call_id][0].text for call_id in runs]
             assert texts == ["paid bob, receipt 1", "paid bob, receipt 2"]
             turns = session.history.turns
-        assert stage.refused == []
+        assert providers.refused == []
         log = await SessionLog.open(inner, log.id)
         assert log.history.turns == turns
         await log.close()
         await inner.close()
 
-    play(scene, PAYING)
 
-
-def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(tmp_path: Path) -> None:
+async def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(tmp_path: Path) -> None:
     runs: list[str] = []
 
     @tool
@@ -131,12 +129,12 @@ def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(t
         runs.append(to)
         return "paid"
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
         store.hook = Failing(3, 4, 5, 6)
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             with pytest.raises(StoreError):
                 await session.run("pay bob")
             assert runs == []
@@ -146,20 +144,18 @@ def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(t
             assert "never started" in first.text
         await inner.close()
 
-    play(scene, PAYING)
 
-
-def test_what_a_store_did_not_take_is_written_at_the_latest_when_the_session_is_closed(tmp_path: Path) -> None:
+async def test_what_a_store_did_not_take_is_written_at_the_latest_when_the_session_is_closed(tmp_path: Path) -> None:
     @tool
     async def pay(to: str) -> str:
         return "paid, receipt 42"
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
         store.hook = Failing(4, 5, 6)
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             with pytest.raises(StoreError):
                 await session.run("pay bob")
             assert session.history.in_flight is not None
@@ -168,20 +164,18 @@ def test_what_a_store_did_not_take_is_written_at_the_latest_when_the_session_is_
         await log.close()
         await inner.close()
 
-    play(scene, PAYING)
 
-
-def test_a_session_closes_also_where_its_store_takes_nothing_any_more(tmp_path: Path) -> None:
+async def test_a_session_closes_also_where_its_store_takes_nothing_any_more(tmp_path: Path) -> None:
     @tool
     async def pay(to: str) -> str:
         return "paid"
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
         store.hook = Failing(*range(5, 100))
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             with pytest.raises(StoreError):
                 await session.run("pay bob")
             with pytest.raises(StoreError):
@@ -193,20 +187,18 @@ def test_a_session_closes_also_where_its_store_takes_nothing_any_more(tmp_path: 
         await log.close()
         await inner.close()
 
-    play(scene, PAYING)
 
-
-def test_a_cancel_after_the_store_failed_writes_the_result_that_is_known(tmp_path: Path) -> None:
+async def test_a_cancel_after_the_store_failed_writes_the_result_that_is_known(tmp_path: Path) -> None:
     @tool
     async def pay(to: str) -> str:
         return "paid, receipt 42"
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
         store.hook = Failing(5, 6)
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             with pytest.raises(StoreError):
                 await session.run("pay bob")
             await session.cancel("enough")
@@ -214,15 +206,13 @@ def test_a_cancel_after_the_store_failed_writes_the_result_that_is_known(tmp_pat
             assert [result.text for turn in session.history.turns for result in turn.results] == ["paid, receipt 42"]
         await inner.close()
 
-    play(scene, PAYING)
 
-
-def test_an_answer_that_the_store_does_not_take_leaves_the_call_open(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_an_answer_that_the_store_does_not_take_leaves_the_call_open(tmp_path: Path) -> None:
+    async with simulated_providers(ASKING) as providers:
         inner = SqliteStore(tmp_path / "s.db")
         store = HookedStore(inner)
         log = await SessionLog.create(store)
-        async with stage.session(OPENAI, tools=[ASK_USER], log=log) as session:
+        async with providers.session(OPENAI, tools=[ASK_USER], log=log) as session:
             first, second = (await session.run("go")).calls
             store.hook = Failing(1)
             given = ToolResult(first.id, "yes"), ToolResult(second.id, "no")
@@ -233,8 +223,6 @@ def test_an_answer_that_the_store_does_not_take_leaves_the_call_open(tmp_path: P
             assert (await session.answer(*given)).text == "ok"
             assert_in_order(session.history)
         await inner.close()
-
-    play(scene, ASKING)
 
 
 # --- results that are too large ---------------------------------------------------------------------
@@ -261,15 +249,15 @@ async def shot(size: int) -> list[Text | Media]:
 
 
 @pytest.mark.parametrize("kind", ["log", "memory"])
-def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_it(kind: str, tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_it(kind: str, tmp_path: Path) -> None:
+    async with simulated_providers(SHOOTING) as providers:
         store = SqliteStore(tmp_path / "s.db")
         log: SessionLog | MemoryLog
         if kind == "log":
             log = await SessionLog.create(store, limits=LogLimits(max_entry_bytes=8000))
         else:
             log = MemoryLog(History(limits=Limits(max_bytes=8000)))
-        async with stage.session(OPENAI, tools=[shot], log=log) as session:
+        async with providers.session(OPENAI, tools=[shot], log=log) as session:
             assert (await session.run("go")).text == "ok"
             assert_in_order(session.history)
             large, small, other = (given[0] for given in results_of(session.history).values())
@@ -284,28 +272,24 @@ def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_it(kind
             assert [entry.call_ids for entry in told] == [(large.call_id,)]
         await store.close()
 
-    play(scene, SHOOTING)
 
-
-def test_where_not_even_short_results_fit_it_is_said_what_happened(tmp_path: Path) -> None:
+async def test_where_not_even_short_results_fit_it_is_said_what_happened(tmp_path: Path) -> None:
     @tool
     async def pay(to: str) -> str:
         return "x" * 5000
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(PAYING) as providers:
         store = SqliteStore(tmp_path / "s.db")
         log = await SessionLog.create(store, limits=LogLimits(max_entry_bytes=900))
-        async with stage.session(OPENAI, tools=[pay], log=log) as session:
+        async with providers.session(OPENAI, tools=[pay], log=log) as session:
             assert (await session.run("go")).text == "ok"
             (result,) = (given[0] for given in results_of(session.history).values())
             assert result.status == "complete"
             assert "too large" in result.text
         await store.close()
 
-    play(scene, PAYING)
 
-
-def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_again(tmp_path: Path) -> None:
+async def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_again(tmp_path: Path) -> None:
     runs: list[str] = []
 
     class Full(MemoryLog):
@@ -322,14 +306,14 @@ def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_run_agai
         runs.append(to)
         return "paid"
 
-    async def scene(stage: Stage) -> None:
-        async with stage.session(OPENAI, tools=[pay], log=Full()) as session:
-            for said in ("go", "on"):
-                with pytest.raises(LimitError):
-                    await session.run(said)
-            assert runs == ["bob"]
-
-    play(scene, PAYING)
+    async with (
+        simulated_providers(PAYING) as providers,
+        providers.session(OPENAI, tools=[pay], log=Full()) as session,
+    ):
+        for said in ("go", "on"):
+            with pytest.raises(LimitError):
+                await session.run(said)
+        assert runs == ["bob"]
 
 
 def test_the_largest_results_are_shortened_first_and_small_ones_last() -> None:
@@ -349,7 +333,7 @@ def test_the_largest_results_are_shortened_first_and_small_ones_last() -> None:
 
 
 @pytest.mark.parametrize("model", ["ollama/qwen3", OPENAI, "gemini/gemini-3-pro"])
-def test_a_call_that_was_taken_back_is_run_when_the_model_makes_it_again(model: str) -> None:
+async def test_a_call_that_was_taken_back_is_run_when_the_model_makes_it_again(model: str) -> None:
     runs: list[str] = []
 
     @tool
@@ -357,32 +341,29 @@ def test_a_call_that_was_taken_back_is_run_when_the_model_makes_it_again(model: 
         runs.append(to)
         return f"paid {len(runs)}"
 
-    async def scene(stage: Stage) -> None:
-        async with stage.session(model, tools=[pay]) as session:
-            await session.run("hello")
-            await session.undo()
-            await session.run("hello")
-            assert len(runs) == 2
-            assert [result.text for turn in session.history.turns for result in turn.results] == ["paid 2"]
-
-    play(scene, PAYING)
+    async with simulated_providers(PAYING) as providers, providers.session(model, tools=[pay]) as session:
+        await session.run("hello")
+        await session.undo()
+        await session.run("hello")
+        assert len(runs) == 2
+        assert [result.text for turn in session.history.turns for result in turn.results] == ["paid 2"]
 
 
 # --- calls that stay open across processes ----------------------------------------------------------
 
 
-async def left_open(stage: Stage, store: SqliteStore) -> SessionLog:
+async def left_open(providers: SimulatedProviders, store: SqliteStore) -> SessionLog:
     """The log of a session whose process ended while calls were open, opened again."""
     log = await SessionLog.create(store)
-    async with stage.session(OPENAI, tools=[ASK_USER], log=log) as session:
+    async with providers.session(OPENAI, tools=[ASK_USER], log=log) as session:
         assert (await session.run("go")).stop == "calls_open"
     return await SessionLog.open(store, log.id, keep_open=["ask_user"])
 
 
-def test_calls_that_were_kept_open_are_open_in_the_next_process_too(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_calls_that_were_kept_open_are_open_in_the_next_process_too(tmp_path: Path) -> None:
+    async with simulated_providers(ASKING) as providers:
         store = SqliteStore(tmp_path / "s.db")
-        async with stage.session(OPENAI, tools=[ASK_USER], log=await left_open(stage, store)) as session:
+        async with providers.session(OPENAI, tools=[ASK_USER], log=await left_open(providers, store)) as session:
             for refused in (session.run("more"), session.undo(), session.compress()):
                 with pytest.raises(InputError, match="calls are open"):
                     await refused
@@ -392,24 +373,20 @@ def test_calls_that_were_kept_open_are_open_in_the_next_process_too(tmp_path: Pa
             assert (await session.answer(ToolResult(first, "yes"))).text == "ok"
             assert_in_order(session.history)
         await store.close()
-        assert stage.refused == []
-
-    play(scene, ASKING)
+        assert providers.refused == []
 
 
-def test_calls_that_were_kept_open_can_be_cancelled_in_the_next_process(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_calls_that_were_kept_open_can_be_cancelled_in_the_next_process(tmp_path: Path) -> None:
+    async with simulated_providers(ASKING) as providers:
         store = SqliteStore(tmp_path / "s.db")
-        async with stage.session(OPENAI, tools=[ASK_USER], log=await left_open(stage, store)) as session:
+        async with providers.session(OPENAI, tools=[ASK_USER], log=await left_open(providers, store)) as session:
             await session.cancel("nobody is there")
             assert_in_order(session.history)
             texts = [result.text for turn in session.history.turns for result in turn.results]
             assert texts == ["nobody is there"] * 2
             assert (await session.run("more")).stop == "calls_open"
         await store.close()
-        assert stage.refused == []
-
-    play(scene, ASKING)
+        assert providers.refused == []
 
 
 def test_open_calls_of_a_history_that_nobody_can_be_asked_about_stay_as_they_are() -> None:
@@ -429,8 +406,8 @@ def test_open_calls_of_a_history_that_nobody_can_be_asked_about_stay_as_they_are
 
 
 @pytest.mark.parametrize("cancels", [1, 2, 3, 4, 8])
-def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, tmp_path: Path) -> None:
+    async with simulated_providers(PAYING) as providers:
         begun, told = asyncio.Event(), asyncio.Event()
 
         @tool
@@ -447,7 +424,7 @@ def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, t
         made: list[Session] = []
 
         async def request() -> None:
-            async with stage.session(OPENAI, tools=[pay], log=log) as session:
+            async with providers.session(OPENAI, tools=[pay], log=log) as session:
                 made.append(session)
                 await session.run("x")
 
@@ -467,11 +444,9 @@ def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, t
         await log.close()
         await store.close()
 
-    play(scene, PAYING)
 
-
-def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
+    async with simulated_providers(PAYING) as providers:
         begun, told = asyncio.Event(), asyncio.Event()
 
         @tool
@@ -483,7 +458,7 @@ def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is
                 await told.wait()
             return "never"
 
-        async with stage.session(OPENAI, tools=[pay]) as session:
+        async with providers.session(OPENAI, tools=[pay]) as session:
             task = asyncio.create_task(session.run("x"))
             await begun.wait()
             for _ in range(3):
@@ -497,27 +472,24 @@ def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is
             assert not session.is_running
             assert_in_order(session.history)
 
-    play(scene, PAYING)
 
+async def test_a_tool_may_close_the_session_that_runs_it() -> None:
+    async with simulated_providers(PAYING) as providers:
 
-def test_a_tool_may_close_the_session_that_runs_it() -> None:
-    async def scene(stage: Stage) -> None:
         @tool
         async def pay(to: str, context: ToolContext) -> str:
             assert isinstance(context.session, Session)
             await context.session.close()
             return "closed"
 
-        async with stage.session(OPENAI, tools=[pay]) as session:
+        async with providers.session(OPENAI, tools=[pay]) as session:
             assert (await session.run("x")).stop == "cancelled"
         assert session.is_closed
         assert_in_order(session.history)
         assert session.scheduler.abandoned == 0
 
-    play(scene, PAYING)
 
-
-def test_what_fails_as_a_session_ends_is_told_and_the_rest_is_ended_all_the_same() -> None:
+async def test_what_fails_as_a_session_ends_is_told_and_the_rest_is_ended_all_the_same() -> None:
     class Unclosable(MemoryLog):
         closed = 0
 
@@ -526,23 +498,21 @@ def test_what_fails_as_a_session_ends_is_told_and_the_rest_is_ended_all_the_same
             if self.closed == 1:
                 raise StoreError("the disk is gone")
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers({"rules": [{"reply": {"text": "ok"}}]}) as providers:
         log = Unclosable()
         with pytest.raises(StoreError):
-            async with stage.session(OPENAI, log=log) as session:
+            async with providers.session(OPENAI, log=log) as session:
                 await session.run("x")
         await session.close()
         await session.close()
         assert log.closed == 2
 
-    play(scene, {"rules": [{"reply": {"text": "ok"}}]})
-
 
 # --- tasks that outlive their tool ------------------------------------------------------------------
 
 
-def test_a_task_that_a_tool_began_may_run_the_session_when_the_tool_s_run_is_over() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_task_that_a_tool_began_may_run_the_session_when_the_tool_s_run_is_over() -> None:
+    async with simulated_providers(PAYING) as providers:
         later: list[asyncio.Task[list[str]]] = []
         is_over = asyncio.Event()
 
@@ -562,16 +532,14 @@ def test_a_task_that_a_tool_began_may_run_the_session_when_the_tool_s_run_is_ove
                 await asyncio.sleep(0)
             return "paid"
 
-        async with stage.session(OPENAI, tools=[pay]) as session:
+        async with providers.session(OPENAI, tools=[pay]) as session:
             await session.run("go")
             is_over.set()
             assert await later[0] == ["stop"]
 
-    play(scene, PAYING)
 
-
-def test_a_cancel_by_a_task_of_an_earlier_tool_returns_when_all_is_in_order() -> None:
-    async def scene(stage: Stage) -> None:
+async def test_a_cancel_by_a_task_of_an_earlier_tool_returns_when_all_is_in_order() -> None:
+    async with simulated_providers(PAYING) as providers:
         later: list[asyncio.Task[bool]] = []
         begun = asyncio.Event()
 
@@ -592,12 +560,10 @@ def test_a_cancel_by_a_task_of_an_earlier_tool_returns_when_all_is_in_order() ->
             await asyncio.Event().wait()
             return "never"
 
-        async with stage.session(OPENAI, tools=[pay]) as session:
+        async with providers.session(OPENAI, tools=[pay]) as session:
             await session.run("go")
             assert (await session.run("again")).stop == "cancelled"
             assert await later[0] is False
-
-    play(scene, PAYING)
 
 
 # --- providers that lie, keep silent about it, or flood ---------------------------------------------
@@ -721,7 +687,7 @@ def test_a_log_takes_no_counts_that_are_not_believed(tmp_path: Path) -> None:
     with_provider(answers, scene)
 
 
-def test_what_subagents_summaries_and_failed_tries_took_counts_after_a_reopen_too(tmp_path: Path) -> None:
+async def test_what_subagents_summaries_and_failed_tries_took_counts_after_a_reopen_too(tmp_path: Path) -> None:
     script: dict[str, Any] = {
         "rules": [
             {
@@ -741,24 +707,22 @@ def test_what_subagents_summaries_and_failed_tries_took_counts_after_a_reopen_to
         assert isinstance(context.session, Session)
         return (await context.session.spawn(tools=[]).run("sub")).text
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(script) as providers:
         store = SqliteStore(tmp_path / "s.db")
         log = await SessionLog.create(store)
-        async with stage.session(OPENAI, tools=[delegate], log=log, limits=SessionLimits(keep_turns=1)) as session:
+        async with providers.session(OPENAI, tools=[delegate], log=log, limits=SessionLimits(keep_turns=1)) as session:
             await session.run("x")
             await session.run("y")
             await session.compress()
             used, cost = session.usage, session.cost
         assert used.input_tokens == 100 + 4 * 1000
         log = await SessionLog.open(store, log.id)
-        async with stage.session(OPENAI, tools=[delegate], log=log) as session:
+        async with providers.session(OPENAI, tools=[delegate], log=log) as session:
             assert (session.usage, session.cost) == (used, cost)
         await store.close()
 
-    play(scene, script)
 
-
-def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> None:
+async def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> None:
     class Reluctant(MemoryLog):
         def __init__(self) -> None:
             super().__init__()
@@ -778,9 +742,11 @@ def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> 
             self.spent.append(usage.input_tokens if usage is not None else None)
             return await super().commit(attempt, usage=usage, cost=cost)
 
-    async def scene(stage: Stage) -> None:
+    async with simulated_providers(
+        {"rules": [{"reply": {"text": "ok", "usage": {"input_tokens": 10, "output_tokens": 1}}}]}
+    ) as providers:
         log = Reluctant()
-        async with stage.session(OPENAI, log=log) as session:
+        async with providers.session(OPENAI, log=log) as session:
             await session.run("x")
             await session.spawn().run("sub")
             with pytest.raises(StoreError):
@@ -791,8 +757,6 @@ def test_spending_that_a_log_does_not_take_is_written_with_the_next_answer() -> 
             await session.spawn().run("sub")
         assert session.usage.input_tokens == 50
         assert session.is_closed
-
-    play(scene, {"rules": [{"reply": {"text": "ok", "usage": {"input_tokens": 10, "output_tokens": 1}}}]})
 
 
 def test_a_provider_that_floods_can_be_left() -> None:

@@ -1,12 +1,13 @@
 """Sessions against the strict simulator, in this process: every request it refuses is seen.
 
-with_simulator(lambda stage: …)          # stage.session("openai/gpt-4.1", tools=[…])
+async with simulated_providers(script) as providers, providers.session("openai/gpt-4.1", tools=[…]) as session: …
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -33,8 +34,8 @@ QUICK = RunLimits(grace=1.0, timeout=120.0, retry_wait=0.0)
 PATIENT = SessionLimits(retry_seconds=5.0)
 
 
-def spoken(text: str) -> str:
-    """What was said, without what MiniMax thinks, which it writes into its content."""
+def without_thinking(text: str) -> str:
+    """The text of a reply, without what MiniMax thinks, which it writes into its content."""
     return text.rpartition("</think>")[2].strip()
 
 
@@ -43,8 +44,8 @@ async def collect_events(session: Session, message: str) -> list[SessionEvent]:
     return [event async for event in session.stream(message)]
 
 
-class Stage:
-    """A simulator, and the way of sessions to it."""
+class SimulatedProviders:
+    """A simulator, and the sessions that use it."""
 
     def __init__(self, script: dict[str, Any] | None = None) -> None:
         self.simulator = Simulator(script)
@@ -54,13 +55,13 @@ class Stage:
             {name: replace(one, transport=self.transport, is_simulated=False) for name, one in found}
         )
 
-    def session(self, model: str = TARGETS[0], **given: Any) -> Session:
-        settings: dict[str, Any] = {"models": self.models, "run_limits": QUICK, "limits": PATIENT}
-        return Session(model=model, **{**settings, **given})
+    def session(self, model: str = TARGETS[0], **settings: Any) -> Session:
+        defaults: dict[str, Any] = {"models": self.models, "run_limits": QUICK, "limits": PATIENT}
+        return Session(model=model, **{**defaults, **settings})
 
     @property
     def refused(self) -> list[str]:
-        """What the simulator refused without having been ordered to."""
+        """What the simulator refused although no fault was injected."""
         return [
             f"{seen.provider} {seen.model}: {seen.status} {seen.rule} {seen.error}"
             for seen in self.simulator.requests
@@ -68,20 +69,29 @@ class Stage:
         ]
 
     @property
-    def asked(self) -> list[str]:
-        """Whom requests went to."""
+    def called(self) -> list[str]:
+        """Provider and model of each request, in order."""
         return [f"{seen.provider}/{seen.model}" for seen in self.simulator.requests]
 
 
-def play(scene: Callable[[Stage], Awaitable[T]], script: dict[str, Any] | None = None, *, seconds: float = 120) -> T:
-    """Run a scene on a stage of its own. Whatever hangs fails."""
+@contextlib.asynccontextmanager
+async def simulated_providers(
+    script: dict[str, Any] | None = None, *, seconds: float = 120
+) -> AsyncIterator[SimulatedProviders]:
+    """A simulator of its own. Whatever hangs fails."""
+    providers = SimulatedProviders(script)
+    async with asyncio.timeout(seconds):
+        try:
+            yield providers
+        finally:
+            await providers.transport.close()
+
+
+def run_with_providers(scene: Callable[[SimulatedProviders], Awaitable[T]], script: dict[str, Any] | None = None) -> T:
+    """Run a scene in an event loop: for what cannot be an `async def` test, such as the examples of hypothesis."""
 
     async def run() -> T:
-        stage = Stage(script)
-        async with asyncio.timeout(seconds):
-            try:
-                return await scene(stage)
-            finally:
-                await stage.transport.close()
+        async with simulated_providers(script) as providers:
+            return await scene(providers)
 
     return asyncio.run(run())
