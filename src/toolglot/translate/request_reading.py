@@ -17,8 +17,8 @@ from toolglot.protocols.base import codec
 from toolglot.protocols.lenient.fixes import Fixes
 from toolglot.protocols.lenient.malformed_bodies import fix_request
 from toolglot.protocols.lenient.mixed_forms import has_mixed_forms, read_mixed
-from toolglot.protocols.openai_chat.old_forms import with_text_arguments, with_tools_for_functions
-from toolglot.protocols.openai_chat.silent import with_empty_texts
+from toolglot.protocols.openai_chat.empty_messages import with_empty_texts
+from toolglot.protocols.openai_chat.legacy_functions import with_text_arguments, with_tools_for_functions
 from toolglot.protocols.openai_chat.tools import without_empty_tools
 from toolglot.render.context import RenderContext
 

@@ -54,10 +54,10 @@ from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import reply as one_shot
 from toolglot.protocols.gemini.form import THOUGHT
-from toolglot.protocols.gemini.framing import ArrayFramer
-from toolglot.protocols.gemini.stream_candidates import plain_text
 from toolglot.protocols.gemini.stream_reader import Decoder, framer
 from toolglot.protocols.gemini.stream_writer import Encoder
+from toolglot.protocols.gemini.streaming.candidates import plain_text
+from toolglot.protocols.gemini.streaming.framing import ArrayFramer
 from toolglot.translate.streams import StreamTranslator
 
 Fields = dict[str, Any]

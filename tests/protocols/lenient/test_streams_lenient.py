@@ -249,7 +249,7 @@ def test_snapshots_beside_deltas_count_for_nothing_and_are_left_out() -> None:
     assert translator.reply.turn.text == "Hello"
     home, forwarded = translated(raw, "openai_compatible", "openai")
     assert b'"message"' not in home, "the SDK for JavaScript would read both"
-    assert any("beside its delta" in entry.reason for entry in forwarded.report.entries)
+    assert any("besides its delta" in entry.reason for entry in forwarded.report.entries)
 
 
 # --- thoughts in text, at home ----------------------------------------------------------------------

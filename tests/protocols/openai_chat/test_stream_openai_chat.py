@@ -282,7 +282,7 @@ def test_only_the_first_choice_is_the_reply() -> None:
         choices("a", "x"), choices("b"), {**chunk({}), "choices": [{"index": 1, "delta": {"content": "y"}}, 7]}
     )
     assert heard.texts == ["ab"]
-    assert heard.problems == ["a choice is not an object; it is left out"]
+    assert heard.problems == ["a choice is not an object; it was left out"]
 
 
 @pytest.mark.parametrize("choices", [[], None, {}, "x"])
@@ -294,8 +294,8 @@ def test_chunks_without_choices_say_nothing_and_are_told_where_there_is_no_list(
 
 def test_an_event_that_is_no_chunk_is_told() -> None:
     assert hear(chunk({"content": "a"}), {"type": "ping"}).problems == ["an event has no choices"]
-    assert hear(chunk({"content": "a"}), [1]).problems == ["an event is not an object; it is left out"]
-    assert hear(chunk({"content": "a"}), "oops").problems == ["an event is not JSON; it is left out"]
+    assert hear(chunk({"content": "a"}), [1]).problems == ["an event is not an object; it was left out"]
+    assert hear(chunk({"content": "a"}), "oops").problems == ["an event is not JSON; it was left out"]
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_counts_after_the_reason_end_the_reply_at_once() -> None:
 def test_counts_that_cannot_be_read_are_left_out(usage: Fields) -> None:
     heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
     assert heard.reply.usage is None
-    assert heard.problems == ["the counts of tokens cannot be read; they are left out"]
+    assert heard.problems == ["the usage cannot be read; it was left out"]
 
 
 def test_counts_have_their_details() -> None:

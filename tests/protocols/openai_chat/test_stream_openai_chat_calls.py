@@ -214,7 +214,7 @@ def test_H2_an_index_may_be_text_or_begin_anywhere(indexes: tuple[Any, Any]) -> 
 def test_an_index_that_drifts_while_arguments_go_on() -> None:
     heard = hear(calls(call(0, "a", "f", '{"x":')), calls(call(1, arguments='"y')), calls(call(2, arguments='"}')))
     assert heard.calls == [("f", {"x": "y"})]
-    assert heard.problems == ["the index of a call changes; its arguments go on"]
+    assert heard.problems == ["the index of a call changes; its arguments continue"]
 
 
 # --- H3: said twice ---------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_H3_an_empty_object_before_the_real_one(pieces: list[str]) -> None:
 def test_H3_the_same_object_again_is_no_other_call(pieces: list[str]) -> None:
     heard = hear(calls(call(0, "x", "f", "")), *[calls(call(0, arguments=piece)) for piece in pieces])
     assert heard.calls == [("f", {"a": 1})]
-    assert "the arguments of a call were sent twice; the second time is left out" in heard.problems
+    assert "the arguments of a call were sent twice; the repetition was left out" in heard.problems
 
 
 def test_H3_part_of_the_same_object_again_is_no_other_call() -> None:
@@ -466,7 +466,7 @@ def test_what_comes_behind_arguments_is_part_of_them_or_left_out() -> None:
     assert hear(calls(call(0, "x", "f", '{"a":1}')), calls(call(0, arguments=" \n"))).calls == [("f", {"a": 1})]
     heard = hear(calls(call(0, "a", "f", '{"a":1}')), calls(call(1, "b", "g", "{}")), calls(call(0, arguments="}")))
     assert heard.calls == [("f", {"a": 1}), ("g", {})]
-    assert "arguments came for a call that had all of them; they are left out" in heard.problems
+    assert "arguments came for a call that had all of them; they were left out" in heard.problems
 
 
 # --- other entries ----------------------------------------------------------------------------------

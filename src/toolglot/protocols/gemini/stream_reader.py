@@ -30,9 +30,9 @@ from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import errors, reply
 from toolglot.protocols.gemini.blocks import in_camel, read_part
 from toolglot.protocols.gemini.form import PROTOCOL, THOUGHT
-from toolglot.protocols.gemini.framing import GeminiFramer
-from toolglot.protocols.gemini.stream_arguments import ArgumentsInParts, is_in_parts
-from toolglot.protocols.gemini.stream_candidates import Merged, OtherCandidate, plain_text
+from toolglot.protocols.gemini.streaming.candidates import Merged, OtherCandidate, plain_text
+from toolglot.protocols.gemini.streaming.framing import GeminiFramer
+from toolglot.protocols.gemini.streaming.partial_arguments import ArgumentsInParts, is_in_parts
 
 framer: Final = GeminiFramer
 native_framer: Final = partial(GeminiFramer, keeps_array=True)

@@ -29,7 +29,7 @@ from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_line
 from toolglot.protocols.gemini import errors, reply
 from toolglot.protocols.gemini.blocks import write_part
-from toolglot.protocols.gemini.framing import JsonArrayWriter
+from toolglot.protocols.gemini.streaming.framing import JsonArrayWriter
 
 array_writer: Final = JsonArrayWriter
 _DEFAULT_OPTIONS: Final = StreamOptions()

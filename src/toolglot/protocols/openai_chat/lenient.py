@@ -23,7 +23,7 @@ from toolglot.protocols.lenient.fixes import (
     objects_of,
     set_field,
 )
-from toolglot.protocols.openai_chat.silent import lacks_content
+from toolglot.protocols.openai_chat.empty_messages import lacks_content
 
 
 def _fix_request(body: Fields, fixes: Fixes) -> None:

@@ -28,8 +28,8 @@ from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.fields.token_counts import read_details, write_details
 from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL
 from toolglot.protocols.openai_chat.form import PROTOCOL, ChatReply, ChatUsage
+from toolglot.protocols.openai_chat.legacy_functions import function_call_in, read_function_call
 from toolglot.protocols.openai_chat.messages import PLAIN, read_assistant, write_assistant
-from toolglot.protocols.openai_chat.old_forms import function_call_in, read_function_call
 
 _BODY = frozenset({"id", "model", "choices", "usage"})
 _CHOICE = frozenset({"message", "finish_reason"})

@@ -38,7 +38,7 @@ from toolglot.protocols.fields.reading import (
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
 from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
-from toolglot.protocols.openai_chat.thinking_switch import claimed, read_reasoning, write_reasoning
+from toolglot.protocols.openai_chat.reasoning import claimed, read_reasoning, write_reasoning
 from toolglot.protocols.openai_chat.tools import read_tool, write_tool
 
 _BODY = frozenset(

@@ -1,8 +1,8 @@
-"""Chunks of a Chat Completions stream: what the hot path reads typed, and the careful reading of all others.
+"""Chunks of a Chat Completions stream: the typed form of the common ones, and the careful reading of all others.
 
-Law: a chunk that the typed reading takes says nothing beside what its fields hold, and needs no further look. Deltas
-and pieces of calls refuse fields that they do not know, and every chunk refuses values where there are none as a rule,
-so that nothing is lost on the hot path; what is refused is read carefully.
+Law: a chunk that the typed form accepts holds nothing else. Deltas and entries of calls refuse unknown fields, and
+chunks refuse a value in fields that are usually null, so that the fast path loses nothing. What it refuses is read with
+care.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from toolglot.jsontext import compact
 from toolglot.protocols.fields.reading import Fields
 
 
-class Called(Struct, gc=False, forbid_unknown_fields=True):
-    """The inner object of a call of a function."""
+class FunctionCall(Struct, gc=False, forbid_unknown_fields=True):
+    """The inner object of a function call."""
 
     name: str | None = None
     arguments: str | None = None
@@ -36,7 +36,7 @@ class CallEntry(Struct, gc=False, forbid_unknown_fields=True):
     index: int | None = None
     id: str | None = None
     type: str | None = None
-    function: Called | None = None
+    function: FunctionCall | None = None
     custom: FreeTextCall | None = None
 
 
@@ -51,7 +51,7 @@ class Delta(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class ChunkChoice(Struct, gc=False):
-    """A choice that holds nothing but more of the first reply: what is None here says nothing, or is not read typed."""
+    """A choice that only continues the first reply. A chunk with a value in another field is not read typed."""
 
     delta: Delta
     index: Literal[0]
@@ -71,35 +71,35 @@ class Chunk(Struct, gc=False):
 
 
 class CallPiece(Struct, gc=False):
-    """A piece of a call, whatever it was written like."""
+    """A piece of a call, in whatever form it came."""
 
     index: int | None = None
     id: str = ""
     kind: str = ""
-    """The type that it names, or that its inner object is of."""
+    """The type that it names, or that of its inner object."""
     name: str = ""
     text: str = ""
     is_object: bool = False
-    """The arguments were an object, not text."""
+    """Whether the arguments were an object, not a string."""
     extra: Fields | None = None
-    """Fields beside those above."""
+    """Other fields."""
     inner: Fields | None = None
-    """The same of the inner object."""
-    oddities: tuple[str, ...] = ()
-    is_old: bool = False
-    """It came in the field of the one call that a message had before there were tools: it has no id."""
+    """Other fields of the inner object."""
+    problems: tuple[str, ...] = ()
+    is_legacy: bool = False
+    """Whether it came in the legacy field `function_call`: such a call has no id."""
 
 
 decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
 
 _ENTRY: Final = frozenset({"index", "id", "type", "function", "custom"})
 _INNER: Final = {"function": frozenset({"name", "arguments"}), "custom": frozenset({"name", "input"})}
-_NOT_TEXT: Final = "an id or a name of a call is not text; it is left out"
+_NOT_TEXT: Final = "an id or a name of a call is not a string; it was left out"
 _NOT_WHOLE: Final = "the index of a call is not a whole number"
 
 
-def piece_of(entry: CallEntry) -> CallPiece:
-    """An entry that the typed reading took."""
+def make_piece(entry: CallEntry) -> CallPiece:
+    """The piece of an entry that was read typed."""
     function, custom = entry.function, entry.custom
     if function is not None:
         kind, name, text = entry.type or "", function.name, function.arguments
@@ -107,12 +107,12 @@ def piece_of(entry: CallEntry) -> CallPiece:
         kind, name, text = "custom", custom.name, custom.input
     else:
         kind, name, text = entry.type or "", None, None
-    oddities = ("a call has an empty id or name",) if entry.id == "" or name == "" else ()
-    return CallPiece(entry.index, entry.id or "", kind, name or "", text or "", oddities=oddities)
+    problems = ("a call has an empty id or name",) if entry.id == "" or name == "" else ()
+    return CallPiece(entry.index, entry.id or "", kind, name or "", text or "", problems=problems)
 
 
 def read_piece(fields: Fields) -> CallPiece:
-    """Any other entry. What has another type than it should is what it can be, or nothing."""
+    """The piece of any other entry. A value of a wrong type is converted if possible, else left out."""
     key = "custom" if type(fields.get("custom")) is dict and type(fields.get("function")) is not dict else "function"
     inner: Any = fields.get(key)
     inner = inner if type(inner) is dict else {}
@@ -121,10 +121,10 @@ def read_piece(fields: Fields) -> CallPiece:
     id, name = fields.get("id"), inner.get("name")
     written = inner.get("arguments" if key == "function" else "input")
     text = written if type(written) is str else "" if written is None else compact(written)
-    is_odd = any(value is not None and type(value) is not str for value in (id, name))
+    is_malformed = any(value is not None and type(value) is not str for value in (id, name))
     index = fields.get("index")
-    oddities = (
-        *((_NOT_TEXT,) if is_odd else ()),
+    problems = (
+        *((_NOT_TEXT,) if is_malformed else ()),
         *((_NOT_WHOLE,) if index is not None and type(index) is not int else ()),
     )
     return CallPiece(
@@ -136,7 +136,7 @@ def read_piece(fields: Fields) -> CallPiece:
         type(written) is dict,
         _others(fields, _ENTRY),
         _others(inner, _INNER[key]),
-        oddities,
+        problems,
     )
 
 

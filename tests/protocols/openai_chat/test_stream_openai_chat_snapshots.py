@@ -9,7 +9,7 @@ import pytest
 
 from toolglot import StreamTranslator
 from toolglot.conversation.events import TextDelta
-from toolglot.protocols.openai_chat.stream_snapshots import Snapshots
+from toolglot.protocols.openai_chat.streaming.snapshots import Snapshots
 from toolglot.translate.stream_reader import StreamReader
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}

@@ -1,20 +1,21 @@
-"""Which call a piece of a stream belongs to, and when a call is told (H1 to H6).
+"""Assigns the pieces of a stream's calls to their calls, and decides when a call is added to the reply (H1 to H6).
 
-A piece belongs to the call that has its id; a new id is a new call. Without an id, to the last call at its index;
-without an index, to the last call. Where a host does not keep to that, these decide, in this order:
+A piece belongs to the call with its id; a new id is a new call. Without an id, it belongs to the last call at its
+index; without an index, to the last call. For hosts that do otherwise, these rules decide, in this order:
 
-- an index that is used for several calls: a new id together with a name, another name, or a whole object followed by
-  a fresh one is another call; the same object again is not;
-- a name in parts: one that is equal is a repeat; others are joined as long as a known tool begins like that. Without
-  known tools, the first name counts, and another name is another call;
-- a call without an index in a list that had the same call already is another call: its place in the list says that
-  much, but is no index;
-- a new id without a name, in the middle of arguments, is a host that makes up an id for each chunk: the first counts.
+- An index that several calls share: a new id together with a name, another name, or a whole object followed by the
+  beginning of another is a new call; the same object again is not.
+- A name in parts: an equal part is a repetition; others are joined as long as a known tool begins like that. Without
+  known tools, the first name counts, and another name is another call.
+- A call without an index, in a list that had the same call already, is another call. Its position in the list says
+  that much, but is not an index.
+- A new id without a name, in the middle of arguments: the host makes up an id for each chunk. The first one counts.
 
-A call is told as soon as its name is sure. Until then its arguments wait; so do `{}`, which some hosts write before
-the real ones, an object that so far repeats the one before it, and a call behind one that has no name yet. Law: no
-piece is put into another call, and work is in proportion to what was said: the end of arguments is looked for only
-where a `{` may begin another call. What waits is bounded.
+A call is added as soon as its name is certain. Until then its arguments wait. So do `{}`, which some hosts send before
+the real arguments, an object that so far repeats the one before it, and a call after one that has no name yet.
+
+Law: no piece gets into another call, and work is proportional to the text: the end of arguments is searched only where
+a `{` may begin another call. What waits is bounded.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import NO_TYPE, EventBuilder
 from toolglot.protocols.framing.json_end import ObjectEnd
 from toolglot.protocols.openai_chat.form import PROTOCOL, ChatCall, ChatOpaque
-from toolglot.protocols.openai_chat.stream_chunks import CallPiece
+from toolglot.protocols.openai_chat.streaming.chunks import CallPiece
 
 _OWN_KINDS: Final = frozenset({"function", "custom"})
 _EMPTY_FIRST: Final = frozenset({"{", "{}"})
-"""How arguments may begin that are not the real ones."""
-_LONGEST_WAIT: Final = 64
-"""Characters of such a beginning."""
+"""Beginnings that may not be the real arguments."""
+_MAX_EMPTY_LENGTH: Final = 64
+"""The length of such a beginning."""
 _EMPTY_BEFORE: Final = re.compile(r"\s*(?:\{\}\s*)+(?=\{)")
-_TWICE: Final = "the arguments of a call were sent twice; the second time is left out"
+_TWICE: Final = "the arguments of a call were sent twice; the repetition was left out"
 _WEIGHT: Final = 64
-"""What a piece costs beside its texts."""
+"""The cost of a piece besides its strings, in bytes of the limit."""
 _WINDOW: Final = 512
-"""Characters that are looked at together where calls follow each other in one piece."""
+"""Characters that are split together where calls follow each other in one piece."""
 
 
 class _Call:
-    """A call that was begun: it waits, then flows into the builder, then has ended."""
+    """A call that has begun. It waits, then flows into the builder, then has ended."""
 
     __slots__ = (
         *(
@@ -65,12 +66,12 @@ class _Call:
             "index",
             "inner",
             "is_flowing",
-            "is_junk",
+            "is_malformed",
             "is_object",
-            "is_old",
+            "is_legacy",
             "key",
         ),
-        *("kind", "looked", "matched", "name", "pieces", "rival", "text"),
+        *("kind", "scanned", "matched", "name", "pieces", "repeated", "text"),
     )
 
     def __init__(self, key: int, piece: CallPiece) -> None:
@@ -82,39 +83,39 @@ class _Call:
         self.extra: Fields = {}
         self.inner: Fields = {}
         self.is_object = False
-        self.is_old = piece.is_old
+        self.is_legacy = piece.is_legacy
         self.has_input = False
-        """Whether anything of its arguments came but spaces."""
+        """Whether anything but white space came of its arguments."""
         self.pieces: list[str] = []
-        """What waits of its arguments."""
+        """The arguments that wait."""
         self.end: ObjectEnd = ObjectEnd()
-        self.looked = 0
-        """How many of the pieces that wait were looked into for their end."""
-        self.rival: str | None = None
-        """The object that it may only repeat."""
+        self.scanned = 0
+        """How many of the pieces that wait were searched for their end."""
+        self.repeated: str | None = None
+        """The object that it may be a repetition of."""
         self.compared = 0
-        """How many of the pieces that wait were compared with that."""
+        """How many of the pieces that wait were compared with it."""
         self.matched = 0
         self.block: ToolCall | None = None
-        """What it was told as; None while nothing was."""
+        """What was added to the reply; None while nothing was."""
         self.is_flowing = False
-        self.is_junk = False
-        """Its arguments are not JSON: nothing can be seen from them."""
+        self.is_malformed = False
+        """Whether its arguments are not JSON, so that their end cannot be found."""
         self.text: str | None = None
-        """All of its arguments, as soon as it has ended."""
+        """All of its arguments, once it has ended."""
 
 
-class _Told:
-    """The calls that were told and have not ended. The builder holds this, and not `Calls`, which holds it."""
+class _AddedCalls:
+    """The calls that were added and have not ended. The builder refers to this, not to its owner `CallAssembler`."""
 
     def __init__(self) -> None:
         self.by_block: dict[int, _Call] = {}
-        """By the identity of the block that each was told as."""
+        """By the identity of the block that was added."""
         self.has_blank = False
         """Whether a call had no arguments."""
 
     def build(self, block: ToolCall, written: str) -> ToolCall:
-        """The whole call of what was told of it and its arguments."""
+        """The whole call, of its block and its arguments."""
         call = self.by_block.pop(id(block))
         call.text, call.is_flowing = written, False
         form = _form(call)
@@ -133,39 +134,39 @@ class _Told:
         return replace(known, arguments=arguments, raw_input=raw, argument_fixes=done)
 
 
-class Calls:
-    """The calls of one reply, and the builder that they are told in."""
+class CallAssembler:
+    """The calls of one reply, and the builder that they are added to."""
 
     def __init__(self, tools: Collection[str], limits: Limits) -> None:
-        self._told = _Told()
-        self.builder: EventBuilder = EventBuilder(build_call=self._told.build, limits=limits)
-        self._say = self.builder.add
+        self._added = _AddedCalls()
+        self.builder: EventBuilder = EventBuilder(build_call=self._added.build, limits=limits)
+        self._add_text = self.builder.add
         self.failure: Failure | None = None
-        """Why the calls that were told are not to be trusted."""
+        """Why the calls cannot be trusted."""
         self._tools: list[str] = sorted({tool for tool in tools if tool})
         self._known = frozenset(self._tools)
         self._by_id: dict[str, _Call] = {}
         self.by_index: dict[int | None, _Call] = {}
-        """The last call at each index: the one that pieces without a name and an id belong to."""
+        """The last call at each index: pieces without a name and an id belong to it."""
         self._waiting: OrderedDict[int, _Call] = OrderedDict()
         self._left = limits.max_bytes
-        """How much more may be kept of what the builder does not count: ids, names, arguments that wait."""
+        """Bytes that may still be kept and that the builder does not count: ids, names, arguments that wait."""
         self._limits = limits
         self._next: dict[int, _Call] = {}
-        """The call that was begun behind the arguments of another."""
+        """The call that began after the arguments of another, by the key of the other."""
         self._last: _Call | None = None
         self._count = 0
         self._in_list: set[int] = set()
-        """The calls that the list which is being read had already."""
+        """The calls that occurred already in the list that is being read."""
 
-    # --- what a decoder says ------------------------------------------------------------------------
+    # --- for the decoder ----------------------------------------------------------------------------
 
     def read(self, pieces: list[CallPiece], *, are_whole: bool = False) -> None:
-        """The pieces of one chunk. Those of a message, which `are_whole`, are a call each."""
+        """Read the pieces of one chunk. Those of a message (`are_whole`) are one call each."""
         self._in_list.clear()
         for piece in pieces:
-            for oddity in piece.oddities:
-                self.builder.report(oddity)
+            for problem in piece.problems:
+                self.builder.report(problem)
             is_own = not piece.kind or piece.kind in _OWN_KINDS
             if not (piece.name or piece.text or (is_own and (piece.id or piece.extra))):
                 if not is_own:
@@ -173,8 +174,8 @@ class Calls:
                 continue
             self._keep(_WEIGHT + len(piece.id) + len(piece.name))
             count = self._count
-            call = self._begin(piece) if are_whole else self._of(piece)
-            if self._count > count and not are_whole and not piece.is_old:
+            call = self._begin(piece) if are_whole else self._find(piece)
+            if self._count > count and not are_whole and not piece.is_legacy:
                 self._check_beginning(piece, count)
             self._in_list.add(call.key)
             self._last = call
@@ -189,7 +190,7 @@ class Calls:
     @property
     def has_blank(self) -> bool:
         """Whether a call has no arguments."""
-        return self._told.has_blank
+        return self._added.has_blank
 
     @property
     def has_begun(self) -> bool:
@@ -197,7 +198,7 @@ class Calls:
         return self._count > 0
 
     def _check_beginning(self, piece: CallPiece, count: int) -> None:
-        """Look for what a client cannot put together: it goes by the index, and by the first piece of a call."""
+        """Report what a client cannot put together: it uses the index and the first piece of a call."""
         if piece.index is not None and piece.index != count:
             self.builder.report("the indexes of calls do not count up from 0")
         if not piece.id or not piece.name:
@@ -211,69 +212,69 @@ class Calls:
             raise limit_error("max_bytes", self._limits.max_bytes, "$")
 
     def add(self, call: _Call, piece: str) -> None:
-        """More of a call's arguments. Only a `{` may begin another call."""
+        """Add arguments to a call. Only a `{` may begin another call."""
         self._last = call
         if "{" in piece or not call.is_flowing:
             self._feed(call, self._take(call, piece))
             self.builder.holds_back = bool(self._waiting)
             return
-        self._say(call.key, piece)
+        self._add_text(call.key, piece)
         if piece[-1] == "}" and not self.builder.is_settled and self._is_whole(call):
             self.builder.close(call.key)
 
     def pause(self) -> None:
-        """Something else began: what waited for the last call to go on is told, if its name is sure.
+        """Something else began: add the last call, if it waited and its name is certain.
 
-        A call with free text has no end of its own: this is it.
+        A free-text call has no end of its own: this is its end.
         """
         call = self._last
         if call is None or call.text is not None:
             return
-        if call.key in self._waiting and call.rival is None and self._is_tellable(call):
-            self._feed(call, self._tell(call))
+        if call.key in self._waiting and call.repeated is None and self._can_be_added(call):
+            self._feed(call, self._add(call))
             self.builder.holds_back = bool(self._waiting)
         if call.kind == "custom" and call.block is not None:
             self.builder.close(call.key)
 
     def finish(self) -> None:
-        """Nothing follows."""
+        """Add everything that waits."""
         while self._waiting:
             call = next(iter(self._waiting.values()))
             if call.kind not in _OWN_KINDS:
-                self._tell_opaque(call)
-            elif call.rival is not None:
-                self._drop(call, "a call was sent twice in part; the part is left out")
+                self._add_opaque(call)
+            elif call.repeated is not None:
+                self._drop(call, "a part of a call was sent twice; the repetition was left out")
             elif not (call.name or call.id or call.has_input):
-                self._drop(call, "a call without name, id and arguments is left out")
+                self._drop(call, "a call without name, id and arguments was left out")
             else:
                 if not call.name:
                     self.builder.report("a call has no name")
-                self._feed(call, self._tell(call))
+                self._feed(call, self._add(call))
         self.builder.holds_back = False
 
     # --- which call ---------------------------------------------------------------------------------
 
-    def _of(self, piece: CallPiece) -> _Call:
+    def _find(self, piece: CallPiece) -> _Call:
         if piece.index is None:
             self.builder.report("a call has no index")
         at = self.by_index.get(piece.index) if piece.index is not None else self._last
         if piece.id:
             known = self._by_id.get(piece.id)
-            return self._of_new_id(at, piece) if known is None else self._of_known_id(known, at, piece)
+            return self._find_for_new_id(at, piece) if known is None else self._find_by_id(known, at, piece)
         if at is None:
-            return self._of_new_index(piece)
+            return self._find_for_new_index(piece)
         if piece.name and at.key in self._in_list and (piece.index is None or self._is_whole(at)):
             return self._begin_beside(piece)
         return at if self._continues(at, piece) else self._begin(piece)
 
-    def _of_known_id(self, known: _Call, at: _Call | None, piece: CallPiece) -> _Call:
+    def _find_by_id(self, known: _Call, at: _Call | None, piece: CallPiece) -> _Call:
         call = at if at is not None and at.id == piece.id else known
         if at is None and piece.name and self._is_whole(call):
             self.builder.report("two calls have the same id")
             return self._begin(piece)
         return call if self._continues(call, piece) else self._begin(piece)
 
-    def _of_new_id(self, at: _Call | None, piece: CallPiece) -> _Call:
+    def _find_for_new_id(self, at: _Call | None, piece: CallPiece) -> _Call:
         if at is None:
             return self._begin(piece)
         if at.key in self._in_list and piece.name:
@@ -287,21 +288,21 @@ class Calls:
         return self._begin_beside(piece)
 
     def _begin_beside(self, piece: CallPiece) -> _Call:
-        """A call at an index that another one has: a client that goes by it would take both for one."""
+        """Begin a call at an index that another one has: a client would take both for one."""
         if piece.index is not None:
             self.builder.report("several calls have the same index")
         return self._begin(piece)
 
-    def _of_new_index(self, piece: CallPiece) -> _Call:
-        """Nothing but arguments at an index that was not said before: a host that lost count, if they cannot begin."""
+    def _find_for_new_index(self, piece: CallPiece) -> _Call:
+        """The call of a piece at a new index. Arguments that cannot be a beginning continue the last call."""
         text = piece.text.lstrip()
         if piece.name or self._last is None or not text or text[0] == "{":
             return self._begin(piece)
-        self.builder.report("the index of a call changes; its arguments go on")
+        self.builder.report("the index of a call changes; its arguments continue")
         return self._last
 
     def _continues(self, call: _Call, piece: CallPiece) -> bool:
-        """Whether a piece for a call is more of it, by its name."""
+        """Whether a piece continues a call, by its name."""
         if self._joins(call, piece.name):
             return True
         text = piece.text.lstrip()
@@ -312,7 +313,7 @@ class Calls:
         return False
 
     def _joins(self, call: _Call, name: str) -> bool:
-        """Give a call its name, or more of it; whether that can be one name."""
+        """Set the name of a call, or add to it. False if that cannot be one name."""
         if not name:
             return True
         if not call.name:
@@ -342,14 +343,14 @@ class Calls:
         return False
 
     def _begins_tool(self, name: str) -> bool:
-        """Whether a known tool is called that, or begins like that."""
-        place = bisect_left(self._tools, name)
-        return place < len(self._tools) and self._tools[place].startswith(name)
+        """Whether the name of a known tool is this, or begins with it."""
+        position = bisect_left(self._tools, name)
+        return position < len(self._tools) and self._tools[position].startswith(name)
 
-    def _goes_on(self, name: str) -> bool:
-        """Whether a known tool begins like that and goes on."""
-        place = bisect_right(self._tools, name)
-        return place < len(self._tools) and self._tools[place].startswith(name)
+    def _continues_tool(self, name: str) -> bool:
+        """Whether the name of a known tool begins with this and is longer."""
+        position = bisect_right(self._tools, name)
+        return position < len(self._tools) and self._tools[position].startswith(name)
 
     def _is_whole(self, call: _Call) -> bool:
         """Whether a call has all of its arguments."""
@@ -359,12 +360,12 @@ class Calls:
             return False
         if call.is_flowing:
             return self.builder.end_of(call.key) is not None
-        while call.looked < len(call.pieces):
-            call.end.look(call.pieces[call.looked])
-            call.looked += 1
+        while call.scanned < len(call.pieces):
+            call.end.look(call.pieces[call.scanned])
+            call.scanned += 1
         return call.end.end is not None
 
-    # --- a call's way -------------------------------------------------------------------------------
+    # --- the states of a call -----------------------------------------------------------------------
 
     def _begin(self, piece: CallPiece) -> _Call:
         self.pause()
@@ -394,7 +395,7 @@ class Calls:
         call.inner.update(piece.inner or {})
 
     def _feed(self, call: _Call, rest: str) -> None:
-        """What follows the arguments of a call: each object is a call of its own, or a repeat."""
+        """Read what follows the arguments of a call: each object is a call of its own, or a repetition."""
         for start in range(0, len(rest), _WINDOW):
             window = rest[start : start + _WINDOW]
             while window:
@@ -402,7 +403,7 @@ class Calls:
                 window = self._take(call, window)
 
     def _take(self, call: _Call, piece: str) -> str:
-        """Give a piece to a call. What is left of it is for the call that was begun next."""
+        """Add a piece to a call. Returns the rest, which belongs to the call that began next."""
         if call.text is not None:
             return self._take_late(call, piece)
         if call.is_flowing:
@@ -414,7 +415,7 @@ class Calls:
         return self._advance(call)
 
     def _flow(self, call: _Call, piece: str) -> str:
-        if call.kind == "custom" or call.is_junk:
+        if call.kind == "custom" or call.is_malformed:
             self.builder.add(call.key, piece)
             return ""
         end = self.builder.end_within(call.key, piece)
@@ -423,33 +424,33 @@ class Calls:
             self.builder.add(call.key, piece)
             return ""
         self.builder.add(call.key, piece[:end])
-        said = self.builder.text_of(call.key)
-        if rest[0] == "{" and call.name and _is_object(said):
-            self._begin_again(call, said)
+        written = self.builder.text_of(call.key)
+        if rest[0] == "{" and call.name and _is_object(written):
+            self._begin_again(call, written)
             return rest
-        call.is_junk = True
+        call.is_malformed = True
         self.builder.add(call.key, piece[end:])
         return ""
 
     def _take_late(self, call: _Call, piece: str) -> str:
-        """A piece for a call that has ended."""
+        """Read a piece for a call that has ended."""
         rest = piece.lstrip()
         if call.kind == "custom":
-            # Nobody may run it: what it was told as is not all of it.
+            # It must not run: the call in the reply is not all of it.
             self.failure = Failure("bad_output", "free-text calls were mixed up in the stream", in_band=True)
         if not rest or call.kind == "custom":
             return ""
-        if rest[0] == "{" and not call.is_junk and _is_object(call.text or ""):
+        if rest[0] == "{" and not call.is_malformed and _is_object(call.text or ""):
             self._begin_again(call, call.text or "")
             return rest
-        call.is_junk = True
-        self.builder.report("arguments came for a call that had all of them; they are left out")
+        call.is_malformed = True
+        self.builder.report("arguments came for a call that had all of them; they were left out")
         return ""
 
-    def _begin_again(self, before: _Call, said: str) -> None:
-        """An object follows the whole arguments of a call: the same again, or another call."""
+    def _begin_again(self, before: _Call, written: str) -> None:
+        """Begin a call with an object after the whole arguments of another: a repetition, or another call."""
         call = self._begin(CallPiece(before.index, kind=before.kind))
-        call.name, call.is_object, call.rival = before.name, before.is_object, said.strip()
+        call.name, call.is_object, call.repeated = before.name, before.is_object, written.strip()
         self._next[before.key] = call
         if before.id:
             self._by_id[before.id] = call
@@ -457,64 +458,64 @@ class Calls:
         self._in_list.add(call.key)
 
     def _advance(self, call: _Call) -> str:
-        """Tell what can be told of a call that waits. What is left is for the call that was begun next."""
+        """Add what is certain of a call that waits. Returns the rest, which belongs to the call that began next."""
         if call.kind not in _OWN_KINDS or not self._is_name_sure(call) or self._is_behind_nameless(call):
             return ""
-        if call.rival is not None:
+        if call.repeated is not None:
             rest = self._repeat(call)
             if rest is not None:
                 return self._take_late(call, rest)
         if call.kind == "custom":
-            return self._tell(call)
+            return self._add(call)
         if not call.has_input:
             if call.id:
-                return self._tell(call)
+                return self._add(call)
             return ""
         if self._may_be_empty(call):
             self._open(call)
             return ""
-        return self._tell(call)
+        return self._add(call)
 
     def _may_be_empty(self, call: _Call) -> bool:
-        """Whether so far there is only what may stand before the real arguments; that is taken out."""
+        """Whether only what may come before the real arguments came so far. Removes it."""
         text = "".join(call.pieces)
         empty = _EMPTY_BEFORE.match(text)
         if empty is not None:
-            self.builder.report("{} stood before the arguments of a call; it is left out")
+            self.builder.report("{} came before the arguments of a call; it was left out")
             text = text[empty.end() :]
-        call.pieces, call.end, call.looked = [text], ObjectEnd(), 0
-        return len(text) <= _LONGEST_WAIT and text.strip() in _EMPTY_FIRST
+        call.pieces, call.end, call.scanned = [text], ObjectEnd(), 0
+        return len(text) <= _MAX_EMPTY_LENGTH and text.strip() in _EMPTY_FIRST
 
-    def _is_tellable(self, call: _Call) -> bool:
-        """Whether it may be told under its name if nothing more of that comes soon."""
-        is_name = bool(call.name) and (call.name in self._known or not self._goes_on(call.name))
+    def _can_be_added(self, call: _Call) -> bool:
+        """Whether it can be added under the name that it has so far."""
+        is_name = bool(call.name) and (call.name in self._known or not self._continues_tool(call.name))
         return is_name and call.kind in _OWN_KINDS and not self._is_behind_nameless(call)
 
     def _is_behind_nameless(self, call: _Call) -> bool:
-        """Whether a call waits before it that has no name yet, and may never get one: calls keep their order."""
+        """Whether a call before it waits for its name. Calls keep their order."""
         first = next(iter(self._waiting.values()), call)
         is_nameless = not first.name and first.kind in _OWN_KINDS and bool(first.id or first.has_input)
-        return is_nameless and first.key < call.key and call.rival is None
+        return is_nameless and first.key < call.key and call.repeated is None
 
     def _is_name_sure(self, call: _Call) -> bool:
-        return bool(call.name) and (call.has_input or not self._goes_on(call.name))
+        return bool(call.name) and (call.has_input or not self._continues_tool(call.name))
 
     def _repeat(self, call: _Call) -> str | None:
-        """None if a call is not the one before it again; otherwise what is left of its pieces, once it was repeated."""
-        rival = call.rival or ""
+        """None if a call is not a repetition; else what is left of its pieces after the repetition."""
+        repeated = call.repeated or ""
         for piece in call.pieces[call.compared :]:
-            if not rival.startswith(piece, call.matched):
-                left = rival[call.matched :] if len(rival) - call.matched < len(piece) else ""
+            if not repeated.startswith(piece, call.matched):
+                left = repeated[call.matched :] if len(repeated) - call.matched < len(piece) else ""
                 if left and piece.startswith(left):
                     self._drop(call, _TWICE)
-                    call.text = rival
+                    call.text = repeated
                     return piece[len(left) :]
-                call.rival = None
+                call.repeated = None
                 self.builder.report("several calls came as one")
                 return None
             call.matched += len(piece)
             call.compared += 1
-        if call.matched == len(rival):
+        if call.matched == len(repeated):
             self._drop(call, _TWICE)
         return ""
 
@@ -526,15 +527,15 @@ class Calls:
     def _open(self, call: _Call) -> None:
         if call.block is not None:
             return
-        if not call.id and not call.is_old:
+        if not call.id and not call.is_legacy:
             self.builder.report("a call has no id")
         extra: Extra | None = {PROTOCOL: dict(call.extra)} if call.extra else None
         call.block = ToolCall(call.id, call.name, type=call.kind, extra=extra, form=_form(call))
-        self._told.by_block[id(call.block)] = call
+        self._added.by_block[id(call.block)] = call
         self.builder.open(call.key, call.block)
 
-    def _tell(self, call: _Call) -> str:
-        """Tell all that there is of a call, and let the rest flow. What is left is for the call that was begun next."""
+    def _add(self, call: _Call) -> str:
+        """Add a call, and let the rest of it flow. Returns what belongs to the call that began next."""
         self._waiting.pop(call.key, None)
         self._open(call)
         if not call.has_input:
@@ -544,23 +545,23 @@ class Calls:
         call.pieces = []
         return self._flow(call, text)
 
-    def _tell_opaque(self, call: _Call) -> None:
-        """A call of a kind that is not known, put together, as it is read from a whole reply."""
+    def _add_opaque(self, call: _Call) -> None:
+        """Add a call of an unknown type, as it is read from a reply that is not streamed."""
         inner = {**call.inner, "name": call.name, "arguments": "".join(call.pieces)}
         value: dict[str, Any] = {**call.extra, "id": call.id, "type": call.kind, "function": inner}
-        self._drop(call, "a call is of a type that is not known; it is carried as it is")
+        self._drop(call, "the type of a call is unknown; it is carried as it is")
         self.builder.add_block(Opaque(PROTOCOL, value, call.kind, form=ChatOpaque("tool_calls")))
 
     def _read_unknown(self, piece: CallPiece) -> None:
-        """An entry that holds neither a function nor free text."""
+        """Add an entry that holds neither a function nor free text."""
         value: dict[str, Any] = {**(piece.extra or {}), "id": piece.id, "type": piece.kind}
-        self.builder.report("a call is of a type that is not known; it is carried as it is")
+        self.builder.report("the type of a call is unknown; it is carried as it is")
         self.builder.add_block(Opaque(PROTOCOL, value, piece.kind, form=ChatOpaque("tool_calls")))
 
 
 def _form(call: _Call) -> ChatCall | None:
-    """How a call was written, as of one that is read whole."""
-    if call.is_old:
+    """The form of a call, as of one that is not streamed."""
+    if call.is_legacy:
         return ChatCall(function_call_rest=call.inner)
     return ChatCall(has_no_id=not call.id, inner_rest=call.inner or None) if call.inner or not call.id else None
 

@@ -71,4 +71,4 @@ def test_servers_that_pad_every_chunk_are_not_looked_at_for_ever() -> None:
     decoder = Decoder()
     for data in chunks:
         decoder.read(Frame(data))
-    assert decoder._shape is None
+    assert decoder._template is None

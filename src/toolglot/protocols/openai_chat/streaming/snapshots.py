@@ -1,11 +1,11 @@
-"""Deltas of text that each hold all of it so far, as some servers send them, told from deltas that hold what is new.
+"""Tells deltas that hold all of the text so far, as some servers send them, from those that hold only what is new.
 
-    d1 shown ─▶ d2 does not begin with d1, or is the same: deltas, for good
-             ─▶ d2 begins with d1 and goes on, and d1 is long enough to be no chance: snapshots, for good
-             ─▶ d1 is short: both are possible, so d2 waits
-    waiting  ─▶ the same with each that follows, and the one before it
+    d1 shown ─▶ d2 does not begin with d1, or is the same: deltas, from now on
+             ─▶ d2 continues d1, and d1 is too long for a coincidence: snapshots, from now on
+             ─▶ d2 continues d1, and d1 is short: both are possible, so d2 waits
+    waiting  ─▶ the same with each delta and the one before it
 
-Law: work is in proportion to what came, and no text is lost: what cannot be told apart is taken for deltas.
+Law: work is proportional to the text, and no text is lost: if in doubt, they are deltas.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 
 _SURE_LENGTH: Final = 16
 _SURE_LETTERS: Final = 5
-"""How long a repeated text is, and how many different characters it has, that no model writes by chance twice."""
+"""The length and the number of different characters of a text that no model repeats by coincidence."""
 _SURE_TIMES: Final = 2
-"""How many waited at the end of a short text until they are taken for snapshots."""
+"""Deltas that wait at the end of a short text, from which on they count as snapshots."""
 _MAX_HELD: Final = 64
-"""How many deltas wait; a text of so many that is still not sure is a line of dashes, or the like."""
+"""Deltas that wait. After so many, the text is a line of dashes or the like."""
 
 
 class Snapshots:
-    """Watches the text of one reply until it is known what its deltas hold. None of it is kept after that."""
+    """Watches the text of one reply until it is clear what its deltas hold. Keeps nothing of it after that."""
 
     __slots__ = ("_held", "_last", "_shown", "are_found")
 
@@ -30,9 +30,9 @@ class Snapshots:
         self.are_found: bool = False
         """Whether deltas hold all of the text so far."""
         self._shown = 0
-        """How much of the text was told."""
+        """The length of the text that is in the events."""
         self._last = ""
-        """The delta before."""
+        """The previous delta."""
         self._held: list[str] = []
 
     @property
@@ -40,7 +40,7 @@ class Snapshots:
         return bool(self._held)
 
     def take(self, delta: str) -> tuple[str, bool]:
-        """What is new by a delta, as far as that is known, and whether to go on watching."""
+        """The new text of a delta, as far as it is clear, and whether to keep watching."""
         last, self._last = self._last, delta
         if self.are_found:
             if not delta.startswith(last):
@@ -51,19 +51,19 @@ class Snapshots:
         if not last:
             self._shown = len(delta)
             return delta, True
-        goes_on = delta.startswith(last) and (len(delta) > len(last) or bool(self._held))
-        if goes_on and _is_sure(last):
+        continues = delta.startswith(last) and (len(delta) > len(last) or bool(self._held))
+        if continues and _is_sure(last):
             self.are_found, self._held = True, []
             new, self._shown = delta[self._shown :], len(delta)
             return new, True
         self._held.append(delta)
-        if goes_on and len(self._held) < _MAX_HELD:
+        if continues and len(self._held) < _MAX_HELD:
             return "", True
         held, self._held = self._held, []
         return "".join(held), False
 
     def release(self) -> str:
-        """What waited, now that nothing more of the text comes, or comes next."""
+        """The text that waited, at the end of the text or before something else."""
         held, self._held = self._held, []
         if len(held) >= _SURE_TIMES and len(set(held[0])) >= _SURE_LETTERS:
             self.are_found = True

@@ -1,8 +1,8 @@
-"""What the chunks of a stream say beside its blocks, put together as a whole reply has it.
+"""Collects the fields of a stream's chunks besides its blocks, in the form of a reply that is not streamed.
 
-Chunks repeat fields of the reply (`created`, `system_fingerprint`), of the choice (`logprobs`, a filter's findings) and
-of the message (`reasoning_details`, `annotations`, `audio`). The last value that says something counts; lists grow;
-texts that come in pieces are joined. Law: what is kept is bounded by the limit of the reply.
+Chunks repeat fields of the reply (`created`, `system_fingerprint`), of the choice (`logprobs`, content filters) and of
+the message (`reasoning_details`, `annotations`, `audio`). The last value that is not empty counts, lists grow, and
+strings that come in pieces are joined. Law: what is kept is bounded by the limit of the reply.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from toolglot.protocols.openai_chat.form import PROTOCOL, ChatReply
 _CHUNK: Final = frozenset({"id", "model", "choices", "usage", "error", "obfuscation"})
 _CHOICE: Final = frozenset({"delta", "message", "finish_reason", "usage", "error"})
 _SIGNATURE: Final = "signature"
-_JOINED: Final = frozenset({"text", "summary", "data", "transcript", _SIGNATURE})
-"""Texts that come in pieces, inside of objects. A signature may come again instead."""
+_IN_PIECES: Final = frozenset({"text", "summary", "data", "transcript", _SIGNATURE})
+"""Strings that come in pieces, inside objects. A signature may be repeated instead."""
 _PARTS: Final = frozenset({"reasoning_details"})
 """Lists whose entries come in pieces."""
 
 
 class _Pieces(list[str]):
-    """A text that comes in pieces, joined once."""
+    """A string that comes in pieces, joined once."""
 
 
-class ReplyState:
-    """What is known of the reply, of its choice and of its message so far."""
+class ReplyFields:
+    """The fields of the reply, its choice and its message so far."""
 
     def __init__(self, limits: Limits) -> None:
         self.id: str = ""
@@ -39,7 +39,7 @@ class ReplyState:
         self._choice: Fields = {"index": 0}
         self._message: Fields = {}
         self._early: Fields = {}
-        """The fields of the reply when it started."""
+        """The fields that the start of the reply had."""
 
     def read_chunk(self, chunk: Fields) -> None:
         id, model = chunk.get("id"), chunk.get("model")
@@ -54,81 +54,81 @@ class ReplyState:
     def read_choice(self, choice: Fields) -> None:
         for key, value in choice.items():
             if key not in _CHOICE:
-                _set(self._choice, key, _grown(self._choice.get(key), value) if key == "logprobs" else value)
+                _set(self._choice, key, _merge(self._choice.get(key), value) if key == "logprobs" else value)
 
     def read_message(self, key: str, value: Any) -> None:
-        """A field of a delta that no block has."""
+        """Add a field of a delta that belongs to no block."""
         before = self._message.get(key)
         if key in _PARTS and type(value) is list:
-            self._message[key] = _with_parts(before if type(before) is list else [], value)
+            self._message[key] = _add_entries(before if type(before) is list else [], value)
         elif type(before) is dict and type(value) is dict:
             _extend(before, value)
         elif type(value) is dict:
             self._message[key] = dict(value)
         elif value is not None:
-            self._message[key] = _grown(before, value)
+            self._message[key] = _merge(before, value)
 
     def keep(self, size: int) -> None:
-        """Count what is kept."""
+        """Count bytes that are kept."""
         self._left -= size
         if self._left < 0:
             raise LimitError("the reply is longer than its limit (max_bytes)", hint="raise max_bytes of the limits")
 
-    def early(self) -> tuple[Extra | None, ChatReply]:
-        """What is known of the reply when it starts."""
+    def at_start(self) -> tuple[Extra | None, ChatReply]:
+        """The fields of the reply at its start."""
         choice = {key: value for key, value in self._choice.items() if type(value) is not dict}
         self._early = dict(self._body)
         return {PROTOCOL: dict(self._early)} if self._early else None, ChatReply(choice)
 
-    def late(self) -> Extra | None:
-        """Fields of the reply that are known only when it ends."""
+    def at_end(self) -> Extra | None:
+        """The fields of the reply that were not known at its start."""
         early = self._early
         new = {key: value for key, value in self._body.items() if key not in early or early[key] != value}
         return {PROTOCOL: new} if new else None
 
     def form(self, finish_reason: str | None) -> ChatReply:
-        """How the whole reply is written."""
+        """The form of the whole reply."""
         return ChatReply(self._choice, finish_reason=finish_reason)
 
     def message(self) -> Extra | None:
-        """Fields of the message beside its blocks."""
-        return {PROTOCOL: {key: _whole(value) for key, value in self._message.items()}} if self._message else None
+        """The fields of the message besides its blocks."""
+        return {PROTOCOL: {key: _join_pieces(value) for key, value in self._message.items()}} if self._message else None
 
 
 def _set(fields: Fields, key: str, value: Any) -> None:
-    """A value counts if it says something, or if there is none."""
+    """Set a value, unless it is empty and there is one already."""
     if key not in fields or (value is not None and value not in ("", 0)):
         fields[key] = value
 
 
-def _grown(before: Any, value: Any) -> Any:
-    """Lists grow, objects of lists grow inside; of anything else the last counts."""
+def _merge(before: Any, value: Any) -> Any:
+    """Extend lists, also inside objects; otherwise the later value counts."""
     if type(before) is list and type(value) is list:
         before.extend(value)
         return before
     if type(before) is dict and type(value) is dict:
         for key, inner in value.items():
-            before[key] = _grown(before.get(key), inner) if inner is not None else before.get(key)
+            before[key] = _merge(before.get(key), inner) if inner is not None else before.get(key)
         return before
     return value
 
 
 def _extend(entry: Fields, more: Fields) -> None:
-    """More of an object whose texts come in pieces."""
+    """Add to an object whose strings come in pieces."""
     for key, value in more.items():
         before = entry.get(key)
         if key == _SIGNATURE and before == value:
             continue
-        if key in _JOINED and type(value) is str and type(before) is _Pieces:
+        if key in _IN_PIECES and type(value) is str and type(before) is _Pieces:
             before.append(value)
-        elif key in _JOINED and type(value) is str and type(before) is str:
+        elif key in _IN_PIECES and type(value) is str and type(before) is str:
             entry[key] = _Pieces((before, value))
         elif value is not None or key not in entry:
             entry[key] = value
 
 
-def _with_parts(entries: list[Any], more: list[Any]) -> list[Any]:
-    """Entries of which the last goes on as long as its type, its index and its id stay."""
+def _add_entries(entries: list[Any], more: list[Any]) -> list[Any]:
+    """Add to a list of entries. The last entry continues while its type, index and id stay the same."""
     for part in more:
         last = entries[-1] if entries else None
         if type(part) is not dict:
@@ -141,16 +141,16 @@ def _with_parts(entries: list[Any], more: list[Any]) -> list[Any]:
 
 
 def _is_same_entry(last: Fields, part: Fields) -> bool:
-    """Whether a part is more of an entry. An id need not be said again."""
+    """Whether a part continues an entry. It need not repeat the id."""
     id, known = part.get("id"), last.get("id")
     is_other = id is not None and known is not None and id != known
     return not is_other and all(last.get(key) == part.get(key) for key in ("type", "index"))
 
 
-def _whole(value: Any) -> Any:
-    """A field of the message with its texts joined."""
+def _join_pieces(value: Any) -> Any:
+    """A field of the message with its strings joined."""
     if type(value) is list:
-        return [_whole(entry) if type(entry) is dict else entry for entry in value]
+        return [_join_pieces(entry) if type(entry) is dict else entry for entry in value]
     if type(value) is dict:
         return {key: "".join(text) if type(text) is _Pieces else text for key, text in value.items()}
     return value

@@ -1,7 +1,7 @@
-"""Chunks that differ from the one before them in one string alone: more text, or more arguments.
+"""Chunks that differ from the one before them in one string only: more text, or more arguments.
 
-Most chunks of most servers do. Where everything around the string is the same to the byte, only the string has to be
-read. Law: what is read so is what reading the whole chunk would give.
+Most chunks of most servers do. If everything around the string is the same, byte for byte, only the string is parsed.
+Law: the result is the same as that of parsing the whole chunk.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Final
 
 import msgspec
 
-from toolglot.protocols.openai_chat.stream_chunks import Delta
+from toolglot.protocols.openai_chat.streaming.chunks import Delta
 
 TEXT: Final = -1
 """In place of a call's index: the string is text."""
 _TRIES: Final = 8
-"""Chunks that may be unlike the one before them until nobody looks any more: some servers pad each one at random."""
+"""Chunks without a match, after which no more templates are made: some servers pad each chunk with random bytes."""
 
 decode_text: Final = msgspec.json.Decoder(str).decode
 
 
-class ChunkShape:
-    """What stands around the string of a chunk."""
+class ChunkTemplate:
+    """The bytes around the string of a chunk."""
 
     __slots__ = ("after", "before", "index", "left", "right")
 
@@ -33,16 +33,16 @@ class ChunkShape:
         self.index: int = index
 
 
-class Shapes:
-    """Learns the shape of chunks as they are read whole."""
+class TemplateMaker:
+    """Makes templates of chunks that were parsed whole."""
 
     __slots__ = ("_tries",)
 
     def __init__(self) -> None:
         self._tries = _TRIES
 
-    def of(self, data: bytes, delta: Delta) -> ChunkShape | None:
-        """The shape of a chunk that says one plain string; None if it says more, or nobody looks any more."""
+    def make(self, data: bytes, delta: Delta) -> ChunkTemplate | None:
+        """The template of a chunk that holds one plain string; None for others, or after too many without a match."""
         if self._tries == 0:
             return None
         self._tries -= 1
@@ -50,20 +50,20 @@ class Shapes:
         if delta.reasoning or delta.reasoning_content or delta.refusal or delta.reasoning_details is not None:
             return None
         if entries is None:
-            return _around(data, b'"content":', delta.content, TEXT) if delta.role is None else None
+            return _split(data, b'"content":', delta.content, TEXT) if delta.role is None else None
         if len(entries) != 1 or delta.content is not None:
             return None
         entry = entries[0]
         if entry.function is None or entry.function.name is not None or entry.id is not None or entry.index is None:
             return None
-        return _around(data, b'"arguments":', entry.function.arguments, entry.index)
+        return _split(data, b'"arguments":', entry.function.arguments, entry.index)
 
-    def was_same(self) -> None:
-        """A chunk had the shape of the one before it."""
+    def matched(self) -> None:
+        """Note that a chunk matched its template."""
         self._tries = _TRIES
 
 
-def _around(data: bytes, key: bytes, text: str | None, index: int) -> ChunkShape | None:
+def _split(data: bytes, key: bytes, text: str | None, index: int) -> ChunkTemplate | None:
     if not text or not text.isascii() or index < TEXT:
         return None
     written = b'"' + text.encode() + b'"'
@@ -71,4 +71,4 @@ def _around(data: bytes, key: bytes, text: str | None, index: int) -> ChunkShape
     before, after = data[:start], data[start + len(written) :]
     if data[start : start + len(written)] != written or key in after or before.count(key) != 1:
         return None
-    return ChunkShape(before, after, index)
+    return ChunkTemplate(before, after, index)
