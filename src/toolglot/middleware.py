@@ -145,9 +145,7 @@ class SchemaTranslator:
 
 def tools_of(request: ConvertedRequest) -> list[Fields]:
     """The tool definitions in a request of any protocol."""
-    body = request.body
-    listed: list[Fields] = (body.get("toolConfig") or body).get("tools") or []
-    return listed
+    return get(request.target.protocol).tools_in(request.body)
 
 
 def _object_list(entries: Iterable[Any]) -> list[Fields]:
@@ -176,15 +174,10 @@ def _as_request(tools: Sequence[Fields | ToolSpec]) -> tuple[str, Fields]:
     listed = _as_list(tools)
     shapes = [_shape_of(tool, index) for index, tool in enumerate(listed)]
     if len({*shapes}) == 1 and shapes[0] is not None:
-        return shapes[0], _request(shapes[0], jsontext.clone(listed).value)
+        return shapes[0], get(shapes[0]).request_with_tools(jsontext.clone(listed).value)
     specs = [_spec(tool, shape, index) for index, (tool, shape) in enumerate(zip(listed, shapes, strict=True))]
     conversation = Conversation((Turn("user", (Text("?"),)),), tuple(specs))
     return "openai_chat", codec("openai_chat").request.encode(conversation)
-
-
-def _request(protocol: str, tools: list[Any]) -> Fields:
-    """A minimal request with these tools."""
-    return {get(protocol).turns: [{"role": "user", "content": "?"}], "tools": tools}
 
 
 def _shape_of(tool: object, index: int) -> str | None:
@@ -208,7 +201,7 @@ def _spec(tool: Any, shape: str | None, index: int) -> ToolSpec:
     if shape is None:
         spec = tool
     else:
-        (spec,) = codec(shape).request.decode(_request(shape, [jsontext.clone(tool).value])).tools
+        (spec,) = codec(shape).request.decode(get(shape).request_with_tools([jsontext.clone(tool).value])).tools
     if spec.issuer is not None:
         hint = "write all definitions in that provider's format"
         path = f"$.tools[{index}]"

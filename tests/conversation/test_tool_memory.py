@@ -284,11 +284,15 @@ def test_the_memory_is_bounded() -> None:
 
 
 def test_a_protocol_whose_tools_are_not_one_field_is_read_as_usual() -> None:
-    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "tools": [{"functionDeclarations": []}]}
-    data = json.dumps(body).encode()
-    assert ToolMemory().split(data, "gemini") is None
-    received = read_request(data, source="gemini", memory=ToolMemory())
-    assert received.conversation == read_request(data, source="gemini").conversation
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "f"}]}],
+    }
+    data, memory = json.dumps(body).encode(), ToolMemory()
+    for _ in range(2):
+        received = read_request(data, source="gemini", memory=memory)
+        assert received.conversation == read_request(data, source="gemini").conversation
+        assert not isinstance(received.conversation.tools, RememberedTools)
 
 
 # --- other short ways -------------------------------------------------------------------------------

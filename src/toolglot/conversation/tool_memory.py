@@ -30,9 +30,6 @@ LARGEST: Final = 128 * 1024
 MOST_MADE: Final = 24
 """Of one list of tools, for how many targets it is remembered what became of it."""
 
-PROTOCOLS: Final = frozenset({"anthropic", "openai_chat", "openai_responses"})
-"""Whose tools stand in one field, on which nothing else of a request depends when it is read."""
-
 _FIELD: Final = "tools"
 _SPLIT: Final = msgspec.json.Decoder(dict[str, Raw])
 _decode: Final = msgspec.json.Decoder().decode
@@ -76,8 +73,6 @@ class ToolMemory:
 
     def split(self, body: bytes, protocol: str) -> SplitBody | None:
         """A body with its tools apart; None where that is not to be had, or has no use."""
-        if protocol not in PROTOCOLS:
-            return None
         try:
             return self._known_in(body, protocol) or self._taken_apart(body, protocol)
         except (ValueError, RecursionError):

@@ -5,7 +5,8 @@
     register("my_package.my_protocol")         # one more, from a package with the same files
 
 A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream_reader.py`,
-`stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written.
+`stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written. `lenient.py` and
+`fragments.py` are optional: how malformed bodies and pieces of replies are read.
 Law: everything outside that package asks the record; no table elsewhere is keyed by names of protocols. A record and
 its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
@@ -464,6 +465,12 @@ class Protocol(Struct, frozen=True, kw_only=True):
     turns: str
     """The field that holds the turns."""
     messages: MessageForm
+    tools_path: tuple[str, ...] = ("tools",)
+    """Where the definitions of tools are."""
+    has_separate_tools: bool = False
+    """Whether tools are in the field `tools`, and nothing else of a request depends on them when it is read."""
+    shared_fields: frozenset[str] = frozenset()
+    """Fields of a request without a canonical place that mean the same in all protocols that list them."""
     has_image_detail: bool = False
     """Whether an image says how closely to look at it."""
     has_schema_description: bool = False
@@ -473,6 +480,8 @@ class Protocol(Struct, frozen=True, kw_only=True):
     stored_history: tuple[str, ...] = ()
     """Fields with which a request continues a conversation that only its provider has."""
 
+    stored_item: Callable[[Fields], str | None] | None = None
+    """Finds a part of a request that only names what its provider has stored, as a path within the body."""
     limit_path: tuple[str, ...] = ("max_tokens",)
     """Where the limit of the reply's tokens is."""
 
@@ -497,6 +506,22 @@ class Protocol(Struct, frozen=True, kw_only=True):
     @property
     def codec(self) -> Codec:
         return codec(self.name)
+
+    def request_with_tools(self, tools: list[Any]) -> Fields:
+        """A minimal request with these definitions of tools."""
+        form = self.messages
+        message = {"role": "user", form.content_field: [{"text": "?"}] if form.content_is_list else "?"}
+        holder: Any = tools
+        for field in reversed(self.tools_path):
+            holder = {field: holder}
+        return {self.turns: [message], **holder}
+
+    def tools_in(self, body: Fields) -> list[Fields]:
+        """The definitions of tools in a request."""
+        found: Any = body
+        for field in self.tools_path:
+            found = found.get(field) or {}
+        return found or []
 
 
 # --- the registry -----------------------------------------------------------------------------------

@@ -17,15 +17,10 @@ from toolglot.protocols.base import codec
 from toolglot.protocols.lenient.fixes import Fixes
 from toolglot.protocols.lenient.malformed_bodies import fix_request
 from toolglot.protocols.lenient.mixed_forms import has_mixed_forms, read_mixed
-from toolglot.protocols.openai_chat.empty_messages import with_empty_texts
-from toolglot.protocols.openai_chat.legacy_functions import with_text_arguments, with_tools_for_functions
-from toolglot.protocols.openai_chat.tools import without_empty_tools
 from toolglot.render.context import RenderContext
 
 Fields = dict[str, Any]
 
-_NO_CONTENT: Final = "null-content"
-"""The end of the id of a fact: a message without content has at least an empty text."""
 MAX_FIXES: Final = 100
 """The maximal number of fixes of one body that are reported."""
 
@@ -53,11 +48,7 @@ def decode_request(fields: Fields, source: Profile, policy: Policy) -> tuple[Con
 
 def _decode_liberally(fields: Fields, protocol: str) -> tuple[Conversation, Fixes]:
     """Decode a body that is malformed or mixes the forms of several protocols, and list what was fixed."""
-    mixed = read_mixed(fields, protocol, _fix_and_decode)
-    if mixed is None:
-        return _fix_and_decode(protocol, fields)
-    conversation, fixes = mixed
-    return conversation if protocol == "openai_chat" else with_tools_for_functions(conversation), fixes
+    return read_mixed(fields, protocol, _fix_and_decode) or _fix_and_decode(protocol, fields)
 
 
 def _fix_and_decode(protocol: str, body: Fields) -> tuple[Conversation, Fixes]:
@@ -83,30 +74,11 @@ def decode_split_request(split: SplitBody, source: Profile, policy: Policy) -> t
 def modernise(
     requested: Conversation, source: Profile, target: Profile, policy: Policy
 ) -> tuple[Conversation, list[Entry]]:
-    """A request of a Chat client without old forms that the target does not accept, and what they became."""
-    fixes = []
-    sent = requested
-    is_native = source.name == target.name
-    accepts = target.as_known() if is_native else target
-    if not is_native or not accepts.turns.function_role:
-        sent = with_tools_for_functions(requested)
-        if sent is not requested:
-            fixes.append("functions, their calls and their results were read as tools")
-    if target.protocol == "openai_chat" and target.calls.arguments == "string":
-        in_text = with_text_arguments(sent)
-        if in_text is not sent:
-            sent = in_text
-            fixes.append("arguments that were not a string were written as one")
-    if not is_native or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
-        filled = with_empty_texts(sent)
-        if filled is not sent:
-            sent = filled
-            fixes.append("content that is missing, or has no parts, was read as empty")
-    if not accepts.tools.allow_empty_list:
-        without = without_empty_tools(sent)
-        if without is not sent:
-            sent = without
-            fixes.append("an empty list of tools was left out")
+    """A request without old forms of the client's protocol that the target does not accept, and what they became."""
+    update = codec(source.protocol).leniency.modernise
+    if update is None:
+        return requested, []
+    sent, fixes = update(requested, source, target)
     if not fixes:
         return requested, []
     ctx = RenderContext(source, policy, None)

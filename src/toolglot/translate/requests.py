@@ -35,7 +35,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.profiles.name_patterns import matches
-from toolglot.protocols.base import codec
+from toolglot.protocols.base import codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
 from toolglot.protocols.fields.losses import unwritten
 from toolglot.protocols.fields.shared_fields import asking_usage, carried
@@ -173,6 +173,8 @@ def read_request(
     check_policy(policy)
     try:
         from_ = profile_named(source, "", overrides, "source")
+        if not get(from_.protocol).has_separate_tools:
+            memory = None
         if memory is not None and isinstance(body, bytes) and len(body) <= limits.max_bytes:
             jsontext.refuse_many_values(body, limits, "$")
             split = memory.split(body, from_.protocol)
@@ -293,9 +295,7 @@ class ReceivedRequest:
             )
         stored = stores_answers(conversation.extra)
         requested = conversation if named == conversation.model else replace(conversation, model=named)
-        modern: list[Entry] = []
-        if from_.protocol == "openai_chat":
-            requested, modern = modernise(requested, from_, to, policy)
+        requested, modern = modernise(requested, from_, to, policy)
         rendered = render(
             requested,
             to,

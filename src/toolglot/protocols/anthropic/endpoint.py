@@ -100,6 +100,7 @@ PROTOCOL: Final = Protocol(
     reply_id_prefix="msg_",
     error_schema=object_schema(type={"const": "error"}, error=object_schema(type=TEXT, message=TEXT)),
     turns="messages",
+    has_separate_tools=True,
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system"}),
         part_types=frozenset({"text", "image", "document", "thinking", "redacted_thinking", "tool_use", "tool_result"}),

@@ -61,6 +61,7 @@ PROTOCOL: Final = Protocol(
     ),
     error_schema=object_schema(message=TEXT),
     turns="messages",
+    tools_path=("toolConfig", "tools"),
     messages=MessageForm(
         roles=frozenset({"user", "assistant"}),
         part_fields=frozenset({"toolUse", "toolResult", "reasoningContent", "text", "image", "document"}),

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Conversation
 from toolglot.profiles import Profile
+from toolglot.protocols.base import get
 
-_OPENAI: Final = frozenset(
+OPENAI_FIELDS: Final = frozenset(
     {"metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"}
 )
 
@@ -17,12 +18,6 @@ _TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast
 """The service tiers of OpenAI; Groq and others have words of their own for this field."""
 
 _VERBOSITY: Final = "verbosity"
-SHARED: Final[dict[tuple[str, str], frozenset[str]]] = {
-    ("openai_chat", "openai_responses"): _OPENAI,
-    ("openai_responses", "openai_chat"): _OPENAI,
-}
-
-
 _WHO_KNOWS: Final = frozenset({"openai", "openai_responses"})
 """Whose fields these are. Many hosts that imitate them refuse what they did not take over."""
 
@@ -30,8 +25,8 @@ _WHO_KNOWS: Final = frozenset({"openai", "openai_responses"})
 def carried(conversation: Conversation, source: str, to: Profile) -> Conversation:
     """The conversation, with fields of its body that the target shares under the name of its protocol."""
     extra, form, target = conversation.extra or {}, conversation.form, to.protocol
-    shared = SHARED.get((source, target))
-    if shared is None or (to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers)):
+    shared = get(source).shared_fields & get(target).shared_fields
+    if source == target or not shared or (to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers)):
         return conversation
     fields = extra.get(source, {})
     own = {key: value for key, value in fields.items() if key in shared and _is_known(key, value)}

@@ -14,10 +14,19 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.conversation import RAW_ARGUMENTS, Conversation, Turn
+from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 
 Fixes = list[tuple[str, str]]
 """Paths, and what was fixed there."""
+
+
+BESIDE_CONTENT: Final = ("tool_calls", "function_call", "reasoning_content")
+"""What stands beside the content of a Chat message."""
+MESSAGE_FIELDS: Final = frozenset(
+    {*BESIDE_CONTENT, "content", "parts", "tool_call_id", "call_id", "output", "arguments"}
+)
+"""Fields that a message of another form has; left over, they say that it was not understood."""
 
 
 class CallForm(NamedTuple):
@@ -51,6 +60,11 @@ class Leniency(Struct, frozen=True, kw_only=True):
     """Fields of every reply that its codec does not demand, since many hosts leave them out, and what they name."""
     lacks_content: Callable[[Turn], bool] = _lacks_content
     """Whether a turn without blocks lacks what its message must have."""
+    has_foreign_parts: Callable[[Turn], bool] | None = None
+    """Whether a turn that was decoded holds something that its protocol writes otherwise, besides unknown fields."""
+    modernise: Callable[[Conversation, Profile, Profile], tuple[Conversation, list[str]]] | None = None
+    """Replaces old forms in a request of the first profile's client that the second's target does not accept; returns
+    what was done, too."""
     is_within_limits: Callable[[Conversation, int], bool] = _is_within_limits
     """Whether a request that was decoded has no more of something than the provider accepts. The number is that of the
     blocks that hold more than their canonical fields."""

@@ -12,7 +12,7 @@ order costs a glance.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -31,9 +31,8 @@ from toolglot.conversation import (
 )
 from toolglot.protocols.base import Protocol, get, names, records
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.lenient.fixes import Fixes
-from toolglot.protocols.openai_responses.form import call_form, has_type_of_other_side, message_fields
-from toolglot.protocols.openai_responses.lenient import ITEM_IDS
+from toolglot.protocols.lenient.fixes import BESIDE_CONTENT, MESSAGE_FIELDS, Fixes
+from toolglot.protocols.openai_chat.legacy_functions import with_tools_for_functions
 
 PROMPTS: Final = ("system", "developer")
 Decode = Callable[[str, Fields], tuple[Conversation, Fixes]]
@@ -44,7 +43,6 @@ Piece = tuple[str, Fields]
 _CHAT: Final = "openai_chat"
 """The protocol whose messages and results agents mix into those of others."""
 _CONTENT: Final = "content"
-_RESPONSES: Final = "openai_responses"
 _PLACE: Final = re.compile(r"\$\.\w+\[(\d+)\]")
 _MEANINGS: Final[dict[str, Role]] = {
     "user": "user",
@@ -59,11 +57,7 @@ _MEANINGS: Final[dict[str, Role]] = {
     "function": "tool",
 }
 """The roles of all protocols, and the names that agents have for them."""
-_BESIDE: Final = ("tool_calls", "function_call", "reasoning_content")
-"""What stands beside the content of a Chat message."""
 _RESULT_PARTS: Final = frozenset({"toolResult", "functionResponse", "function_response"})
-_FRAMES: Final = frozenset({*_BESIDE, "content", "parts", "tool_call_id", "call_id", "output", "arguments"})
-"""Fields that a message of another form has; left over, they say that it was not understood."""
 _KINDS: Final = frozenset({"function", "type", "message", ""})
 """Kinds of a part that no protocol has, and that are written for one."""
 
@@ -78,7 +72,9 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
             return True
         if not turn.blocks and leniency.lacks_content(turn):
             return True
-        if keeps_fields and _has_stray_fields(turn, protocol):
+        if keeps_fields and any(_has_stray_type(block, protocol) for block in turn.blocks):
+            return True
+        if leniency.has_foreign_parts is not None and leniency.has_foreign_parts(turn):
             return True
         blocks += turn.blocks
     extras = _count_extras(blocks)
@@ -87,9 +83,9 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
 
 def _has_frame(own: Fields | None) -> bool:
     """Whether a field is left over that a message of another form has; null says nothing."""
-    if not own or _FRAMES.isdisjoint(own):
+    if not own or MESSAGE_FIELDS.isdisjoint(own):
         return False
-    return any(own.get(field) is not None for field in _FRAMES)
+    return any(own.get(field) is not None for field in MESSAGE_FIELDS)
 
 
 def _count_extras(blocks: Iterable[Block]) -> int:
@@ -115,45 +111,15 @@ def _count_extras(blocks: Iterable[Block]) -> int:
     return extras
 
 
-def _has_stray_fields(turn: Turn, protocol: str) -> bool:
-    if any(_has_stray_field(block, protocol) for block in turn.blocks):
-        return True
-    if protocol != _RESPONSES:
-        return False
-    if turn.extra is not None and _has_strange_id(turn.extra.get(_RESPONSES)):
-        return True
-    return any(_is_misnamed(block) for block in turn.blocks)
-
-
-def _has_strange_id(message: Mapping[str, Any] | None) -> bool:
-    """Whether a message has an id of another kind of item."""
-    id = message.get("id") if message else None
-    return type(id) is str and not id.startswith(ITEM_IDS["message"])
-
-
-def _is_misnamed(block: Block) -> bool:
-    """Whether a text of Responses is of the other side's type, or the item of a call has an id of another kind."""
-    if type(block) is Text:
-        return has_type_of_other_side(block) or _has_strange_id(message_fields(block))
-    if type(block) is not ToolCall or block.extra is None or call_form(block).has_item_id_only:
-        return False
-    id = block.extra.get(_RESPONSES, {}).get("id")
-    prefix = ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
-    return type(id) is str and not id.startswith(prefix)
-
-
 def _may_be_elsewheres(block: Opaque) -> bool:
     if block.kind == "message" and block.value.get("content") == []:
         return False  # a message without parts has the same form everywhere
     return block.kind in _part_kinds(names()) or "function" in block.value or "name" in block.value
 
 
-def _has_stray_field(block: Block, protocol: str) -> bool:
-    """Whether a text keeps a field of another form: its type, or what stood beside the content of its message."""
-    if type(block) is not Text:
-        return False
-    own = (block.extra or {}).get(protocol, {})
-    return "type" in own or not _FRAMES.isdisjoint(message_fields(block))
+def _has_stray_type(block: Block, protocol: str) -> bool:
+    """Whether a text keeps the type of a part of another form."""
+    return type(block) is Text and block.extra is not None and "type" in block.extra.get(protocol, {})
 
 
 def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversation, Fixes] | None:
@@ -187,7 +153,8 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
         read_pieces = [turn for form, piece in pieces for turn in read(form, [piece], [index])]
         turns += _joined(read_pieces, _role_of(messages[index]), f"$.{key}[{index}]", fixes)
     turns += read(protocol, own, numbers)
-    return replace(head, turns=tuple(turns)), fixes
+    conversation = replace(head, turns=tuple(turns))
+    return conversation if protocol == _CHAT else with_tools_for_functions(conversation), fixes
 
 
 def _in_body(path: str, key: str, numbers: list[int]) -> str:
@@ -371,7 +338,7 @@ def _of_message(message: Fields, role: Role, own: str, path: str, fixes: Fixes) 
 
 def _beside(own: str) -> tuple[str, ...]:
     """The fields of a Chat message that a message of this protocol does not have."""
-    return () if own == _CHAT else _BESIDE[1:] if get(own).messages.has_call_list else _BESIDE
+    return () if own == _CHAT else BESIDE_CONTENT[1:] if get(own).messages.has_call_list else BESIDE_CONTENT
 
 
 def _is_own_content(message: Fields, runs: list[tuple[str, list[Any]]], own: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, RequestMarks, TokenCount, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.shared_fields import OPENAI_FIELDS
 
 ERROR_SCHEMA: Final = object_schema(
     error={
@@ -47,6 +48,8 @@ PROTOCOL: Final = Protocol(
     reply_id_prefix="chatcmpl-",
     error_schema=ERROR_SCHEMA,
     turns="messages",
+    has_separate_tools=True,
+    shared_fields=OPENAI_FIELDS,
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
         part_types=frozenset(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from toolglot.conversation import Conversation
+from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.fixes import (
     Fixes,
@@ -23,7 +25,13 @@ from toolglot.protocols.lenient.fixes import (
     objects_of,
     set_field,
 )
-from toolglot.protocols.openai_chat.empty_messages import lacks_content
+from toolglot.protocols.openai_chat.empty_messages import lacks_content, with_empty_texts
+from toolglot.protocols.openai_chat.form import PROTOCOL
+from toolglot.protocols.openai_chat.legacy_functions import with_text_arguments, with_tools_for_functions
+from toolglot.protocols.openai_chat.tools import without_empty_tools
+
+_NO_CONTENT: Final = "null-content"
+"""The end of the id of a fact: a message without content has at least an empty text."""
 
 
 def _fix_request(body: Fields, fixes: Fixes) -> None:
@@ -89,9 +97,38 @@ def _message_meant(choice: Fields, path: str, fixes: Fixes) -> Fields | None:
     return message
 
 
+def _modernise(requested: Conversation, source: Profile, target: Profile) -> tuple[Conversation, list[str]]:
+    """A request without old forms of Chat Completions that the target does not accept."""
+    fixes: list[str] = []
+    sent = requested
+    is_native = source.name == target.name
+    accepts = target.as_known() if is_native else target
+    if not is_native or not accepts.turns.function_role:
+        sent = with_tools_for_functions(requested)
+        if sent is not requested:
+            fixes.append("functions, their calls and their results were read as tools")
+    if target.protocol == PROTOCOL and target.calls.arguments == "string":
+        in_text = with_text_arguments(sent)
+        if in_text is not sent:
+            sent = in_text
+            fixes.append("arguments that were not a string were written as one")
+    if not is_native or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
+        filled = with_empty_texts(sent)
+        if filled is not sent:
+            sent = filled
+            fixes.append("content that is missing, or has no parts, was read as empty")
+    if not accepts.tools.allow_empty_list:
+        without = without_empty_tools(sent)
+        if without is not sent:
+            sent = without
+            fixes.append("an empty list of tools was left out")
+    return sent, fixes
+
+
 LENIENCY: Final = Leniency(
     fix_request=_fix_request,
     fix_reply=_fix_reply,
     optional_reply_fields=(("id", "id"), ("created", "time"), ("model", "model")),
     lacks_content=lacks_content,
+    modernise=_modernise,
 )

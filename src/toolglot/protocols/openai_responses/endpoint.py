@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, RequestMarks, TokenCount, words
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, TEXT, TOKENS
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.shared_fields import OPENAI_FIELDS
 from toolglot.protocols.openai_chat.endpoint import ERROR_SCHEMA
 
 _COUNTED: Final = (
@@ -31,6 +32,23 @@ def _is_fragment(fields: Fields) -> bool:
     kind = fields.get("type")
     is_named = isinstance(kind, str) and (kind.startswith("response.") or kind == "function_call")
     return is_named or isinstance(fields.get("output"), list)
+
+
+def _stored_item(body: Fields) -> str | None:
+    items = body.get("input")
+    if items is None and body.get("prompt") is not None:
+        return "prompt"  # a stored prompt holds all that is said
+    if type(items) is not list:
+        return None
+    return next((f"input[{index}]" for index, item in enumerate(items) if _is_reference(item)), None)
+
+
+def _is_reference(item: Any) -> bool:
+    """Whether an item only names one that is stored; such a one may leave out its type."""
+    if type(item) is not dict:
+        return False
+    kind = item.get("type")
+    return kind == "item_reference" or (kind is None and "role" not in item and type(item.get("id")) is str)
 
 
 PROTOCOL: Final = Protocol(
@@ -67,6 +85,8 @@ PROTOCOL: Final = Protocol(
     reply_id_prefix="resp_",
     error_schema=ERROR_SCHEMA,
     turns="input",
+    has_separate_tools=True,
+    shared_fields=OPENAI_FIELDS,
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer"}),
         part_types=frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"}),
@@ -78,6 +98,7 @@ PROTOCOL: Final = Protocol(
         text_keeps_fields=True,
     ),
     stored_history=("previous_response_id", "conversation"),
+    stored_item=_stored_item,
     returns_opaque=True,
     limit_path=("max_output_tokens",),
     base_url="versioned",

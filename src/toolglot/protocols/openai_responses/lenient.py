@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from toolglot.conversation import Block, Text, ToolCall, Turn
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.fixes import (
+    MESSAGE_FIELDS,
     TEXT_FORM,
     Fixes,
     Leniency,
@@ -24,8 +27,9 @@ from toolglot.protocols.lenient.fixes import (
     objects_of,
     set_field,
 )
+from toolglot.protocols.openai_responses.form import PROTOCOL, call_form, has_type_of_other_side, message_fields
 
-ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc", "message": "msg"}
+_ITEM_IDS: Final = {"function_call": "fc", "custom_tool_call": "ctc", "message": "msg"}
 """How the ids of items begin that are calls or messages."""
 
 
@@ -86,7 +90,7 @@ def _drop_foreign_item_id(item: Fields, path: str, fixes: Fixes) -> None:
     """A call or message without the id of its item, where that is another kind of id (B5). It may be absent."""
     id, kind = item.get("id"), item.get("type") or "message"
     has_other = kind == "message" or isinstance(item.get("call_id"), str)
-    if isinstance(id, str) and has_other and not id.startswith(ITEM_IDS[kind]):
+    if isinstance(id, str) and has_other and not id.startswith(_ITEM_IDS[kind]):
         del item["id"]
         fixes.append((f"{path}.id", f"the item's id {id[:80]!r} is of another kind; it was left out"))
 
@@ -130,4 +134,34 @@ def _fix_reply(body: Fields, fixes: Fixes) -> ReplyCalls:
             yield path, item, TEXT_FORM
 
 
-LENIENCY: Final = Leniency(fix_request=_fix_request, fix_reply=_fix_reply, lacks_content=lambda _turn: False)
+def _has_foreign_parts(turn: Turn) -> bool:
+    if turn.extra is not None and _has_foreign_id(turn.extra.get(PROTOCOL)):
+        return True
+    return any(_is_misnamed(block) for block in turn.blocks)
+
+
+def _has_foreign_id(message: Mapping[str, Any] | None) -> bool:
+    """Whether a message has an id of another kind of item."""
+    id = message.get("id") if message else None
+    return type(id) is str and not id.startswith(_ITEM_IDS["message"])
+
+
+def _is_misnamed(block: Block) -> bool:
+    """Whether a text is of the other side's type or keeps fields of another form, or the item of a call has an id of
+    another kind."""
+    if type(block) is Text:
+        fields = message_fields(block)
+        return has_type_of_other_side(block) or _has_foreign_id(fields) or not MESSAGE_FIELDS.isdisjoint(fields)
+    if type(block) is not ToolCall or block.extra is None or call_form(block).has_item_id_only:
+        return False
+    id = block.extra.get(PROTOCOL, {}).get("id")
+    prefix = _ITEM_IDS["custom_tool_call" if block.type == "custom" else "function_call"]
+    return type(id) is str and not id.startswith(prefix)
+
+
+LENIENCY: Final = Leniency(
+    fix_request=_fix_request,
+    fix_reply=_fix_reply,
+    lacks_content=lambda _turn: False,
+    has_foreign_parts=_has_foreign_parts,
+)

@@ -70,7 +70,7 @@ def specs_of(definition: Definition, *, path: str = "$") -> tuple[ToolSpec, ...]
     if protocol == "mcp":
         return (_read_mcp(entry, path),)
     try:
-        found = codec(protocol).request.decode(_request(protocol, entry)).tools
+        found = codec(protocol).request.decode(get(protocol).request_with_tools([entry])).tools
     except InputError as error:
         raise InputError(error.message, path=f"{path} ({error.path})", hint=error.hint or _HINT) from None
     if not found or any(not spec.name for spec in found):
@@ -107,16 +107,6 @@ def _has_gemini_types(schema: object) -> bool:
     """Whether a schema uses Gemini's type names: OBJECT, STRING."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     return isinstance(kind, str) and kind.isupper()
-
-
-def _request(protocol: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """A minimal request with one tool."""
-    turns = get(protocol).turns
-    if protocol == "gemini":
-        return {turns: [{"role": "user", "parts": [{"text": "?"}]}], "tools": [entry]}
-    if protocol == "bedrock":
-        return {turns: [{"role": "user", "content": [{"text": "?"}]}], "toolConfig": {"tools": [entry]}}
-    return {turns: [{"role": "user", "content": "?"}], "tools": [entry]}
 
 
 def _read_mcp(fields: dict[str, Any], path: str) -> ToolSpec:
