@@ -61,7 +61,7 @@ class NativeStreamReader(StreamReader):
         frames = self._framer.finish()
         if any(frame.data for frame in frames):
             self.note(NO_LAST_LINE)
-        if getattr(self._framer, "had_mark", False):
+        if getattr(self._framer, "had_byte_order_mark", False):
             self.note(BYTE_ORDER_MARK)
         return frames
 

@@ -61,7 +61,7 @@ from toolglot.protocols.bedrock import reply
 from toolglot.protocols.bedrock.form import PLAIN_REPLY
 from toolglot.protocols.bedrock.stream_reader import Decoder, framer
 from toolglot.protocols.bedrock.stream_writer import Encoder
-from toolglot.protocols.framing.aws_frames import AwsFramer, message, text_headers, written
+from toolglot.protocols.framing.aws_frames import AwsFramer, event_message, message, text_headers
 from toolglot.protocols.framing.text_frames import Frame
 
 Fields = dict[str, Any]
@@ -111,7 +111,7 @@ CALLED = [call(0), argued(0, ""), argued(0, '{"a"'), argued(0, ":1}"), stop(0)]
 
 
 def aws(*events: Said) -> bytes:
-    return b"".join(written(name, fields) for name, fields in events)
+    return b"".join(event_message(name, fields) for name, fields in events)
 
 
 def read_bytes(data: bytes, *, piece: int = 0, limits: Limits | None = None) -> ReadStream:
@@ -312,7 +312,7 @@ def test_J1_J2_the_reason_is_derived_from_what_is_there(
     ],
 )
 def test_K_an_exception_in_the_middle_is_the_end(name: str, kind: FailureKind) -> None:
-    thrown = written(name, {"message": "why"}, is_exception=True)
+    thrown = event_message(name, {"message": "why"}, is_exception=True)
     found = read_bytes(aws(START, *CALLED, said(1, "x")) + thrown + aws(said(1, "y")))
     failure = found.accumulator.failure
     assert failure is not None

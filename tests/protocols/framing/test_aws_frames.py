@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from support.conversations.strategies import texts
 from toolglot.errors import InputError, LimitError
-from toolglot.protocols.framing.aws_frames import AwsFramer, event_headers, message, read_headers, text_headers, written
+from toolglot.protocols.framing.aws_frames import (
+    AwsFramer,
+    event_headers,
+    event_message,
+    message,
+    read_headers,
+    text_headers,
+)
 from toolglot.protocols.framing.text_frames import Frame
 
 
@@ -38,7 +45,7 @@ EVERY_TYPE = b"".join(
         header("uuid", 9, ID.bytes),
     ]
 )
-TWO = written("messageStart", {"role": "assistant"}) + written("messageStop", {"stopReason": "end_turn"})
+TWO = event_message("messageStart", {"role": "assistant"}) + event_message("messageStop", {"stopReason": "end_turn"})
 
 
 def frames_of(data: bytes, piece: int = 0) -> list[Frame]:
@@ -116,7 +123,7 @@ def test_however_the_bytes_are_cut_the_frames_are_the_same(piece: int) -> None:
 
 
 def test_exceptions_are_told_apart_by_their_name() -> None:
-    thrown = written("throttlingException", {"message": "slow"}, is_exception=True)
+    thrown = event_message("throttlingException", {"message": "slow"}, is_exception=True)
     assert frames_of(thrown) == [Frame(b'{"message":"slow"}', "!throttlingException", thrown)]
     headers = {":message-type": "error", ":error-code": "InternalError", ":error-message": "broke"}
     (error,) = frames_of(message(text_headers(headers), b""))
@@ -147,7 +154,7 @@ def test_frames_before_a_bad_one_are_handed_over_however_the_bytes_are_cut() -> 
     data = TWO + b"x" * 20
     for piece in (len(data), 1, 7):
         framer, names = AwsFramer(), list[str]()
-        with pytest.raises(InputError, match="no AWS event stream"):
+        with pytest.raises(InputError, match="not an AWS event stream"):
             feed_all(framer, data, piece, names)
         assert names == ["messageStart", "messageStop"]
         with pytest.raises(InputError):

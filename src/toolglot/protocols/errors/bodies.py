@@ -1,10 +1,10 @@
-"""What an error body says, in whichever of the many shapes that servers use.
+"""Reads error bodies, in any of the many shapes that servers use.
 
-Providers, the servers that imitate them and the proxies in between mix their shapes: a Chat endpoint may answer
-with FastAPI's `detail`, AWS's `message`, a page of HTML. So every protocol reads all of them here, and its own
-file only says where an error can stand inside an answer of status 200.
+Providers, the servers that imitate them and the proxies in between mix their shapes: a Chat endpoint may send FastAPI's
+`detail`, AWS's `message` or a page of HTML. So every protocol reads all of them here, and its own file only says where
+a reply of status 200 can hold an error.
 
-Law: nothing is refused and nothing is raised. Untrusted text comes out short, printable and without secrets.
+Law: nothing is refused and nothing raises. Untrusted text comes out short, printable and without secrets.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from toolglot.protocols.fields.reading import Fields
 
 MESSAGE_CHARACTERS: Final = 2_000
 PAGE_CHARACTERS: Final = 300
-"""The longest message that is made of a page of HTML."""
+"""The maximum length of a message that comes from an HTML page."""
 WORD_CHARACTERS: Final = 200
-"""The longest code, field name or request id."""
-LONGEST: Final = 1024 * 1024
-"""How much of a body is read: no error says more, and a flood of bytes is none."""
+"""The maximum length of a code, field name or request id."""
+MAX_CHARACTERS: Final = 1024 * 1024
+"""Characters of a body that are read. A longer one is not an error message."""
 BODY_LIMITS: Final = Limits(max_bytes=256 * 1024, max_depth=64, max_nodes=20_000)
 """A larger error is read in part, and not kept."""
 
-_LOOKED_AT: Final = 4 * MESSAGE_CHARACTERS
+_MAX_SCANNED: Final = 4 * MESSAGE_CHARACTERS
 _LEVELS: Final = 4
 _ITEMS: Final = 5
-"""Entries of a list of errors that are told."""
+"""Entries of a list of errors that are read."""
 
 _MESSAGES: Final = (
     *("message", "msg", "Message", "status_msg", "error_description", "detail", "error", "errors", "originalMessage"),
@@ -44,7 +44,7 @@ _MESSAGES: Final = (
 )
 _CODES: Final = ("error_code", "code", "__type", "error_type", "type", "status", "reason", "blockReason", "status_code")
 _SHAPE_WORDS: Final = frozenset({"error", "failed", "message", "about:blank", "fail", "response.failed"})
-"""Values of `type` and `status` that say that something is an error and not which."""
+"""Values of `type` and `status` that mark an error without naming it."""
 _IDS: Final = ("request_id", "requestId", "RequestId")
 
 _MARKUP: Final = re.compile(r"<(?:!doctype|html|head|body|title|h1|p|div|pre)\b", re.IGNORECASE)
@@ -57,11 +57,11 @@ _EVENT_DATA: Final = re.compile(r"^data:[ ]{0,4}(\{.*)$", re.MULTILINE)
 
 
 class ParsedError(Struct, frozen=True):
-    """What was read from an error object."""
+    """The contents of an error object."""
 
     message: str = ""
     codes: tuple[str, ...] = ()
-    """The most telling first."""
+    """The most specific first."""
     status: int | None = None
     """An HTTP status that the body itself names."""
     param: str = ""
@@ -73,10 +73,10 @@ class ParsedError(Struct, frozen=True):
 
 
 def read_document(body: object) -> tuple[object, str]:
-    """The JSON value of a body, None if it is none, and its text where it came as such."""
+    """The JSON value of a body (None if it is not JSON), and its text if it came as bytes or a string."""
     if not isinstance(body, bytes | bytearray | str):
         return body, ""
-    text = body[:LONGEST] if isinstance(body, str) else bytes(body[:LONGEST]).decode(errors="replace")
+    text = body[:MAX_CHARACTERS] if isinstance(body, str) else bytes(body[:MAX_CHARACTERS]).decode(errors="replace")
     inner = text.lstrip("\ufeff \t\r\n")
     if inner.startswith(("data:", "event:", ":")):
         data = _EVENT_DATA.search(inner)
@@ -85,7 +85,7 @@ def read_document(body: object) -> tuple[object, str]:
 
 
 def parsed(text: str, limits: Limits | None = None) -> object:
-    """The object or array that a text is; None for any other."""
+    """The object or array of a JSON string; None for any other string."""
     if not text.startswith(("{", "[")):
         return None
     try:
@@ -94,8 +94,8 @@ def parsed(text: str, limits: Limits | None = None) -> object:
         return None
 
 
-def kept(document: object) -> object:
-    """The document without secrets, to be given back at home; None if it is too large to keep."""
+def mask_document(document: object) -> object:
+    """The document without secrets, for clients of the same protocol; None if it is too large to keep."""
     try:
         return clone(document, limits=BODY_LIMITS, text=_without_secrets).value
     except InputError:
@@ -109,17 +109,17 @@ def _without_secrets(text: str) -> str:
 # --- from text to a message -------------------------------------------------------------------------
 
 
-def message_of(text: str, longest: int = MESSAGE_CHARACTERS) -> str:
-    """A text on one line, printable, without tags and secrets, of bounded length."""
-    short = fix_surrogates(text[:_LOOKED_AT])
+def message_of(text: str, max_length: int = MESSAGE_CHARACTERS) -> str:
+    """The text on one line, printable, without tags and secrets, of bounded length."""
+    short = fix_surrogates(text[:_MAX_SCANNED])
     if _MARKUP.search(short):
-        short, longest = _without_tags(short), min(longest, PAGE_CHARACTERS)
+        short, max_length = _without_tags(short), min(max_length, PAGE_CHARACTERS)
     line = _UNPRINTABLE.sub(" ", mask(short)).strip()
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
 
 
 def word_of(value: object) -> str:
-    """A code, a field name or an id as a short text; empty if it is none."""
+    """A code, a field name or an id as a short string; empty if it is none."""
     if type(value) is int:
         return str(value) if abs(value) < 10**18 else ""
     return message_of(value, WORD_CHARACTERS) if isinstance(value, str) else ""
@@ -128,7 +128,7 @@ def word_of(value: object) -> str:
 def message_of_page(text: str) -> str:
     """The message of a body that is not JSON, or is cut-off JSON."""
     if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
-        found = _CUT_MESSAGE.search(text[:_LOOKED_AT])
+        found = _CUT_MESSAGE.search(text[:_MAX_SCANNED])
         if found:
             value = parsed(f'["{found[1]}"]', BODY_LIMITS)
             return message_of(value[0] if isinstance(value, list) else found[1])
@@ -141,11 +141,11 @@ def _without_tags(page: str) -> str:
     return html.unescape(text)
 
 
-# --- from a document to what it says ----------------------------------------------------------------
+# --- from a document to an error --------------------------------------------------------------------
 
 
 def own_error(body: Fields) -> object:
-    """The error that a body has under that name; the whole body if that is a text, which others may explain."""
+    """The field `error` of a body; the whole body if that is a string, since other fields may explain it."""
     inner = body.get("error")
     return (inner if isinstance(inner, dict) else body) if inner else None
 
@@ -160,13 +160,15 @@ def error_in(document: object) -> object:
 
 
 def read_error(error: object, document: object) -> ParsedError:
-    """What an error object says; the document around it may name the request."""
+    """Read an error object. The document around it may name the request."""
     outer = document[0] if isinstance(document, list) and document else document
     around = outer if isinstance(outer, dict) else {}
     if not isinstance(error, dict):
-        return ParsedError(message_of(_said(error)), request_id=_first(around, _IDS))
+        return ParsedError(message_of(_message_text(error)), request_id=_first(around, _IDS))
     upstream = _upstream(error)
-    message = message_of(": ".join(part for part in (_said(error), upstream.message if upstream else "") if part))
+    message = message_of(
+        ": ".join(part for part in (_message_text(error), upstream.message if upstream else "") if part)
+    )
     parts = [error, *_details(error)]
     return ParsedError(
         message,
@@ -178,29 +180,29 @@ def read_error(error: object, document: object) -> ParsedError:
     )
 
 
-def _said(value: object, level: int = 0) -> str:
-    """The text of a message: a string, or whatever object or list a server put in its place."""
+def _message_text(value: object, level: int = 0) -> str:
+    """The text of a message: a string, or the strings of the object or list that a server sent instead."""
     if isinstance(value, str):
         return value
     if level >= _LEVELS:
         return ""
     if isinstance(value, list):
-        return "; ".join(filter(None, (_said(item, level + 1) for item in value[:_ITEMS])))
+        return "; ".join(filter(None, (_message_text(item, level + 1) for item in value[:_ITEMS])))
     if not isinstance(value, dict):
         return ""
-    text = next(filter(None, (_said(value.get(key), level + 1) for key in _MESSAGES)), "")
-    place = _place(value)
-    return f"{place}: {text}" if place and text else text
+    text = next(filter(None, (_message_text(value.get(key), level + 1) for key in _MESSAGES)), "")
+    location = _location(value)
+    return f"{location}: {text}" if location and text else text
 
 
-def _place(fields: Fields) -> str:
+def _location(fields: Fields) -> str:
     """Where a validator found a mistake."""
     steps = fields.get("loc")
     return ".".join(word_of(step) for step in steps[:16]) if isinstance(steps, list) else ""
 
 
 def _details(error: Fields) -> list[Fields]:
-    """The objects beside a message that say more: Google's list, Anthropic's object, Azure's inner error."""
+    """The objects with details of a message: Google's list, Anthropic's object, Azure's inner error."""
     found: list[object] = [error.get("innererror"), error.get("metadata")]
     for key in ("details", "detail"):
         value = error.get(key)
@@ -209,7 +211,7 @@ def _details(error: Fields) -> list[Fields]:
 
 
 def _codes(parts: list[Fields]) -> Iterator[str]:
-    """Codes of the details first: they are the finer ones. Numbers last: they repeat the status."""
+    """Codes of the details first: they are more specific. Numbers last: they repeat the status."""
     words = [part.get(key) for part in (*parts[1:], parts[0]) for key in _CODES]
     named = [word_of(word) for word in words if isinstance(word, str) and word.lower() not in _SHAPE_WORDS]
     yield from filter(None, named)
@@ -231,11 +233,11 @@ def _param(fields: Fields) -> str:
     first: Any = violations[0] if isinstance(violations, list) and violations else None
     if isinstance(first, dict):
         return word_of(first.get("field"))
-    return word_of(fields.get("param")) or _place(fields)
+    return word_of(fields.get("param")) or _location(fields)
 
 
 def _upstream(error: Fields) -> ParsedError | None:
-    """What a router's provider said, which the router hands on as text (`metadata.raw` of OpenRouter)."""
+    """The error of a router's provider, which the router passes on as a string (`metadata.raw` of OpenRouter)."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     document = parsed(raw, BODY_LIMITS) if isinstance(raw, str) else raw

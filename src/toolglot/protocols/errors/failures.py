@@ -3,11 +3,11 @@
     failure = openai_chat.errors.decode(429, body, headers)
     status, body = anthropic.errors.encode(failure)
 
-A protocol's `errors.py` is a `ErrorShape` and its three methods: where an error can stand inside an answer, which
-status and words each kind of failure has, and how they are written. The rest is here, once.
+A protocol's `errors.py` is an `ErrorShape`: where a reply can hold an error, the status and words of each kind of
+failure, and how they are written. Everything else is here.
 
-Laws: decoding never raises. At home a JSON object comes back equal, but for masked secrets, unless the failure was
-changed since. Abroad its kind, its message and the time to wait come through.
+Laws: decoding never raises. For a client of the same protocol, a JSON object comes back equal, except for masked
+secrets, unless the failure was changed since. Other clients get its kind, its message and the time to wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from toolglot.protocols.errors import retry_after
 from toolglot.protocols.errors.bodies import (
     ParsedError,
     error_in,
-    kept,
+    mask_document,
     message_of,
     message_of_page,
     read_document,
@@ -44,7 +44,7 @@ ERROR_TYPE: Final = "x-amzn-errortype"
 
 
 class ProviderError(ToolglotError):
-    """A provider answered with an error instead of a reply; `failure` says which."""
+    """A provider sent an error instead of a reply: `failure`."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -55,27 +55,27 @@ class ProviderError(ToolglotError):
 
 
 class ErrorSpelling(Struct, frozen=True):
-    """How a protocol says one kind of failure."""
+    """How a protocol writes one kind of failure."""
 
     status: int
     type: str = ""
     code: str = ""
-    said: str = ""
-    """Words that the protocol's clients look for in the message."""
+    phrase: str = ""
+    """Words that clients of the protocol look for in the message."""
 
 
 class ErrorShape(Struct, frozen=True):
-    """What one protocol has of its own."""
+    """The errors of one protocol."""
 
     protocol: str
     in_band: Callable[[Fields], object]
-    """The error inside an answer of status 200; None if there is none."""
+    """Returns the error inside a reply of status 200; None if there is none."""
     write: Callable[[Failure, ErrorSpelling, str], Fields]
     spellings: dict[FailureKind, ErrorSpelling]
     request_id: str = "x-request-id"
     """The header that names the request."""
     names_exception: bool = False
-    """A header names the exception that the client is to raise."""
+    """Whether a header names the exception that the client raises."""
 
     def decode(
         self,
@@ -85,30 +85,30 @@ class ErrorShape(Struct, frozen=True):
         *,
         target: str = "",
     ) -> Failure | None:
-        """The failure that an answer is; None if it is none. The target says whose rules are looked at first."""
+        """The failure of a response; None if it is a reply. The rules of the target are searched first."""
         if 200 <= status <= 299 and type(body) is dict and self.in_band(body) is None:
-            return None  # as nearly all answers
+            return None  # nearly all replies
         return _decode(self, status, body, _plain(headers), target)
 
     def encode(self, failure: Failure) -> tuple[int, dict[str, Any]]:
         """A failure as the status and the body that a client of the protocol understands."""
-        home = _home(self, failure)
-        if home is not None:
-            return failure.status or 0, home
+        original = _original(self, failure)
+        if original is not None:
+            return failure.status or 0, original
         spelling = self.spellings[failure.kind]
-        return spelling.status, self.write(failure, spelling, _worded(spelling, failure))
+        return spelling.status, self.write(failure, spelling, _full_message(spelling, failure))
 
     def headers_of(self, failure: Failure) -> dict[str, str]:
-        """The headers that go with an encoded failure: when to come back, which request, which exception."""
+        """The headers of an encoded failure: the time to wait, the request, the exception."""
         headers = {}
         if self.names_exception:
             spelled = self.spellings[failure.kind].type
-            headers[ERROR_TYPE] = spelled if _home(self, failure) is None else failure.code or spelled
-        if failure.retry_after is not None and 0 <= failure.retry_after <= retry_after.LONGEST:
+            headers[ERROR_TYPE] = spelled if _original(self, failure) is None else failure.code or spelled
+        if failure.retry_after is not None and 0 <= failure.retry_after <= retry_after.MAX_SECONDS:
             headers["retry-after"] = str(math.ceil(failure.retry_after))
             headers["retry-after-ms"] = str(round(failure.retry_after * 1000))
         if not failure.retryable:
-            # The SDKs of OpenAI and Anthropic obey it; otherwise they repeat every 429, the unpaid ones too.
+            # The SDKs of OpenAI and Anthropic obey it. Without it they repeat every 429, also for unpaid bills.
             headers["x-should-retry"] = "false"
         if failure.request_id and failure.request_id.isascii():
             headers[self.request_id] = word_of(failure.request_id)
@@ -124,11 +124,11 @@ def _decode(shape: ErrorShape, status: int, body: object, headers: Mapping[str, 
     error = _in_band(shape, document)
     if succeeded and error is None:
         return None
-    home = kept(document) if document is not None else None
-    if home is not None:
-        document, error = home, _in_band(shape, home)
-    found = _found(error, document, text)
-    return _failure(shape, status, found, headers, target=target, home=home, in_band=succeeded)
+    original = mask_document(document) if document is not None else None
+    if original is not None:
+        document, error = original, _in_band(shape, original)
+    found = _parse_error(error, document, text)
+    return _failure(shape, status, found, headers, target=target, original=original, in_band=succeeded)
 
 
 def _in_band(shape: ErrorShape, document: object) -> object:
@@ -136,7 +136,7 @@ def _in_band(shape: ErrorShape, document: object) -> object:
     return shape.in_band(single) if isinstance(single, dict) else None
 
 
-def _found(error: object, document: object, text: str) -> ParsedError:
+def _parse_error(error: object, document: object, text: str) -> ParsedError:
     if document is None:
         return ParsedError(message_of_page(text))
     return read_error(error if error is not None else error_in(document), document)
@@ -149,16 +149,16 @@ def _failure(
     headers: Mapping[str, str],
     *,
     target: str,
-    home: object,
+    original: object,
     in_band: bool,
 ) -> Failure:
     codes = found.codes
     if ERROR_TYPE in headers:
         codes = (_exception(headers[ERROR_TYPE]), *codes)
-    message = found.message or _unsaid(status, codes)
-    kind = kind_of(_telling_status(status, found), codes, message)
+    message = found.message or _default_message(status, codes)
+    kind = kind_of(_clearest_status(status, found), codes, message)
     rules = recognise(" ".join((message, *codes)), target=target, protocol=shape.protocol)
-    document = home[0] if isinstance(home, list) and home else home
+    document = original[0] if isinstance(original, list) and original else original
     return Failure(
         kind,
         message,
@@ -173,8 +173,8 @@ def _failure(
     )
 
 
-def _telling_status(status: int, found: ParsedError) -> int:
-    """The status that says most: the body's own, where the answer as a whole says that all is well."""
+def _clearest_status(status: int, found: ParsedError) -> int:
+    """The status of the response, or that of its body if the response itself is no error."""
     return status if 400 <= status <= 599 or found.status is None else found.status
 
 
@@ -183,24 +183,24 @@ def _exception(value: str) -> str:
     return word_of(value.split(":", 1)[0].rsplit("#", 1)[-1])
 
 
-def _unsaid(status: int, codes: tuple[str, ...]) -> str:
-    return f"status {status}: {codes[0]}" if codes else f"status {status}, and no reason given"
+def _default_message(status: int, codes: tuple[str, ...]) -> str:
+    return f"status {status}: {codes[0]}" if codes else f"status {status} without a message"
 
 
 def _wait(kind: FailureKind, found: ParsedError, headers: Mapping[str, str], message: str) -> float | None:
-    """The time to wait: what is said to programs before what is said to people."""
-    said = retry_after.from_headers(headers)
-    if said is None:
-        said = found.retry_after
-    if said is None and Failure(kind).retryable:
-        said = retry_after.from_text(message)
-        if said is None and kind == "rate_limit":
-            said = retry_after.from_limits(headers)
-    return said
+    """The time to wait: from headers and fields first, then from the text of the message."""
+    seconds = retry_after.from_headers(headers)
+    if seconds is None:
+        seconds = found.retry_after
+    if seconds is None and Failure(kind).retryable:
+        seconds = retry_after.from_text(message)
+        if seconds is None and kind == "rate_limit":
+            seconds = retry_after.from_limits(headers)
+    return seconds
 
 
 def _plain(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers by their names in lower case."""
+    """Headers by their lowercase names."""
     plain: dict[str, str] = {}
     if not headers:
         return plain
@@ -211,7 +211,7 @@ def _plain(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_input_error(error: InputError) -> Failure:
-    """A mistake in what a client sent, found before any provider saw it."""
+    """The failure of a request that is invalid before it is sent."""
     kind: FailureKind = "too_large" if isinstance(error, LimitError) else "bad_request"
     if isinstance(error, ProfileError):
         kind = "server"  # a mistake in the configuration is not the client's
@@ -221,39 +221,43 @@ def from_input_error(error: InputError) -> Failure:
 
 
 ANSWER_LIMIT: Final = "answer_limit"
-"""The code of a failure that is an answer larger, deeper or longer than toolglot reads."""
+"""The code of a failure: the reply is larger, deeper or longer than toolglot reads."""
 
 
 def from_answer_limit(error: LimitError) -> Failure:
-    """An answer that breaks a limit: its provider's failure. Whoever asked could not have made it smaller."""
+    """The failure of a reply that exceeds a limit. It is the provider's: the client could not have made it smaller."""
     named = next((name for name in ("max_bytes", "max_nodes", "max_depth") if name in error.message), "")
     setting = f" (Limits.{named}{', max_answer_bytes of the gateway' if named == 'max_bytes' else ''})" if named else ""
-    return Failure("server", f"the provider's answer breaks a limit: {error.message}{setting}", code=ANSWER_LIMIT)
+    return Failure("server", f"the provider's reply exceeds a limit: {error.message}{setting}", code=ANSWER_LIMIT)
 
 
 # --- to a client ------------------------------------------------------------------------------------
 
 
-def _home(shape: ErrorShape, failure: Failure) -> Fields | None:
-    """The document that a failure was read from, if that was in this protocol and still says the same."""
-    home = (failure.extra or {}).get(shape.protocol)
-    return home if home is not None and failure.status is not None and _still_says(shape, home, failure) else None
+def _original(shape: ErrorShape, failure: Failure) -> Fields | None:
+    """The document that a failure was read from, if it is of this protocol and still matches the failure."""
+    original = (failure.extra or {}).get(shape.protocol)
+    return (
+        original
+        if original is not None and failure.status is not None and _still_matches(shape, original, failure)
+        else None
+    )
 
 
-def _still_says(shape: ErrorShape, home: Fields, failure: Failure) -> bool:
-    """Whether the document that a failure was read from says what the failure says now."""
+def _still_matches(shape: ErrorShape, original: Fields, failure: Failure) -> bool:
+    """Whether the document that a failure was read from still matches it."""
     status = failure.status or 0
-    found = _found(_in_band(shape, home), home, "")
+    found = _parse_error(_in_band(shape, original), original, "")
     codes = (failure.code, *found.codes) if failure.code else found.codes
-    message = found.message or _unsaid(status, codes)
-    return message == failure.message and kind_of(_telling_status(status, found), codes, message) == failure.kind
+    message = found.message or _default_message(status, codes)
+    return message == failure.message and kind_of(_clearest_status(status, found), codes, message) == failure.kind
 
 
-def _worded(spelling: ErrorSpelling, failure: Failure) -> str:
-    """The message, with the words that make it understood in front where they are missing."""
+def _full_message(spelling: ErrorSpelling, failure: Failure) -> str:
+    """The message, with the words in front that clients look for, if it lacks them."""
     text = message_of(failure.message) or PHRASES[failure.kind]
-    if spelling.said and spelling.said.lower() not in text.lower():
-        text = f"{spelling.said}: {text}"
+    if spelling.phrase and spelling.phrase.lower() not in text.lower():
+        text = f"{spelling.phrase}: {text}"
     if kind_of(spelling.status, (spelling.code, spelling.type), message_of(text)) != failure.kind:
-        text = f"{spelling.said or PHRASES[failure.kind]}: {text}"
+        text = f"{spelling.phrase or PHRASES[failure.kind]}: {text}"
     return message_of(text)

@@ -1,10 +1,10 @@
-"""What kind of failure a status, a code and a text mean together.
+"""The kind of a failure, by its status, code and text.
 
-A code that means one thing decides. Where status and code leave it open (a 400 may be anything), the text
-does: the phrase that stands first in it, so that whoever writes a failure can put a telling phrase in front.
-Otherwise the status decides, and without an error status the vague codes.
+A code with one meaning decides. If status and code leave it open (a 400 may be anything), the first known phrase of the
+text decides, so that a writer of failures can put a clear phrase in front. Otherwise the status decides, and without an
+error status the vague codes.
 
-Law: tables only. The text is looked at in linear time.
+Law: tables only. The text is read in linear time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ PHRASES: Final[dict[FailureKind, str]] = {
     "server": "the provider failed",
     "bad_output": "the model wrote an unusable answer",
 }
-"""What is put in front of a message that does not tell its kind by itself."""
+"""Put in front of a message whose text does not show its kind."""
 
 _TEXTS: Final[dict[FailureKind, tuple[str, ...]]] = {
     "context_overflow": (
@@ -223,7 +223,7 @@ _REFUSED: Final[tuple[FailureKind, ...]] = (
 _BROKEN: Final[tuple[FailureKind, ...]] = (
     *("context_overflow", "overloaded", "rate_limit", "timeout", "content_filter", "bad_output", "server"),
 )
-_TOLD_BY_TEXT: Final[dict[int, tuple[FailureKind, ...]]] = {
+_DECIDED_BY_TEXT: Final[dict[int, tuple[FailureKind, ...]]] = {
     400: _REFUSED,
     403: ("billing", "auth", "content_filter", "permission"),
     413: ("context_overflow", "too_large"),
@@ -233,7 +233,7 @@ _TOLD_BY_TEXT: Final[dict[int, tuple[FailureKind, ...]]] = {
     500: _BROKEN,
     502: (*_BROKEN, "unreachable"),
 }
-"""What a text can make of a status; other error statuses stand by themselves."""
+"""The kinds that a text can decide on, by status. Other error statuses decide alone."""
 
 
 def _by_code(table: dict[FailureKind, str]) -> dict[str, FailureKind]:
@@ -245,16 +245,16 @@ _VAGUE_CODES: Final = _by_code(VAGUE_CODES)
 
 
 def kind_of(status: int | None, codes: Iterable[str], text: str) -> FailureKind:
-    """The kind of a failure; a status below 400 says nothing."""
+    """The kind of a failure. A status below 400 is ignored."""
     plain = [_plain(code) for code in codes]
     clear = next((_CODES[code] for code in plain if code in _CODES), None)
     if clear is not None:
         return clear
     error_status = status if status is not None and 400 <= status <= 599 else None
-    allowed = KINDS if error_status is None else _TOLD_BY_TEXT.get(error_status, ())
-    told = _told(text, allowed) if allowed else None
-    if told is not None:
-        return told
+    allowed = KINDS if error_status is None else _DECIDED_BY_TEXT.get(error_status, ())
+    by_text = _kind_of_text(text, allowed) if allowed else None
+    if by_text is not None:
+        return by_text
     if error_status is None:
         return next((_VAGUE_CODES[code] for code in plain if code in _VAGUE_CODES), "server")
     return STATUSES.get(error_status, "bad_request" if error_status < 500 else "server")
@@ -262,12 +262,12 @@ def kind_of(status: int | None, codes: Iterable[str], text: str) -> FailureKind:
 
 @cache
 def _phrases() -> re.Pattern[str]:
-    """All phrases in one pattern, a group a kind; for text in lower case. Compiled when the first error is read."""
+    """All phrases in one pattern, with one group per kind, for lowercase text. Compiled for the first error."""
     kinds = (f"(?P<{kind}>{'|'.join(phrases)})" for kind, phrases in _TEXTS.items())
     return re.compile("|".join(kinds), re.DOTALL)
 
 
-def _told(text: str, allowed: tuple[FailureKind, ...]) -> FailureKind | None:
+def _kind_of_text(text: str, allowed: tuple[FailureKind, ...]) -> FailureKind | None:
     for found in _phrases().finditer(text.lower()):
         kind = next(kind for kind in KINDS if kind == found.lastgroup)
         if kind in allowed:
@@ -276,5 +276,5 @@ def _told(text: str, allowed: tuple[FailureKind, ...]) -> FailureKind | None:
 
 
 def _plain(code: str) -> str:
-    """A code as the tables write it: without AWS's namespace and address, in lower case."""
+    """A code as the tables write it: without AWS's namespace and address, in lowercase."""
     return code.split(":", 1)[0].rsplit("#", 1)[-1].strip().lower().replace("-", "_").replace(" ", "_")

@@ -2,9 +2,9 @@
 
     length of all (4)  length of headers (4)  CRC32 of these (4)  headers  payload  CRC32 of all before (4)
 
-Law: however the bytes are cut, the frames are the same, and each byte is copied a bounded number of times. What is kept
-is at most one message, and that is bounded. Bytes that are no event stream end it: an `InputError` says why, after all
-frames before them were handed over.
+Law: however the bytes are cut, the frames are the same, and each byte is copied a bounded number of times. At most one
+message is kept, and its size is bounded. Bytes that are not an event stream end it with an `InputError`, after all
+frames before them were returned.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 import msgspec
 
 from toolglot.errors import InputError, LimitError
-from toolglot.protocols.framing.text_frames import MOST_BYTES, Frame
+from toolglot.protocols.framing.text_frames import MAX_FRAME_BYTES, Frame
 
 EXCEPTION: Final = "!"
-"""What the name of a frame begins with that ends the stream with an error: `!throttlingException`."""
+"""The first character of the name of a frame that ends the stream with an error: `!throttlingException`."""
 
-MOST_HEADER_BYTES: Final = 128 * 1024
-_MOST_KNOWN: Final = 64
+MAX_HEADER_BYTES: Final = 128 * 1024
+_MAX_CACHED_HEADERS: Final = 64
 _AROUND: Final = 16
 """Bytes of a message without headers and payload."""
 
@@ -45,38 +45,38 @@ HeaderValue = bool | int | bytes | str | uuid.UUID
 class AwsFramer:
     """Makes frames of messages. The name of a frame is the type of its event, or of its exception."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._rest = bytearray()
         self._needed = 0
         """The length of the message that the rest begins with; 0 while that is not known."""
         self._headers = 0
         """The length of its headers."""
-        self._wrong: InputError | None = None
-        self._known: dict[bytes, tuple[str, str]] = {}
+        self._error: InputError | None = None
+        self._names: dict[bytes, tuple[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        if self._wrong is not None:
-            raise _again(self._wrong)
+        if self._error is not None:
+            raise _copy_error(self._error)
         self._rest += data
         frames: list[Frame] = []
         try:
             while (message := self._next()) is not None:
                 frames.append(self._frame(message))
-        except InputError as wrong:
-            self._wrong = _again(wrong)
+        except InputError as error:
+            self._error = _copy_error(error)
             if not frames:
                 raise
         return frames
 
     def finish(self) -> list[Frame]:
-        """Nothing: a message that is not whole says nothing."""
-        if self._wrong is not None:
-            raise _again(self._wrong)
+        """No frames: an incomplete message is ignored."""
+        if self._error is not None:
+            raise _copy_error(self._error)
         return []
 
     def _next(self) -> bytes | None:
-        """The next message, if it is whole."""
+        """The next message, if it is complete."""
         if not self._needed:
             if len(self._rest) < _CHECKED_PRELUDE.size:
                 return None
@@ -89,15 +89,15 @@ class AwsFramer:
         return message
 
     def _length(self) -> int:
-        length, headers, said = _CHECKED_PRELUDE.unpack_from(self._rest)
-        if zlib.crc32(self._rest[:8]) != said:
-            raise InputError("this is no AWS event stream: the CRC of a message's lengths is wrong", path="")
+        length, headers, expected_crc = _CHECKED_PRELUDE.unpack_from(self._rest)
+        if zlib.crc32(self._rest[:8]) != expected_crc:
+            raise InputError("this is not an AWS event stream: the CRC of a message's lengths is wrong", path="")
         if length < _AROUND or headers > length - _AROUND:
             raise InputError("the lengths in a message of the AWS event stream make no sense", path="")
-        if length > self._most or headers > MOST_HEADER_BYTES:
+        if length > self._max_bytes or headers > MAX_HEADER_BYTES:
             raise LimitError(
-                f"a message of the AWS event stream is longer than the limit of {self._most} bytes, "
-                f"or its headers are longer than {MOST_HEADER_BYTES}",
+                f"a message of the AWS event stream is longer than the limit of {self._max_bytes} bytes, "
+                f"or its headers are longer than {MAX_HEADER_BYTES}",
                 path="",
                 hint="raise the limit",
             )
@@ -109,25 +109,25 @@ class AwsFramer:
             raise InputError("the CRC of a message of the AWS event stream is wrong", path="")
         end = _CHECKED_PRELUDE.size + self._headers
         headers = message[_CHECKED_PRELUDE.size : end]
-        known = self._known.get(headers)
+        known = self._names.get(headers)
         if known is None:
-            known = _named(read_headers(headers))
-            if len(self._known) < _MOST_KNOWN:
-                self._known[headers] = known
-        name, otherwise = known
+            known = _frame_name(read_headers(headers))
+            if len(self._names) < _MAX_CACHED_HEADERS:
+                self._names[headers] = known
+        name, message_without_payload = known
         payload = message[end:-4]
         if not payload and name.startswith(EXCEPTION):
-            payload = msgspec.json.encode({"message": otherwise})
+            payload = msgspec.json.encode({"message": message_without_payload})
         return Frame(payload, name, message)
 
 
-def _again(wrong: InputError) -> InputError:
-    """The same error. The one that was raised leads, by its traceback, to whoever keeps it."""
-    return type(wrong)(wrong.message, path=wrong.path, hint=wrong.hint)
+def _copy_error(error: InputError) -> InputError:
+    """The same error without its traceback, which would keep the frames of the call alive."""
+    return type(error)(error.message, path=error.path, hint=error.hint)
 
 
-def _named(headers: Mapping[str, HeaderValue]) -> tuple[str, str]:
-    """The name of a frame, and what an error says that has no payload."""
+def _frame_name(headers: Mapping[str, HeaderValue]) -> tuple[str, str]:
+    """The name of a frame, and the message of an error without a payload."""
 
     def text(name: str) -> str:
         value = headers.get(name, "")
@@ -162,7 +162,7 @@ def read_headers(data: bytes) -> dict[str, HeaderValue]:
 
 
 def _read_value(data: bytes, kind: int, at: int) -> tuple[HeaderValue, int]:
-    """A value of this type at this place, and where it ends."""
+    """A value of this type at this position, and where it ends."""
     if kind <= 1:
         return kind == 0, at
     if kind in _NUMBERS or kind == _TIMESTAMP:
@@ -186,25 +186,25 @@ def _read_value(data: bytes, kind: int, at: int) -> tuple[HeaderValue, int]:
 
 
 def text_headers(headers: Mapping[str, str]) -> bytes:
-    """Headers whose values are all text."""
-    written = bytearray()
+    """Headers whose values are all strings."""
+    event_message = bytearray()
     for name, value in headers.items():
         key, text = name.encode(), value.encode()
-        written += b"%c%b%c%b%b" % (len(key), key, _STRING, len(text).to_bytes(2, "big"), text)
-    return bytes(written)
+        event_message += b"%c%b%c%b%b" % (len(key), key, _STRING, len(text).to_bytes(2, "big"), text)
+    return bytes(event_message)
 
 
 @functools.lru_cache(maxsize=1024)
-def _before(headers: bytes, payload: int) -> tuple[bytes, int]:
-    """All of a message before its payload, and its checksum up to there: the same for all deltas of a length."""
+def _message_start(headers: bytes, payload: int) -> tuple[bytes, int]:
+    """A message up to its payload, and its checksum up to there: the same for all payloads of a length."""
     lengths = _PRELUDE.pack(_AROUND + len(headers) + payload, len(headers))
     start = lengths + _CRC.pack(zlib.crc32(lengths)) + headers
     return start, zlib.crc32(start)
 
 
 def message(headers: bytes, payload: bytes) -> bytes:
-    """One message, of headers that were written already."""
-    start, checksum = _before(headers, len(payload))
+    """One message, with headers that are encoded already."""
+    start, checksum = _message_start(headers, len(payload))
     return b"".join((start, payload, zlib.crc32(payload, checksum).to_bytes(4, "big")))
 
 
@@ -214,6 +214,6 @@ def event_headers(kind: str, *, is_exception: bool = False) -> bytes:
     return text_headers({f":{what}-type": kind, ":content-type": "application/json", ":message-type": what})
 
 
-def written(kind: str, fields: Mapping[str, Any], *, is_exception: bool = False) -> bytes:
+def event_message(kind: str, fields: Mapping[str, Any], *, is_exception: bool = False) -> bytes:
     """A whole message of an event."""
     return message(event_headers(kind, is_exception=is_exception), msgspec.json.encode(fields))

@@ -1,7 +1,7 @@
 """Where a JSON object ends in text that comes in pieces.
 
-Law: no character is looked at twice, however the text is cut, and only when somebody asks; so a stream of arguments
-costs nothing here unless something in it has to be decided.
+Law: no character is read twice, however the text is cut, and only on demand: a stream of arguments costs nothing here
+unless something depends on where they end.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class ObjectEnd:
         self._escaped = False
         self._looked_at = 0
         self.end: int | None = None
-        """Just behind the value, counted from the first character that was given; None while it is open."""
+        """The index after the value, from the first character; None while it is open."""
 
     def look(self, text: str) -> int | None:
-        """Look at more of the text; where the value ended, if it did by now."""
+        """Scan more of the text. Returns where the value ended, if it has."""
         position, length = 0, len(text)
         while self.end is None and position < length:
             if self._escaped:

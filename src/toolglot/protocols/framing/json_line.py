@@ -1,9 +1,9 @@
-"""A JSON value as bytes of a stream, and as one line of it for readers of every kind.
+"""Encodes a JSON value for a stream: as UTF-8, or as one line that every reader takes for one line.
 
-Law: it is UTF-8 always. Half a surrogate pair is not text, and becomes U+FFFD, which stands for such.
+Law: the result is valid UTF-8. A lone surrogate becomes U+FFFD, the replacement character.
 
-Many clients break text into lines as Unicode does it, at U+2028 too, and then find half a value: Google's, Cohere's and
-Ollama's SDKs among them. So what they would take for the end of a line is written as an escape.
+Many clients, such as the SDKs of Google, Cohere and Ollama, split lines as Unicode does, also at U+2028, and would then
+read half a value. So all such characters are escaped.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_line(value: Any) -> bytes:
-    """The value in UTF-8, without a line end of any kind."""
+    """The value in UTF-8, without line ends of any kind."""
     written = json_bytes(value)
-    return written if written.isascii() else _escaped(written)
+    return written if written.isascii() else _escape_line_ends(written)
 
 
-def _escaped(written: bytes) -> bytes:
+def _escape_line_ends(written: bytes) -> bytes:
     for mark, escape in _ESCAPES:
         written = written.replace(mark, escape)
     return written

@@ -1,7 +1,7 @@
-"""The object that a frame of a stream is, read with care: for everything but the plain deltas.
+"""Parses the JSON object of a frame with care: for all events except plain deltas.
 
-Law: nothing that a provider sends is an error here. What is no object is told and left out. All that is read so is
-bounded, since decoders keep some of it until the end.
+Law: nothing that a provider sends raises an error here, except a limit. What is not an object is reported and left out.
+The total size is bounded, since decoders keep some of it until the end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ObjectReader:
             self._builder.report_fix(repair)
         value = parsed.value
         if type(value) is list and len(value) == 1:
-            value = value[0]  # errors come so
+            value = value[0]  # errors come like that
         if type(value) is dict:
             return value
         self._builder.report("a part of the stream is not an object; it was left out")

@@ -1,14 +1,14 @@
-"""Events out of bytes that come in arbitrary pieces: server-sent events, and JSON a line.
+"""Splits bytes that come in arbitrary pieces into events: server-sent events, and JSON lines.
 
-Law: however the bytes are cut, the frames are the same, and each byte is looked at a bounded number of times. What is
-kept is at most one frame, and that is bounded: one that is too long is a `LimitError`, which is raised when no frame
-before it is left to be handed over.
+Law: however the bytes are cut, the frames are the same, and each byte is read a bounded number of times. At most one
+frame is kept, and its size is bounded: one that is too long is a `LimitError`, which is raised after all frames before
+it were returned.
 
 Server-sent events are read as the standard says (CR, LF or CRLF, with or without a space after the colon, data over
-several lines, comments, a byte order mark), with two exceptions: an event at the end that is not followed by an empty
-line counts, since many servers leave that out; and a line `error: …`, which the standard does not know and llama.cpp
-and its like write where they fail, is an event of that name. The raw bytes of all frames are the bytes that came, but
-for the mark and for the end that such a last event lacks: blank lines are frames too, without data.
+several lines, comments, a byte order mark), with two exceptions. An event at the end counts without the empty line
+after it, since many servers leave that out. And a line `error: …`, which the standard does not know and llama.cpp and
+similar servers write when they fail, is an event of that name. The raw bytes of all frames are the bytes that came,
+except for the mark and for the missing end of such a last event: blank lines are frames too, without data.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from toolglot.errors import LimitError
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""The largest frame: an event that holds a whole response, images included."""
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+"""The largest frame: an event can hold a whole response with images."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")
@@ -33,7 +33,7 @@ class Frame(Struct, frozen=True, gc=False):
     """One event of a stream, as it came."""
 
     data: bytes
-    """Empty for what only keeps the connection alive."""
+    """Empty for a frame that only keeps the connection alive."""
     name: str = ""
     """The type of an event, where the framing has one."""
     raw: bytes = b""
@@ -41,71 +41,71 @@ class Frame(Struct, frozen=True, gc=False):
 
 
 class Framer(Protocol):
-    """What makes frames of bytes."""
+    """Splits bytes into frames."""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are whole now."""
+        """The frames that are complete now."""
         ...
 
     def finish(self) -> list[Frame]:
-        """The frame that the end of the bytes ends."""
+        """The frame that the end of the bytes completes."""
         ...
 
 
-class _Rest:
-    """What came of a frame that is not whole, kept in pieces so that a long one is not copied again and again."""
+class _PartialFrame:
+    """The bytes of an incomplete frame, in pieces, so that a long one is not copied again and again."""
 
-    __slots__ = ("_pieces", "_size", "most", "wrong")
+    __slots__ = ("_pieces", "_size", "error", "max_bytes")
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self._pieces: list[bytes] = []
         self._size = 0
-        self.wrong: LimitError | None = None
+        self.error: LimitError | None = None
 
     def keep(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self.most:
+        if self._size > self.max_bytes:
             raise self.too_long()
         self._pieces.append(piece)
 
     def too_long(self) -> LimitError:
         return LimitError(
-            f"an event of the stream is longer than the limit of {self.most} bytes", hint="raise the limit"
+            f"an event of the stream is longer than the limit of {self.max_bytes} bytes", hint="raise the limit"
         )
 
-    def bounded(self, frames: list[Frame], rest: bytes) -> list[Frame]:
-        """The frames up to the first that is too long, and the rest kept. What is wrong is raised the next time, if
-        there are frames to hand over before."""
+    def take_frames(self, frames: list[Frame], rest: bytes) -> list[Frame]:
+        """The frames before the first that is too long; keeps the rest. The error is raised by the next call, if there
+        are frames to return first."""
         for number, frame in enumerate(frames):
-            if len(frame.raw) > self.most:
-                frames, self.wrong = frames[:number], self.too_long()
+            if len(frame.raw) > self.max_bytes:
+                frames, self.error = frames[:number], self.too_long()
                 break
         else:
             try:
                 if rest:
                     self.keep(rest)
             except LimitError as error:
-                self.wrong = error
-        if self.wrong is not None and not frames:
-            raise self.wrong
+                self.error = error
+        if self.error is not None and not frames:
+            raise self.error
         return frames
 
     def check(self) -> None:
-        if self.wrong is not None:
-            raise self.wrong
+        if self.error is not None:
+            raise self.error
 
     @property
-    def is_there(self) -> bool:
+    def has_bytes(self) -> bool:
         return bool(self._pieces)
 
     @property
-    def last(self) -> bytes:
-        """The last byte that is kept."""
+    def last_byte(self) -> bytes:
+        """The last byte."""
         return self._pieces[-1][-1:] if self._pieces else b""
 
-    def joined(self, piece: bytes) -> bytes:
-        """All that is kept and this; nothing is kept then."""
+    def join(self, piece: bytes) -> bytes:
+        """All bytes with this piece. Nothing is kept after that."""
         if not self._pieces:
             return piece
         self._pieces.append(piece)
@@ -118,32 +118,34 @@ class _Rest:
 class SseFramer:
     """Frames of server-sent events."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._rest = _Rest(most)
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._partial = _PartialFrame(max_bytes)
         self._is_first = True
         self._has_cr = False
-        """Whether the stream has a CR anywhere: lines may end in other ways than LF."""
+        """Whether the stream has a CR: lines may end in other ways than LF."""
         self._cr = b""
-        """A CR at the end of the bytes, which may be half of a line end: it waits for the next byte."""
-        self._is_between = False
-        """Whether what comes next is the beginning of an event."""
-        self.had_mark: bool = False
+        """A CR at the end of the bytes. It may be half of a line end, so it waits for the next byte."""
+        self._is_at_frame_start = False
+        """Whether the next byte begins an event."""
+        self.had_byte_order_mark: bool = False
         """Whether the stream began with a byte order mark."""
 
     def feed(self, data: bytes) -> list[Frame]:
-        # Just one event of one line, as it mostly is when a model is slow.
-        if self._is_between and data[:6] == b"data: " and data[-2:] == b"\n\n":
+        # A single event of one line, which is common when a model is slow.
+        if self._is_at_frame_start and data[:6] == b"data: " and data[-2:] == b"\n\n":
             payload = data[6:-2]
-            if 10 not in payload and 13 not in payload and len(data) <= self._rest.most:
+            if 10 not in payload and 13 not in payload and len(data) <= self._partial.max_bytes:
                 return [Frame(payload, "", data)]
-        self._rest.check()
+        self._partial.check()
         frames = self._feed(data)
-        self._is_between = not (self._is_first or self._cr or self._rest.is_there or self._rest.wrong is not None)
+        self._is_at_frame_start = not (
+            self._is_first or self._cr or self._partial.has_bytes or self._partial.error is not None
+        )
         return frames
 
     def _feed(self, data: bytes) -> list[Frame]:
         if self._is_first:
-            data = self._without_mark(data)
+            data = self._strip_byte_order_mark(data)
         if not data:
             return []
         if self._cr or b"\r" in data:
@@ -153,25 +155,27 @@ class SseFramer:
             data = data.removesuffix(b"\r")
             if not data:
                 return []
-        is_end_split = data[0] in b"\r\n" and self._rest.last == b"\n"
+        is_end_split = data[0] in b"\r\n" and self._partial.last_byte == b"\n"
         if self._has_cr:
             return self._split_any(data, is_end_split=is_end_split)
         if b"\n\n" not in data and not is_end_split:
-            self._rest.keep(data)
+            self._partial.keep(data)
             return []
-        *events, rest = self._rest.joined(data).split(b"\n\n")
-        return self._rest.bounded([frame for event in events for frame in _sse_frames(event, event + b"\n\n")], rest)
+        *events, rest = self._partial.join(data).split(b"\n\n")
+        return self._partial.take_frames(
+            [frame for event in events for frame in _sse_frames(event, event + b"\n\n")], rest
+        )
 
     def _split_any(self, data: bytes, *, is_end_split: bool) -> list[Frame]:
         """The frames of bytes whose lines end in any way."""
         if not is_end_split and _EVENT_END.search(data) is None:
-            self._rest.keep(data)
+            self._partial.keep(data)
             return []
-        return self._rest.bounded(*_split(self._rest.joined(data)))
+        return self._partial.take_frames(*_split(self._partial.join(data)))
 
     def finish(self) -> list[Frame]:
-        self._rest.check()
-        frames, rest = _split(self._rest.joined(self._cr))
+        self._partial.check()
+        frames, rest = _split(self._partial.join(self._cr))
         self._cr = b""
         event = rest.strip(b"\r\n")
         if not rest or self._is_first:
@@ -182,15 +186,15 @@ class SseFramer:
         line_end = ended[0] if ended is not None else b"\n"
         return [*frames, *_sse_frames(event, rest.rstrip(b"\r\n") + line_end + line_end)]
 
-    def _without_mark(self, data: bytes) -> bytes:
-        """The bytes without the mark that may stand at their very beginning, as soon as that can be told."""
-        data = self._rest.joined(data)
+    def _strip_byte_order_mark(self, data: bytes) -> bytes:
+        """The bytes without a byte order mark at their beginning, as soon as that is clear."""
+        data = self._partial.join(data)
         if len(data) < len(_BOM) and _BOM.startswith(data):
             if data:
-                self._rest.keep(data)
+                self._partial.keep(data)
             return b""
         self._is_first = False
-        self.had_mark = data.startswith(_BOM)
+        self.had_byte_order_mark = data.startswith(_BOM)
         return data.removeprefix(_BOM)
 
 
@@ -205,9 +209,9 @@ def _split(data: bytes) -> tuple[list[Frame], bytes]:
 
 
 def _sse_frames(event: bytes, raw: bytes) -> list[Frame]:
-    """The frames of an event, given without and with the bytes that end it.
+    """The frames of an event, without and with the bytes that end it.
 
-    It is one frame, unless each of its lines is a JSON object of its own: then somebody left the empty lines out.
+    It is one frame, unless each of its lines is a JSON object of its own: then the server left out the empty lines.
     """
     if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
         return [Frame(event[6:], "", raw)]
@@ -234,12 +238,12 @@ def _is_whole_line(line: bytes) -> bool:
 
 
 def _error_event(value: bytes) -> bytes:
-    """What a line says that is an error, as the event that every protocol has for one."""
+    """An `error:` line as the error event that every protocol has."""
     try:
-        said = msgspec.json.decode(value)
+        parsed = msgspec.json.decode(value)
     except (ValueError, RecursionError):
-        said = value.decode("utf-8", "replace")
-    fields = said if isinstance(said, dict) else {"message": said if isinstance(said, str) else value.decode()}
+        parsed = value.decode("utf-8", "replace")
+    fields = parsed if isinstance(parsed, dict) else {"message": parsed if isinstance(parsed, str) else value.decode()}
     inner = fields.get("error", fields)
     inner = inner if isinstance(inner, dict) else {"message": str(inner)}
     return msgspec.json.encode({"type": "error", "error": {"type": "api_error", **inner}})
@@ -248,21 +252,21 @@ def _error_event(value: bytes) -> bytes:
 class LineFramer:
     """Frames of one line each, as in JSON lines."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._rest = _Rest(most)
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._partial = _PartialFrame(max_bytes)
 
     def feed(self, data: bytes) -> list[Frame]:
-        self._rest.check()
+        self._partial.check()
         if b"\n" not in data:
             if data:
-                self._rest.keep(data)
+                self._partial.keep(data)
             return []
-        *lines, rest = self._rest.joined(data).split(b"\n")
-        return self._rest.bounded([frame for line in lines if (frame := _line_frame(line)) is not None], rest)
+        *lines, rest = self._partial.join(data).split(b"\n")
+        return self._partial.take_frames([frame for line in lines if (frame := _line_frame(line)) is not None], rest)
 
     def finish(self) -> list[Frame]:
-        self._rest.check()
-        frame = _line_frame(self._rest.joined(b""))
+        self._partial.check()
+        frame = _line_frame(self._partial.join(b""))
         return [frame] if frame is not None else []
 
 

@@ -1,10 +1,10 @@
 """The two forms of a Gemini stream: server-sent events, and one JSON array that grows, `[{…},\r\n{…}]`.
 
-The first byte that is not blank tells which. The objects of an array are cut out of it as they come, and each is a
-frame; a single object that is no array is one frame, since that is how errors come.
+The first byte that is not white space decides. Each object of an array is a frame, as soon as it is complete. A single
+object outside an array is one frame, since errors come like that.
 
-Law: as in `framing/text_frames.py`: however the bytes are cut, the frames are the same, each byte is looked at a
-bounded number of times, and what is kept is bounded.
+Law: as in `framing/text_frames.py`: however the bytes are cut, the frames are the same, each byte is read a bounded
+number of times, and what is kept is bounded.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 from typing import Final
 
 from toolglot.errors import LimitError
-from toolglot.protocols.framing.text_frames import MOST_BYTES, Frame, Framer, SseFramer
+from toolglot.protocols.framing.text_frames import MAX_FRAME_BYTES, Frame, Framer, SseFramer
 
 _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
-"""What may stand before the first byte that tells: white space and a byte order mark."""
+"""What may come before the first byte that decides: white space and a byte order mark."""
 
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
@@ -25,14 +25,14 @@ _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 class GeminiFramer:
-    """Frames of whichever form the bytes turn out to have."""
+    """Frames of whichever form the bytes have."""
 
-    def __init__(self, most: int = MOST_BYTES, *, keeps_array: bool = False) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES, *, keeps_array: bool = False) -> None:
+        self._max_bytes = max_bytes
         self._keeps_array = keeps_array
         self._framer: Framer | None = None
         self.is_array = False
-        """Whether the frames are pieces of an array, and are to be forwarded as such."""
+        """Whether the frames are pieces of an array, to be forwarded as such."""
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._framer is not None:
@@ -42,7 +42,9 @@ class GeminiFramer:
             return []
         self.is_array = self._keeps_array and begun[:1] == b"["
         is_json = begun[:1] in b"[{"
-        self._framer = ArrayFramer(self._most, keeps_array=self.is_array) if is_json else SseFramer(self._most)
+        self._framer = (
+            ArrayFramer(self._max_bytes, keeps_array=self.is_array) if is_json else SseFramer(self._max_bytes)
+        )
         return self._framer.feed(begun)
 
     def finish(self) -> list[Frame]:
@@ -52,25 +54,25 @@ class GeminiFramer:
 class ArrayFramer:
     """Frames of the values of an array, or of one object.
 
-    A frame's `raw` is the event that it would be among server-sent ones, so that it can be handed on as such; or all
-    bytes since the last frame (`keeps_array`). Then the end of the array is a frame too, without data.
+    The `raw` bytes of a frame are those of a server-sent event, or, with `keeps_array`, all bytes since the last frame.
+    Then the end of the array is a frame too, without data.
     """
 
-    def __init__(self, most: int = MOST_BYTES, *, keeps_array: bool = False) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES, *, keeps_array: bool = False) -> None:
+        self._max_bytes = max_bytes
         self._keeps_array = keeps_array
         self._pieces: list[bytes] = []
-        """What came since the last frame."""
+        """The bytes since the last frame."""
         self._size = 0
         self._start = -1
-        """Where in that the value begins; -1 before it does."""
+        """Where in them the value begins; -1 before it does."""
         self._depth = -1
-        """Of what is open inside of the array; -1 before it, and after it."""
+        """The nesting inside the array; -1 before and after it."""
         self._in_string = False
         self._escaped = False
         self._is_begun = False
         self._has_followed = False
-        """Whether something came behind the end."""
+        """Whether something came after the end."""
 
     def feed(self, data: bytes) -> list[Frame]:
         frames: list[Frame] = []
@@ -104,7 +106,7 @@ class ArrayFramer:
         return frames
 
     def finish(self) -> list[Frame]:
-        """What was begun and did not end is a frame, which its reader will find wanting."""
+        """An incomplete value is a frame too; its reader reports it."""
         if self._start >= 0:
             return [self._frame(b"")]
         end = b"".join(self._pieces)
@@ -121,14 +123,14 @@ class ArrayFramer:
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self._most:
+        if self._size > self._max_bytes:
             raise LimitError(
-                f"a part of the stream is longer than the limit of {self._most} bytes", hint="raise the limit"
+                f"a part of the stream is longer than the limit of {self._max_bytes} bytes", hint="raise the limit"
             )
         self._pieces.append(piece)
 
     def _keep_end(self, end: bytes, rest: bytes) -> None:
-        """Keep the end of the array, with the blanks behind it. What else follows is left out."""
+        """Keep the end of the array and the white space after it. Anything else is left out."""
         if self._keeps_array and not self._has_followed:
             blanks = rest[: len(rest) - len(rest.lstrip())]
             self._has_followed = blanks != rest
