@@ -1,10 +1,9 @@
-"""The parts of discovery by themselves: searches, comparisons, secrets, results as data. No endpoint is asked."""
+"""The parts of discovery by themselves: searches, probes, patterns, secrets, what a reply means. No endpoint is called."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -12,52 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from support.simulator.discoveries import KEY, VARIANTS, found_out, no_sleep
-from toolglot import dialects, profiles
-from toolglot.conversation import Failure, Reply, Text, Thinking, ToolCall, Turn
+from support.simulator.discoveries import KEY
+from support.simulator.discovery_results import GOOD, NO, YES, words
 from toolglot.discovery import (
     PROBES,
-    Budget,
-    Departure,
     Discovery,
-    DiscoveryResult,
     Endpoint,
-    Finding,
-    Opinion,
-    ProbeOutcome,
-    ProviderInfo,
-    SdkInfo,
-    ToolingInfo,
-    departures,
-    found_profile,
-    overrides_of,
-    plan,
-    profile_toml,
-    report,
 )
 from toolglot.discovery.baseline import shape_of
-from toolglot.discovery.bodies import RequestStyle, first_tool, messages_of, user, without_ids
-from toolglot.discovery.comparison import agrees
-from toolglot.discovery.endpoint_client import EndpointClient, ProbeRequest, StoppedError
-from toolglot.discovery.findings import Exchange
-from toolglot.discovery.markdown_report import code, value_text
-from toolglot.discovery.model_opinion import MAX_EVIDENCE, prompt, read_opinion, records
-from toolglot.discovery.parsed_reply import ParsedReply, no_response, parse_response
+from toolglot.discovery.bodies import RequestStyle, user
+from toolglot.discovery.endpoint_client import ProbeRequest
+from toolglot.discovery.parsed_reply import ParsedReply, parse_response
 from toolglot.discovery.probe import GROUPS, ProbeCase, Steps, UnclearError, find_maximum, is_accepted, protocol_order
 from toolglot.discovery.probes.ids import MARKS, name_pattern, pattern_of
-from toolglot.discovery.probes.replies import carrier_of, mistyped_arguments
 from toolglot.discovery.probes.schema import TRIED, find_refused
 from toolglot.discovery.protocol_detection import auths_for, base_of, bases_for, known_provider, models_in, pick_model
-from toolglot.discovery.remedies import REMEDIES, remedy
+from toolglot.discovery.remedies import REMEDIES
 from toolglot.discovery.run import select_probes
 from toolglot.discovery.secret_masking import Secrets, masked_url, one_line, secret_values, visible
 from toolglot.discovery.summary import name_of
 from toolglot.errors import InputError
-from toolglot.profiles import KEYS, Overrides
+from toolglot.profiles import KEYS
 from toolglot.simulator import Simulator
 from toolglot.upstream import PROVIDERS, AsgiTransport
 
-YES, NO = ParsedReply(name="r1", status=200, verdict="accepted"), ParsedReply(name="r2", status=400, verdict="refused")
 UNCLEAR = ParsedReply(name="r3", verdict="unclear", problem="silence")
 
 
@@ -78,11 +55,7 @@ def number(value: int) -> ProbeRequest:
     return ProbeRequest(body={"n": value}, about="")
 
 
-def words(names: Sequence[str]) -> ProbeRequest:
-    return ProbeRequest(body={"names": list(names)}, about="")
-
-
-# --- searches ---------------------------------------------------------------------------------------
+# --- searches -------------------------------------------------------------------------------------
 
 
 @pytest.mark.law
@@ -118,7 +91,7 @@ def test_nothing_is_concluded_from_silence() -> None:
     assert not is_accepted(ParsedReply(verdict="absent"))
 
 
-# --- every probe ------------------------------------------------------------------------------------
+# --- every probe ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", [YES, NO, UNCLEAR], ids=["yes", "no", "silence"])
@@ -175,7 +148,7 @@ def test_a_protocol_that_there_is_not_is_refused() -> None:
         Discovery(endpoint, protocol="soap")
 
 
-# --- patterns ---------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,7 +173,7 @@ def test_a_pattern_of_names_says_what_was_accepted() -> None:
     assert name_pattern({"digit": True, "_": True}, dict.fromkeys(none, True)) == r"\S+"
 
 
-# --- secrets ----------------------------------------------------------------------------------------
+# --- secrets --------------------------------------------------------------------------------------
 
 
 @pytest.mark.law
@@ -243,15 +216,7 @@ def test_an_address_is_shown_without_what_may_be_secret() -> None:
     assert masked_url("http://box/v1beta/models/m:streamGenerateContent?alt=sse").endswith("?alt=sse")
 
 
-# --- what an answer means ---------------------------------------------------------------------------
-
-GOOD = {
-    "id": "c",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
-}
+# --- what an answer means -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,7 +291,7 @@ def test_errors_are_told_apart_by_their_shape(value: Any, shape: str) -> None:
     assert shape_of(ParsedReply(status=400)) == "none"
 
 
-# --- the way in -------------------------------------------------------------------------------------
+# --- the way in -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -371,437 +336,3 @@ def test_models_are_read_from_any_form_of_list() -> None:
     assert models_in("nothing") == models_in({"data": "x"}) == ()
     assert pick_model(models_in({"data": ["text-embedding-3", "tts-1", "chatty"]})) == "chatty"
     assert pick_model(()) == ""
-
-
-# --- bodies -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("protocol", protocol_order())
-def test_requests_can_be_changed_by_hand_in_every_protocol(protocol: str) -> None:
-    target = "openai_compatible" if protocol == "openai_chat" else protocol
-    style = RequestStyle(protocol=protocol, target=target, model="m")
-    body = style.body(user(), limit=16)
-    assert messages_of(body)
-    assert first_tool(body)["name"] == "get_weather"
-    limited = json.dumps(style.with_limit(body, 7))
-    assert ": 7" in limited
-    assert "16" not in json.dumps(style.with_limit(json.loads(limited), None))
-    assert messages_of({}) == []
-    assert without_ids(3) == 3
-
-
-# --- replies ----------------------------------------------------------------------------------------
-
-
-def test_arguments_of_other_types_are_found() -> None:
-    good = {"city": "Bonn", "days": 3, "metric": True, "hours": [9]}
-    assert mistyped_arguments(good) == []
-    assert mistyped_arguments({**good, "days": "3", "metric": 1}) == ["days (str)", "metric (int)"]
-    assert mistyped_arguments({}) == ["city (missing)", "days (missing)", "metric (missing)", "hours (missing)"]
-
-
-@pytest.mark.parametrize(
-    ("message", "carrier"),
-    [
-        ({"content": "x", "reasoning_content": "y"}, "reasoning_content"),
-        ({"content": "x", "reasoning_details": [{}]}, "reasoning_details"),
-        ({"content": "x", "reasoning": "y"}, "reasoning"),
-        ({"content": "<think>y</think>x"}, "think_tags"),
-        ({"content": [{"type": "thinking"}]}, "thinking_chunks"),
-        ({"content": [{"type": "text"}]}, ""),
-        ({"content": "x"}, ""),
-        ({"content": None}, ""),
-        (None, ""),
-    ],
-)
-def test_where_thinking_stands_is_seen(message: Any, carrier: str) -> None:
-    assert carrier_of("openai_chat", {"choices": [{"message": message}]}, Reply(Turn("assistant"))) == carrier
-
-
-def test_thinking_of_other_protocols_is_a_block() -> None:
-    assert carrier_of("anthropic", {}, Reply(Turn("assistant", (Thinking("x"), Text("y"))))) == "thinking_blocks"
-    assert carrier_of("gemini", {}, Reply(Turn("assistant", (Text("y"),)))) == ""
-    assert carrier_of("openai_chat", [], Reply(Turn("assistant"))) == ""
-
-
-def steps_of(name: str, *answers: ParsedReply, protocol: str = "openai_chat", **found: Any) -> list[Finding]:
-    probe = next(probe for probe in PROBES if probe.name == name)
-    target = "openai_compatible" if protocol == "openai_chat" else protocol
-    steps = probe.steps(ProbeCase(style=RequestStyle(protocol=protocol, target=target, model="m"), found=found))
-    said = iter(answers)
-    try:
-        next(steps)
-        while True:
-            steps.send(next(said))
-    except StopIteration as ended:
-        result: list[Finding] = ended.value
-        return result
-
-
-def replied(*blocks: Any, stop: Any = "stop", value: Any = None) -> ParsedReply:
-    return ParsedReply(
-        name="r", status=200, verdict="accepted", reply=Reply(Turn("assistant", blocks), stop=stop), value=value
-    )
-
-
-def quirks(found: list[Finding]) -> list[str]:
-    return [one.quirk for one in found if one.quirk]
-
-
-def test_a_model_that_calls_only_when_it_must_is_told() -> None:
-    call = ToolCall("", "get_weather", {"city": "Bonn"})
-    found = steps_of("replies.native", replied(Text("Hm.")), replied(call, stop="tool_calls"))
-    assert quirks(found) == ["calls come without an id", "it calls only when a tool was required"]
-    none = steps_of("replies.native", replied(Text("Hm.")), NO)
-    assert (none[0].value, none[0].confidence) == (None, "weak")
-
-
-def test_calls_that_share_an_id_and_arguments_that_are_objects_are_told() -> None:
-    call = ToolCall("x", "get_weather", {"city": "Bonn"})
-    written = {"function": {"name": "get_weather", "arguments": {"city": "Bonn"}}}
-    value = {"choices": [{"message": {"tool_calls": [written]}}]}
-    found = steps_of("replies.native", replied(call, call, stop="tool_calls", value=value))
-    assert quirks(found) == ["calls of one turn share an id", "arguments are an object, not a string"]
-    pair = steps_of("replies.parallel", replied(call, replace(call, id="y"), stop="tool_calls"))
-    assert (pair[0].value, quirks(pair)) == (True, [])
-
-
-def test_tools_in_the_prompt_are_tried_where_none_are_accepted_as_such() -> None:
-    written = dialects.write_calls((ToolCall("x", "get_weather", {"city": "Bonn"}),), "hermes")
-    (seen,) = steps_of("replies.by_prompt", replied(Text(written)))
-    assert (seen.key, seen.value, seen.confidence) == ("tools.by_prompt", "hermes", "observed")
-    (unseen,) = steps_of("replies.by_prompt", replied(Text("No idea.")))
-    assert (unseen.value, unseen.confidence) == ("hermes", "weak")
-
-
-def test_a_prefill_that_is_continued_is_found() -> None:
-    (found,) = steps_of("turns.prefill", replied(Text("me.")))
-    assert (found.key, found.value, found.settles) == ("turns.prefill", "yes", True)
-
-
-def stream(*chunks: Any, done: bool = True) -> ParsedReply:
-    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
-    data += b"data: [DONE]\n\n" if done else b""
-    return replace(
-        parse_response("openai_chat", 200, {"content-type": "text/event-stream"}, data, Secrets(), stream=True),
-        name="r",
-    )
-
-
-def piece(index: Any, id: str, name: str, arguments: Any, reason: str | None = None) -> dict[str, Any]:
-    call: dict[str, Any] = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-    if index is not None:
-        call["index"] = index
-    return {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": reason}]}
-
-
-def test_streams_that_are_written_badly_are_found_out() -> None:
-    bad = stream(piece(None, "", "get_weather", {"city": "Bonn"}, "stop"), done=False)
-    told = {(one.key, one.value) for one in steps_of("streams.calls", bad, NO) if one.key}
-    assert told >= {
-        ("stream.index", "missing"),
-        ("stream.finish_reason", False),
-        ("stream.ends_with", ""),
-        ("stream.usage", "never"),
-    }
-    assert {"streamed calls come without an id", "a stream ends without [DONE]"} <= set(
-        quirks(steps_of("streams.calls", bad, NO))
-    )
-    silent = stream(piece(0, "a", "get_weather", '{"city":"Bonn"}'))
-    assert "a stream with calls has no finish_reason" in quirks(steps_of("streams.calls", silent, silent))
-    words = stream(
-        {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}}
-    )
-    assert {one.key for one in steps_of("streams.calls", words)} == {"", "stream.usage", "stream.ends_with"}
-
-
-def test_what_does_not_stream_is_told() -> None:
-    assert quirks(steps_of("streams.calls", NO)) == ["it does not stream"]
-    assert quirks(steps_of("streams.calls", replied(Text("x")))) == ["a request for a stream gets a whole reply"]
-    assert steps_of("streams.calls", replace(YES, cut=True))[0].quirk == "a stream does not end"
-    other = replace(stream({"type": "x"}), reply=Reply(Turn("assistant", (Text("x"),))), verdict="accepted")
-    assert "a stream ends without message_stop" in quirks(steps_of("streams.calls", other, protocol="anthropic"))
-
-
-# --- comparing --------------------------------------------------------------------------------------
-
-
-def result_of(*findings: Finding, **more: Any) -> DiscoveryResult:
-    told: dict[str, Any] = {
-        "provider": ProviderInfo(name="box", url="http://box/v1", protocols=("openai_chat",), model="m"),
-        "sdk": SdkInfo(protocol="openai_chat", base_url="http://box/v1", auth="bearer", package="openai"),
-        "tooling": ToolingInfo(format="json"),
-        "findings": findings,
-        "base": "openai_compatible",
-    }
-    return DiscoveryResult(**{**told, **more})
-
-
-def one_of(key: str, value: Any, **more: Any) -> Finding:
-    return Finding(probe=key, key=key, value=value, evidence=("r1",), **more)
-
-
-def test_what_a_profile_does_not_say_is_a_departure_only_if_less_is_taken_than_by_default() -> None:
-    bare = profiles.get("bare", overrides=Overrides('[profiles.bare]\ntitle = "Says nothing"\n'))
-    assert bare.origins == {}
-    more = (
-        *(one_of("turns.name_field", True), one_of("turns.empty_text", False), one_of("tools.max_count", None)),
-        *(one_of("ids.max_length", 200), one_of("request.min_max_tokens", 1), one_of("schema.refused", ("not",))),
-        *(one_of("choice.modes", ("auto", "none", "required")), one_of("tools.max_count", 200)),
-    )
-    assert departures(result_of(*more), bare) == ()
-    less = (one_of("calls.with_text", False), one_of("ids.max_length", 20), one_of("choice.modes", ("auto",)))
-    differences = departures(result_of(*less), bare)
-    assert [(one.key, one.expected, one.stated) for one in differences] == [
-        ("calls.with_text", True, False),
-        ("ids.max_length", 40, False),
-        ("choice.modes", ("auto", "none"), False),
-    ]
-
-
-def test_what_does_not_settle_an_entry_is_no_departure() -> None:
-    assert departures(result_of(one_of("ids.required", False, settles=False)), profiles.get("openai")) == ()
-
-
-def test_an_endpoint_without_a_profile_departs_from_what_is_said_of_any_host() -> None:
-    host = profiles.get("openai_compatible")
-    assert [one.key for one in departures(result_of(one_of("ids.max_length", 30)), host)] == ["ids.max_length"]
-
-
-@pytest.mark.parametrize(
-    ("key", "found", "target", "same"),
-    [
-        ("ids.pattern", "[A-Za-z0-9_-]+", "openai", True),
-        ("ids.pattern", r"\S+", "openai", False),
-        ("names.pattern", "[A-Za-z0-9_-]+", "openai", True),
-        ("tools.max_count", 128, "openai", True),
-        ("tools.max_count", None, "anthropic", True),
-        ("tools.strict", "optional", "openai_responses", True),
-        ("tools.by_prompt", "hermes", "openai", False),
-        ("results.alone", True, "bedrock", True),
-        ("schema.refs", True, "ollama", True),
-        ("results.name", "optional", "mistral", True),
-        ("results.name", "refused", "mistral", False),
-        ("turns.last", "any", "llamacpp", True),
-        ("turns.prefill", "yes", "llamacpp", True),
-        ("schema.refused", (), "openai", True),
-        ("schema.formats", ("date-time",), "gemini", False),
-        ("reasoning.efforts", (), "openai", False),
-    ],
-)
-def test_entries_are_compared_by_what_they_mean(key: str, found: Any, target: str, same: bool) -> None:
-    assert agrees(key, found, profiles.get(target).as_known()) is same
-
-
-# --- the profile as a file --------------------------------------------------------------------------
-
-
-def test_a_found_profile_is_read_back_as_it_was_found() -> None:
-    nasty = 'its message: "quotes" \\ and # and \u007f é'
-    result = result_of(
-        one_of("ids.pattern", "[A-Za-z0-9.]+", note=nasty),
-        one_of("ids.max_length", 24, confidence="weak"),
-        one_of("tools.max_count", None),
-        one_of("turns.media", ("image",)),
-        one_of("results.media", ()),
-        one_of("schema.refs", False),
-        one_of("schema.refused", ("const",)),
-        one_of("context.window", 4096, confidence="told", note="as its list of models says"),
-        one_of("results.complete", False, settles=False),
-        Finding(probe="replies.native", value=True, evidence=("r1",)),
-    )
-    profile = found_profile(result)
-    assert (profile.ids.pattern, profile.ids.max_length, profile.ids.prefix) == ("[A-Za-z0-9.]+", 24, "call")
-    assert profile.origin("ids.pattern").error == nasty.removeprefix("its message: ")
-    assert [profile.origin(key).confidence for key in ("ids.pattern", "ids.max_length", "context.window")] == [
-        *("observed", "guess", "documented"),
-    ]
-    assert profile.tools.max_count is None
-    assert "image" in profile.turns.media
-    assert profile.results.media == ()
-    assert profile.schema.refused == ("const", "$ref", "$defs")
-    assert profile.results.complete is True
-    assert overrides_of(result).names == ("box",)
-    assert "insecure = true" in profile_toml(result, key_env="K", day="2026-11-15")
-    assert 'key_env = "K"' in profile_toml(result, key_env="K")
-    assert "2026-11-15" in profile_toml(result, day="2026-11-15")
-
-
-def test_an_odd_name_is_quoted() -> None:
-    provider = ProviderInfo(name="my box", url="http://127.0.0.1", protocols=(), model="")
-    written = profile_toml(result_of(provider=provider))
-    assert '[profiles."my box"]' in written
-    assert "models = []" in written
-
-
-# --- the report -------------------------------------------------------------------------------------
-
-
-def test_a_report_tells_all_and_acts_on_nothing() -> None:
-    exchange = Exchange(
-        name="r1", probe="p", about="x | y", method="POST", url="u", status=400, reply={"a": "`"}, verdict="refused"
-    )
-    result = result_of(
-        one_of("ids.max_length", 9, note="its message: <b>`|</b>"),
-        one_of("turns.first", "any"),
-        one_of("stream.index", "reliable", settles=False, note="one stream"),
-        Finding(probe="replies.parallel", value=None, evidence=("r1",), confidence="weak"),
-        Finding(probe="streams.names", value=True, evidence=("r1",), quirk="names are repeated"),
-        tooling=ToolingInfo(format="json", example="```\nx", quirks=("names are repeated",)),
-        probes=(
-            ProbeOutcome(probe="a", group="ids", question="?", outcome="skipped", reason="because"),
-            ProbeOutcome(probe="b", group="ids", question="?", outcome="skipped", reason="not for x"),
-        ),
-        evidence=(exchange,),
-        complete=False,
-        stopped="the budget",
-        opinion=Opinion(by="a/b", format="xml", schema_requirements=("s",), quirks=("q",), disagrees=("d",)),
-    )
-    differences = Departure(key="ids.max_length", found=9, expected=40, stated=True, rule="r", evidence=("r1",))
-    text = report(result, differences=(differences,), against="openai", day="2026-11-15")
-    for words in (
-        "**Not complete:** `the budget`",
-        "names are repeated",
-        "`skipped: because`: a",
-        "against the evidence",
-    ):
-        assert words in text
-    assert "`<b>'/</b>`" in text
-    assert "x / y" in text
-    assert "not for x" not in text
-    assert "No difference from its profile was found" in report(result_of(), against="openai")
-    assert "gave none: `oops`" in report(result_of(opinion=Opinion(by="a/b", problem="oops")))
-
-
-def test_values_are_told_in_words() -> None:
-    assert [value_text(value) for value in (None, True, False, 1, 0, "", (), ("a", "b"), "x")] == [
-        *("no limit found", "yes", "no", "1", "0", "none", "none", "a, b", "x"),
-    ]
-    assert code("") == ""
-    assert remedy(one_of("ids.max_length", 9))
-    assert not remedy(one_of("ids.max_length", 900))
-    assert not remedy(one_of("ids.max_length", 9, settles=False))
-    assert not remedy(Finding(probe="x", value=1))
-
-
-# --- the plan ---------------------------------------------------------------------------------------
-
-
-def test_a_plan_is_an_estimate_from_above() -> None:
-    whole = plan()
-    assert whole.requests == sum(one.requests for one in whole.probes)
-    for variant in VARIANTS[:1]:
-        spent = variant.found_out().spent
-        planned = plan(variant.protocol)
-        assert spent.requests <= planned.requests
-        assert spent.input_tokens + spent.output_tokens <= planned.input_tokens + planned.output_tokens
-    assert plan("gemini", ["ids"]).requests < plan("gemini").requests
-
-
-# --- budgets ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("budget", "words"),
-    [
-        (Budget(requests=20), "20 requests"),
-        (Budget(tokens=900), "900 tokens"),
-        (Budget(seconds=0.2, timeout=5), "the time of 0.2 s is over"),
-    ],
-)
-def test_a_budget_is_kept(budget: Budget, words: str) -> None:
-    ticks = iter(range(10_000_000))
-    clock = (lambda: next(ticks) / 1000) if "time" in words else None
-    told: dict[str, Any] = {"clock": clock} if clock is not None else {}
-    result = found_out(Simulator(), "openai", protocol="openai_chat", model="gpt-4.1", budget=budget, **told)
-    assert not result.complete
-    assert words in result.stopped
-    assert result.spent.requests <= budget.requests
-    assert result.spent.input_tokens + result.spent.output_tokens <= budget.tokens
-
-
-@pytest.mark.parametrize("wrong", [{"requests": 0}, {"tokens": 0}, {"seconds": 0}, {"timeout": -1.0}])
-def test_a_budget_of_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="expected"):
-        Budget(**wrong)
-
-
-def test_a_busy_endpoint_is_not_waited_for_beyond_the_time_there_is() -> None:
-    async def ask() -> None:
-        line = EndpointClient(
-            Endpoint(url="http://a", transport=AsgiTransport(Simulator())), Budget(seconds=1), sleep=no_sleep
-        )
-        await line._wait(ParsedReply(verdict="busy", failure=Failure("rate_limit", "", retry_after=15.0)), 1)
-
-    with pytest.raises(StoppedError, match="no time left"):
-        asyncio.run(ask())
-    assert no_response("x", "rate_limit").verdict == "busy"
-
-
-def test_a_discovery_tells_what_it_knows_at_any_time() -> None:
-    endpoint = Endpoint(url="http://box/v1", transport=AsgiTransport(Simulator()), key=KEY)
-    early = Discovery(endpoint).result()
-    assert (early.complete, early.stopped, early.sdk.protocol, early.entries) == (False, "it is still running", "", {})
-    assert early.entry("ids.style") is None
-    assert Discovery(endpoint).result("interrupted").stopped == "interrupted"
-
-
-def test_tools_that_one_protocol_refuses_are_tried_over_the_next() -> None:
-    result = found_out(Simulator(), "openai", model="gpt-5.5", only=["replies"])
-    assert result.sdk.protocol == "openai_responses"
-    assert result.provider.protocols == ("openai_responses", "openai_chat")
-    assert "requests with tools are refused over openai_chat" in result.tooling.quirks
-    assert result.tooling.native
-
-
-def test_the_context_that_a_list_tells_is_an_entry() -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        listed = {"data": [{"id": "m", "context_length": 8192}]}
-        body = listed if scope["path"].endswith("/models") else GOOD
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
-        await send({"type": "http.response.body", "body": json.dumps(body).encode()})
-
-    result = found_out(app, "openai", protocol="openai_chat", only=["endpoint"])
-    assert result.provider.context_tokens == 8192
-    found = result.entry("context.window")
-    assert found is not None
-    assert (found.value, found.confidence, found.evidence) == (8192, "told", ("r1",))
-
-
-# --- opinions ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("no JSON", "the expected form"),
-        ('{"format": 7}', "the expected form"),
-        ('{"format": "soap"}', "unknown format in its reply: soap"),
-        ('{"format": "json"}', ""),
-    ],
-)
-def test_an_opinion_must_be_of_the_form_that_was_asked_for(text: str, problem: str) -> None:
-    opinion = read_opinion(text, "a/b", result_of())
-    assert problem in opinion.problem
-    assert bool(opinion.problem) == bool(problem)
-    assert opinion.disagrees == ()
-
-
-def test_the_evidence_in_a_prompt_is_bounded_and_the_four_questions_are_asked() -> None:
-    exchanges = tuple(
-        Exchange(
-            name=f"r{n}",
-            probe="replies.native" if n == 50 else "x",
-            about=f"n{n}",
-            method="POST",
-            url="u",
-            reply="y" * 4000,
-        )
-        for n in range(100)
-    )
-    result = result_of(evidence=exchanges)
-    assert len(records(result)) < MAX_EVIDENCE + 5_000
-    assert json.loads(records(result))["records"][0]["about"] == "n50"
-    system = prompt(result, "m")["messages"][0]["content"]
-    for question in ("1. Format type", "2. Example tool call syntax", "3. Schema requirements", "4. Any quirks"):
-        assert question in system

@@ -1,4 +1,4 @@
-"""The gateway's configuration: what a file may say, what it may not, and that no key is ever shown."""
+"""The gateway's configuration: its file, the settings of the gateway and its client keys. No key is ever shown."""
 
 from __future__ import annotations
 
@@ -6,43 +6,19 @@ import asyncio
 import copy
 import hashlib
 import pickle
-import tempfile
-import tomllib
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from support.counted_work import no_hang
-from toolglot import InputError, Policy, profiles
+from support.gateway.config_files import ENV, KEY, config, wrong
+from toolglot import Policy, profiles
 from toolglot.gateway.accounting.client_keys import KeyRing
-from toolglot.gateway.config import file as config_file
-from toolglot.gateway.config.file import ConfigText, line_of, read_text
+from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.settings import Config, ConfigError, discovered, parse_config, read_config
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.secret import Secret
-
-KEY = "sk-live-0123456789abcdef"
-ENV = {"HOME": "/home/user", "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "sk-ant-0123456789", "TEAM": "blue"}
-ROOT = Path(__file__).parents[3]
-
-
-def config(text: str, **more: str) -> Config:
-    return parse_config(ConfigText("toolglot.toml", text), {**ENV, **more})
-
-
-def wrong(text: str, environ: Mapping[str, str] = ENV) -> ConfigError:
-    """The error that a text gives, in which no key is."""
-    with pytest.raises(ConfigError) as caught:
-        parse_config(ConfigText("toolglot.toml", text), environ)
-    assert KEY not in str(caught.value)
-    return caught.value
 
 
 def client_of(found: Config, key: str) -> str | None:
@@ -53,15 +29,7 @@ def client_of(found: Config, key: str) -> str | None:
         return None
 
 
-def upstream(body: str, **more: str) -> Any:
-    return config(f"[upstreams.openai]\n{body}", **more).upstreams["openai"]
-
-
-def wrong_upstream(body: str, name: str = "openai") -> ConfigError:
-    return wrong(f"[upstreams.{name}]\n{body}")
-
-
-# --- which file -------------------------------------------------------------------------------------
+# --- which file -----------------------------------------------------------------------------------
 
 
 def test_the_file_that_is_named_comes_first_then_the_variable_then_the_folder_then_none(
@@ -102,7 +70,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     assert read_config(file, ENV).gateway.port == 1
 
 
-# --- without a file ---------------------------------------------------------------------------------
+# --- without a file -------------------------------------------------------------------------------
 
 
 def test_without_a_file_every_provider_with_a_key_is_an_upstream_and_nothing_else_is_simulated() -> None:
@@ -152,7 +120,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
     assert (with_key.key.reveal(), with_key.aws) == ("k", None)
 
 
-# --- [gateway] --------------------------------------------------------------------------------------
+# --- [gateway] ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -252,7 +220,7 @@ def test_without_a_home_the_store_has_to_be_named() -> None:
         discovered({})
 
 
-# --- client keys ------------------------------------------------------------------------------------
+# --- client keys ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.com", "127.0.0.1.example.com"])  # noqa: S104
@@ -392,7 +360,7 @@ def test_a_short_client_key_is_told_of() -> None:
     assert "abc" not in note
 
 
-# --- secrets ----------------------------------------------------------------------------------------
+# --- secrets --------------------------------------------------------------------------------------
 
 
 def test_a_secret_is_shown_by_nothing_but_reveal() -> None:
@@ -432,432 +400,3 @@ def test_a_config_is_frozen() -> None:
     for value, field in ((found, "origin"), (found.gateway, "port"), (found.upstreams["openai"], "url")):
         with pytest.raises(AttributeError):
             setattr(value, field, "x")
-
-
-# --- [upstreams] ------------------------------------------------------------------------------------
-
-
-def test_an_upstream_has_the_defaults_of_its_provider() -> None:
-    found = upstream("")
-    assert (found.name, found.provider, found.target) == ("openai", "openai", "openai")
-    assert (found.url, found.auth, found.key_env) == ("https://api.openai.com/v1", "bearer", "OPENAI_API_KEY")
-    assert found.key.reveal() == KEY
-    assert (found.connect_seconds, found.first_byte_seconds, found.idle_seconds) == (10, 600, 300)
-    assert (found.headers, found.proxy, found.models, found.aws) == ({}, Secret(""), (), None)
-
-
-def test_only_the_upstreams_of_the_file_count() -> None:
-    assert list(config("[upstreams.openai]").upstreams) == ["openai"]
-
-
-def test_an_upstream_can_have_another_name_key_profile_and_address() -> None:
-    found = config(
-        """
-        [upstreams.work]
-        provider = "Claude"
-        key_env = "WORK"
-        url = "http://localhost:1234/"
-        target = "openai_chat"
-        auth = "bearer"
-        headers = { "X-Team" = "env:TEAM", "x-plain" = "as it is" }
-        proxy = "http://proxy.example:3128"
-        connect_seconds = 1
-        models = ["a", "b-*"]
-        """,
-        WORK="other",
-    ).upstreams["work"]
-    assert (found.provider, found.target, found.url) == ("anthropic", "openai", "http://localhost:1234")
-    assert (found.key.reveal(), found.auth, found.connect_seconds) == ("other", "bearer", 1.0)
-    assert {name: value.reveal() for name, value in found.headers.items()} == {"x-team": "blue", "x-plain": "as it is"}
-    assert found.proxy.reveal() == "http://proxy.example:3128"
-    assert found.models == ("a", "b-*")
-
-
-def test_a_server_of_ones_own_needs_an_address_only() -> None:
-    text = '[upstreams.box]\nurl = "http://127.0.0.1:1/v1"\n'
-    found = config(text).upstreams["box"]
-    assert (found.provider, found.target, found.auth, bool(found.key)) == ("", "openai_compatible", "none", False)
-    with_key = config(f'{text}key_env = "BOX"', BOX="k").upstreams["box"]
-    assert (with_key.auth, with_key.key.reveal()) == ("bearer", "k")
-    with_profile = config(f'{text}[profiles.box]\nextends = "vllm"').upstreams["box"]
-    assert with_profile.target == "box"
-    other = config(f'{text}target = "mine"\n[profiles.mine]\nextends = "vllm"').upstreams["box"]
-    assert other.target == "mine"
-
-
-def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
-    text = "[upstreams.ollama]"
-    assert not config(text).upstreams["ollama"].key
-    assert config(text, OLLAMA_API_KEY="k").upstreams["ollama"].key.reveal() == "k"
-    assert (
-        not parse_config(ConfigText("t", '[upstreams.openai]\nauth = "none"'), {"HOME": "/h"}).upstreams["openai"].key
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "key", "message", "hint"),
-    [
-        ('api_key = "x"', "api_key", "no setting", 'key_env = "NAME'),
-        (f'key_env = "{KEY}"', "key_env", "expected the name of an environment variable", "a key itself must not"),
-        ('key_env = "NOPE"', "key_env", "'NOPE' is not set in the environment", 'auth = "none"'),
-        ('key_env = "nopeNopeNope"', "key_env", "the variable that is named here is not set", ""),
-        ("key_env = 1", "key_env", "expected the name of an environment variable, got a whole number", ""),
-        ('key_env = "SPLIT"', "key_env", "'SPLIT' is not set", ""),
-        ('provider = "opnai"', "provider", "unknown provider 'opnai'; did you mean 'openai'?", "known: anthropic"),
-        ('target = "antropic"', "target", "unknown profile 'antropic'; did you mean 'anthropic'?", "known: anthropic"),
-        ('target = "zzzz"', "target", "unknown profile 'zzzz'", "known: anthropic"),
-        ('auth = "basic"', "auth", 'one of "bearer", "x-api-key"', ""),
-        ('url = "ftp://a"', "url", "expected an address with http", ""),
-        ('url = "https://u:p@a.example"', "url", "no name and no password", "key_env"),
-        ('url = "https://a.example/v1?key=1"', "url", "no query", ""),
-        ('url = "https://a.example/v1#x"', "url", "no part after #", ""),
-        ('url = "https://a.example/v1#"', "url", "no fragment", ""),
-        ('url = "https://a b"', "url", "without spaces", ""),
-        ('url = "http://api.example.com"', "url", "plain http to another machine", "insecure = true"),
-        ('url = "http://127.0.0.1.example.com"', "url", "plain http to another machine", ""),
-        ('url = "http://127.1"', "url", "plain http to another machine", ""),
-        ('url = "http://0.0.0.0"', "url", "plain http to another machine", ""),
-        ("headers = 1", "headers", "expected a table of strings, got a whole number", ""),
-        ('headers = { "a b" = "x" }', "headers.'a b'", "no name of a header", ""),
-        ('headers = { "Host" = "x" }', "headers.Host", "written by the gateway itself", ""),
-        ('headers = { "authorization" = "Bearer x" }', "headers.authorization", "looks like a key", "env:NAME"),
-        (f'headers = {{ "x-a" = "{KEY}" }}', "headers.x-a", "looks like a key", "env:NAME"),
-        ('headers = { "x-a" = "env:NOPE" }', "headers.x-a", "'NOPE' is not set", ""),
-        ('headers = { "x-a" = "a\\r\\nb: c" }', "headers.x-a", "one line", ""),
-        ('headers = { "x-a" = "1", "X-A" = "2" }', "headers.X-A", "there once", ""),
-        ('proxy = "socks5://a"', "proxy", "no address of an http proxy", ""),
-        ('proxy = "http://u:p@a"', "proxy", "a password must not stand in the file", "env:NAME"),
-        ('proxy = "env:NOPE"', "proxy", "'NOPE' is not set", ""),
-        ("connect_seconds = 0", "connect_seconds", "a number of seconds above 0, at most 86400, got 0", ""),
-        ('models = ["a b"]', "models", "no name of a model", ""),
-        ("models = [1]", "models", "a list of names, got a list", ""),
-    ],
-)
-def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hint: str) -> None:
-    error = wrong_upstream(body)
-    assert error.path == f"toolglot.toml:2: upstreams.openai.{key}"
-    assert message in error.message
-    assert hint in error.hint
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "message"),
-    [
-        ("opnai", "", "unknown provider 'opnai'"),
-        ("simulated", 'url = "https://a.example"', "no name for an upstream"),
-        ("Upper", 'url = "https://a.example"', "no name for an upstream"),
-        ('"a/b"', 'url = "https://a.example"', "no name for an upstream"),
-        ("mistral", "", "'MISTRAL_API_KEY' is not set in the environment"),
-        ("gemini", "", "'GEMINI_API_KEY' and 'GOOGLE_API_KEY' are not set in the environment"),
-        ("azure", "", "is unknown: the"),
-        ("box", 'url = "https://a.example"\nauth = "bearer"', "no variable is named"),
-        ("box", 'url = "http://a.example"', "plain http"),
-        ("box", 'url = "ftp://a.example"', "expected an address with http"),
-        ("bedrock", 'url = "https://bedrock-runtime.eu-west-1.amazonaws.com"', "neither a key nor the credentials"),
-        ("box", 'url = "https://a.example"\nauth = "aws"', "neither a key nor the credentials"),
-    ],
-)
-def test_an_upstream_that_cannot_work_is_told_when_the_file_is_read(name: str, body: str, message: str) -> None:
-    error = wrong_upstream(body, name)
-    assert message in error.message
-    assert error.path.startswith("toolglot.toml:")
-
-
-def test_upstreams_that_are_no_tables_are_told() -> None:
-    assert "expected a table, got a string" in wrong('[upstreams]\nopenai = "x"').message
-    assert "expected a table" in wrong("upstreams = 1").message
-
-
-def test_a_key_that_cannot_be_sent_is_told_and_not_shown() -> None:
-    error = wrong("[upstreams.openai]", {**ENV, "OPENAI_API_KEY": f"{KEY}\r\n{KEY}"})
-    assert error.message == "'OPENAI_API_KEY' holds what cannot be sent as a key"
-
-
-def test_signing_needs_a_region() -> None:
-    aws = {"AWS_ACCESS_KEY_ID": "AKIA0123456789", "AWS_SECRET_ACCESS_KEY": "s"}
-    text = '[upstreams.bedrock]\nurl = "https://bedrock.example"'
-    assert "region" in wrong(text, {**ENV, **aws}).message
-    assert config(text, **aws, AWS_REGION="eu-west-1").upstreams["bedrock"].aws is not None
-
-
-def test_plain_http_is_allowed_where_that_is_said_and_on_this_machine() -> None:
-    assert upstream('url = "http://a.example"\ninsecure = true').url == "http://a.example"
-    for host in ("127.0.0.1:1", "[::1]:8000", "localhost"):
-        assert upstream(f'url = "http://{host}/v1/"').url == f"http://{host}/v1"
-
-
-def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
-    environ = {"HOME": "/h"}
-    for provider in PROVIDERS.values():
-        environ[provider.key_env[0]] = "k"
-        environ |= {names[0]: "eu-west-1" for names in provider.url_env.values()}
-    environ["AZURE_OPENAI_ENDPOINT"] = "https://mine.openai.azure.com"
-    text = "\n".join(f"[upstreams.{name}]" for name in PROVIDERS)
-    found = parse_config(ConfigText("t", text), environ)
-    assert list(found.upstreams) == list(PROVIDERS)
-    assert list(discovered(environ).upstreams) == list(PROVIDERS)
-    assert all(profiles.get(each.target).name == each.target for each in found.upstreams.values())
-
-
-# --- [models] ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("models", "name", "message", "hint"),
-    [
-        ('a = "b"\nb = "c"\nc = "A"', "a", "stand for each other: 'a' → 'b' → 'c' → 'a'", "lead to an upstream"),
-        ('a = "a"', "a", "stand for each other: 'a' → 'a'", ""),
-        ('x = "b"\nb = "b"', "x", "stand for each other: 'b' → 'b'", ""),
-        ('a = "opnai/gpt"', "a", "'opnai/gpt' names no upstream", "did you mean openai/…?"),
-        ('a = "gpt-5.5"', "a", "'gpt-5.5' names no upstream", 'write "openai/gpt-5.5"'),
-        ('a = "openai/"', "a", "'openai/' names no upstream", "upstreams of this file: openai"),
-        ('a = "simulated/opnai/x"', "a", "names no upstream", 'written like "simulated/openai/gpt-5.5"'),
-        ('a = "kimi/kimi-k3"', "a", "names no upstream", 'a simulated model is written "simulated/kimi/kimi-k3"'),
-        ('a = "openai/gpt-*"', "a", "is a pattern and not a model", '"openai/*"'),
-        ('a = ""', "a", "expected the upstream", ""),
-        ("a = [7]", "a", "expected the upstream", ""),
-        ('a = "openai/x"\nA = "openai/x"', "A", "twice", ""),
-        ('"a b" = "openai/x"', "'a b'", "no name of a model", ""),
-        ('"" = "openai/x"', "''", "no name of a model", ""),
-    ],
-)
-def test_a_name_that_leads_nowhere_is_told_when_the_file_is_read(
-    models: str, name: str, message: str, hint: str
-) -> None:
-    error = wrong(f'[upstreams.openai]\nmodels = ["gpt-5.5"]\n[models]\n{models}')
-    assert error.path.endswith(f": models.{name}")
-    assert message in error.message
-    assert hint in error.hint
-
-
-def test_a_name_leads_to_no_simulated_model_where_those_are_forbidden() -> None:
-    error = wrong('[gateway]\nsimulate = false\n[models]\na = "simulated/openai/x"')
-    assert "simulate = false in [gateway] forbids" in error.hint
-
-
-def test_a_file_without_upstreams_says_so_where_a_name_leads_nowhere() -> None:
-    assert "no [upstreams.NAME] yet" in wrong('[models]\na = "x/y"').hint
-
-
-def test_too_many_names_are_refused() -> None:
-    entries = "\n".join(f'm{number} = "openai/x"' for number in range(1001))
-    assert "more than 1000 entries" in wrong(f"[upstreams.openai]\n[models]\n{entries}").message
-
-
-def test_a_long_chain_of_names_is_followed_in_bounded_time() -> None:
-    chain = "\n".join(f'm{number} = "m{number + 1}"' for number in range(999)) + '\nm999 = "openai/x"'
-    with no_hang():
-        found = config(f"[upstreams.openai]\n[models]\n{chain}")
-    assert {entry.destination.model for entry in found.models} == {"x"}
-
-
-# --- hostile text -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xfe", "not UTF-8 at byte 0"),
-        (b"[gateway]\n\xe9 = 1", "not UTF-8 at byte 10"),
-        (b"a" * (config_file.MAX_BYTES + 1), "larger than"),
-        (b"a" * 5000, "the line has more than 4000 characters"),
-        (b"[gateway", "not TOML"),
-        (b"a = 1\na = 2", "not TOML"),
-        (b"\0", "not TOML"),
-        (b"a = " + b"[\n" * 5000 + b"]" * 3000, "not TOML: nested too deeply"),
-        (b"a = " + b"9" * 5000, "more than 4000"),
-        (b"a = 0x" + b"f" * 3990 + b"\n", "there is no table of this name"),
-        (b"[a]\n" + b"a.a." * 900 + b"b = 1", "there is no table of this name"),
-        (b"[profiles]\n" + b"a." * 900 + b"b = 1", "unknown field"),
-        (b"[profiles.x.rules]\n" + b"a." * 1900 + b"b = 1", "unknown field"),
-        (b'[profiles.x.rules."ids.pattern"]\nvalue.' + b"a." * 1900 + b"b = 1", "is not a value for ids.pattern"),
-        (b"[gateway]\n" + b"host." * 700 + b"b = 1", "expected a string, got a table"),
-        (b"[upstreams.openai]\nheaders." + b"a." * 900 + b"b = 1", "expected a table of strings, got a table"),
-        (b"[policy]\nrequired." + b"a." * 900 + b"b = 1", "got a dict"),
-    ],
-)
-def test_hostile_text_is_an_error(tmp_path: Path, data: bytes, message: str) -> None:
-    file = tmp_path / "toolglot.toml"
-    file.write_bytes(data)
-    with pytest.raises(ConfigError) as caught:
-        read_config(file, ENV)
-    assert message in caught.value.message
-    assert str(file) in caught.value.path
-
-
-def test_the_slowest_text_that_is_read_takes_bounded_time() -> None:
-    line = "a." * 1990
-    text = "\n".join(f"{line}b{number} = 1" for number in range(config_file.MAX_BYTES // 4000))
-    with no_hang():
-        wrong(text)
-        wrong("[gateway]\n" + "b=1\n" + "\n".join(f"b{number}=1" for number in range(25_000)))
-
-
-VALUES = st.recursive(
-    st.one_of(
-        st.booleans(),
-        st.integers(-(2**70), 2**70),
-        st.floats(),
-        st.text(max_size=12),
-        st.sampled_from(
-            ["env:TEAM", "env:", "openai/x", "openai", "https://a.example", "bearer", "off", "*", "sha256:"]
-        ),
-    ),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=6), inner, max_size=3)),
-    max_leaves=6,
-)
-NAMES = st.one_of(
-    st.text(max_size=6),
-    st.sampled_from(
-        [
-            *("gateway", "policy", "upstreams", "models", "profiles", "openai", "anthropic", "bedrock", "box", "opus"),
-            *("host", "port", "client_keys", "store", "middleware", "simulate", "url", "key_env", "headers", "proxy"),
-            *("to", "weights", "each", "force", "default", "policy", "system", "retries", "metrics_key", "temperature"),
-            *(
-                "required",
-                "rules",
-                "extends",
-                "match",
-                "*",
-                "target",
-                "auth",
-                "provider",
-                "prices",
-                "input",
-                "keys",
-                "key",
-            ),
-        ]
-    ),
-)
-
-
-TABLES = st.dictionaries(
-    NAMES,
-    st.dictionaries(NAMES, st.one_of(VALUES, st.dictionaries(NAMES, VALUES, max_size=4)), max_size=4),
-    max_size=3,
-)
-
-
-def toml(value: Any) -> str:
-    """A value as TOML."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{toml(str(key))} = {toml(entry)}" for key, entry in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml, value))}]"
-    if isinstance(value, str):
-        return '"' + "".join(f"\\U{ord(letter):08x}" for letter in value) + '"'
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def outcome(text: str) -> Config | ConfigError:
-    try:
-        return parse_config(ConfigText("toolglot.toml", text), ENV)
-    except ConfigError as error:
-        return error
-
-
-@pytest.mark.law
-@given(TABLES)
-def test_whatever_the_tables_say_they_are_read_or_refused_and_no_key_is_shown(document: dict[str, Any]) -> None:
-    text = "\n".join(f"{toml(name)} = {toml(table)}" for name, table in document.items())
-    assert tomllib.loads(text).keys() == document.keys()
-    found = outcome(text)
-    assert KEY not in f"{found} {found!r}"
-    if isinstance(found, ConfigError):
-        assert found.message
-        assert found.path.startswith("toolglot.toml")
-
-
-@pytest.mark.law
-@given(st.text(max_size=200))
-def test_whatever_the_text_is_it_is_read_or_refused(text: str) -> None:
-    found = outcome(text)
-    assert isinstance(found, Config) == _is_empty(text)
-
-
-def _is_empty(text: str) -> bool:
-    """Whether a text is TOML without tables: chance writes no setting that there is."""
-    try:
-        return tomllib.loads(text) == {}
-    except ValueError:
-        return False
-
-
-@pytest.mark.law
-@given(st.binary(max_size=200))
-def test_whatever_the_bytes_are_they_are_text_or_refused(data: bytes) -> None:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        try:
-            text = read_text(file.name).text
-        except ConfigError as error:
-            text = error.message
-    is_text = data.decode(errors="replace").removeprefix("\ufeff") == text
-    assert is_text or text.startswith("not UTF-8 at byte")
-
-
-# --- lines ------------------------------------------------------------------------------------------
-
-
-def test_the_line_of_a_key_is_found_however_it_is_written() -> None:
-    text = """\
-[gateway]
-port = 1
-[ upstreams . "openai" ]
-'url' = "x"
-headers = { "x-a" = "1" }
-[models]
-"gpt-4o*" = "a/b"
-upstreams.box.url = "y"
-"""
-    assert line_of(text, ("gateway",)) == 1
-    assert line_of(text, ("gateway", "port")) == 2
-    assert line_of(text, ("gateway", "missing")) == 1
-    assert line_of(text, ("upstreams", "openai", "url")) == 4
-    assert line_of(text, ("upstreams", "openai", "headers", "x-a")) == 5
-    assert line_of(text, ("upstreams",)) == 3
-    assert line_of(text, ("models", "gpt-4o*")) == 7
-    assert line_of(text, ("none",)) == 0
-
-
-def test_a_config_error_is_an_input_error_and_crosses_processes() -> None:
-    error = wrong("[gatway]")
-    assert isinstance(error, InputError)
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    assert (str(again), type(again)) == (str(error), ConfigError)
-
-
-# --- the page ---------------------------------------------------------------------------------------
-
-
-def test_the_toml_of_the_page_is_read() -> None:
-    page = (ROOT / "docs" / "gateway-config.md").read_text("utf-8")
-    blocks = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
-    environ = {**ENV, "TEAM_MISTRAL_KEY": "k", "OPENAI_API_KEY_WORK": "k", "TEAM_CI_KEY": "k" * 20}
-    found = [parse_config(ConfigText("page", block), environ) for block in blocks]
-    assert [list(each.upstreams) for each in found] == [
-        ["openai", "mistral", "box"],
-        ["work"],
-        ["anthropic", "openai"],
-        [],
-        [],
-    ]
-    assert [bool(each) for each in found[2].models[0].settings] == [True, True]
-    assert list(found[3].keys) == ["ci"]
-    assert list(found[-1].prices) == ["box/*", "gpt-5*"]
-    error = wrong("\n" * 7 + '[upstreams.box]\nfirst_bite_seconds = 1\nurl = "https://a"')
-    assert f"error: {error.path}: {error.message}" in page
-
-
-def test_the_python_of_the_page_runs() -> None:
-    page = (ROOT / "docs" / "gateway-config.md").read_text("utf-8")
-    (block,) = [part.split("```")[0] for part in page.split("```python\n")[1:]]
-    exec(compile(block, "gateway-config.md", "exec"), {})  # noqa: S102
-
-
-def test_the_text_of_a_file_is_read_once(tmp_path: Path) -> None:
-    file = tmp_path / "x.toml"
-    file.write_text("[gateway]\n")
-    assert read_text(file) == ConfigText(str(file), "[gateway]\n")

@@ -14,6 +14,7 @@ TESTS: Final = Path(__file__).parents[2]
 SERVERS: Final = (
     "cli/test_cli_chat.py",
     "cli/test_cli_chat_parts.py",
+    "cli/test_cli_chat_session.py",
     "cli/test_cli_doctor.py",
     "cli/test_cli_run.py",
     "cli/test_cli_shell.py",
@@ -73,6 +74,7 @@ SLOW: Final = (
     "dialects/test_dialect_thoughts.py",
     "dialects/test_dialect_truncation.py",
     "gateway/config/test_gateway_config.py",
+    "gateway/config/test_gateway_config_hostile.py",
     "gateway/endpoints/test_token_counting.py",
     "history/test_history_operations.py",
     "llama/*",
