@@ -1,4 +1,4 @@
-"""The parts of discovery by themselves: searches, probes, patterns, secrets, what a reply means. No endpoint is called."""
+"""The parts of discovery by themselves: searches, probes, patterns, secrets, what a reply means. Nothing is called."""
 
 from __future__ import annotations
 
