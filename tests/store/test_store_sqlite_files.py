@@ -38,11 +38,6 @@ KEEPER = """
 import asyncio, os, sys
 from toolglot.store import SqliteStore
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
 async def main(path, name, tasks, rows):
     store = SqliteStore(path)
     async def keep(task):
@@ -95,6 +90,11 @@ async def main(path):
 
 asyncio.run(main(sys.argv[1]))
 """
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
 
 
 def start_keeper(file: Path, name: str, tasks: int, rows: int) -> subprocess.Popen[bytes]:
