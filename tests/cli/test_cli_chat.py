@@ -475,7 +475,7 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/save talk.md", "wrote talk.md"),
             ("/save talk.md", "file already exists"),
             ("/save talk.json", "wrote talk.json"),
-            ("/save", "no file given"),
+            ("/save", "expected a file"),
             ("/fork", f"{first['id']} is unchanged"),
         ]:
             screen.say(said)

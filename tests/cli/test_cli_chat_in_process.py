@@ -132,7 +132,7 @@ def test_a_talk_with_every_command(place: Folder) -> None:
     for told in (
         "expected a number of turns",
         "file already exists",
-        "no file given",
+        "expected a file",
         "unknown command",
         "no session",
     ):

@@ -142,7 +142,7 @@ def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
         (["request.json", "--to", "openai", "-o", "."], ".: is a directory"),
         (["request.json", "--to", "opennai"], "unknown target 'opennai'"),
         (["request.json", "--from", "zzz", "--to", "openai"], "--from: unknown target 'zzz'"),
-        (["request.json", "--to", "openai@a", "--model", "b"], "two models given: 'a' and 'b'"),
+        (["request.json", "--to", "openai@a", "--model", "b"], "two models: 'a' and 'b'"),
         (["request.json", "--to", "openai", "--report", "-"], "cannot write the report to stdout"),
         (["request.json", "--to", "openai", "-o", "none/out.json"], "none/out.json: cannot write file"),
         (["empty.json", "--to", "openai"], "empty.json: file is empty"),

@@ -10,7 +10,7 @@ from support.cli.commands import Cli
 from toolglot import lint, profiles
 from toolglot.cli.commands.explain import _model_for, describe_value
 from toolglot.cli.files.rule_examples import conversations
-from toolglot.cli.files.rule_index import all_named, default_of, description_of
+from toolglot.cli.files.rule_index import all_rules, default_of, description_of
 from toolglot.profiles import KEYS
 
 
@@ -23,7 +23,13 @@ def test_a_rule_is_explained_with_value_words_source_and_confidence(cli: Cli) ->
     ended = cli("explain", "mistral-id-nine")
     assert ended.code == 0
     rule = profiles.get("mistral").origin("ids.pattern")
-    for said in (rule.value, rule.error, rule.source, "documented: the provider says so", "What a legal id matches"):
+    for said in (
+        rule.value,
+        rule.error,
+        rule.source,
+        "documented: the provider says so",
+        "Pattern that a whole id must match",
+    ):
         assert said in ended.out
     assert "bedrock-id-charset" in ended.out, "others that demand the same are listed"
     assert "lint: $.messages[1].tool_calls[0]: Tool call id was call_abcd" in ended.out
@@ -62,7 +68,7 @@ def test_a_default_a_fact_and_the_shape_are_explained_too(cli: Cli) -> None:
 
 
 def test_a_rule_of_some_models_names_them(cli: Cli) -> None:
-    named = next(named for named in all_named() if named.match)
+    named = next(named for named in all_rules() if named.match)
     ended = cli("explain", named.entry.id)
     assert ended.code == 0
     assert "(models that match " in " ".join(ended.out.split())
@@ -90,7 +96,7 @@ def test_an_unknown_rule_is_an_error_with_a_suggestion(cli: Cli) -> None:
 
 def test_the_list_has_every_rule_or_those_of_a_target(cli: Cli) -> None:
     everything = cli("explain", "--list", "--format", "json").json
-    assert len(everything) == len(all_named())
+    assert len(everything) == len(all_rules())
     mistral = cli("explain", "--list", "--for", "mistral@mistral-large-latest").out
     assert mistral.startswith("RULE")
     assert "mistral-id-nine" in mistral

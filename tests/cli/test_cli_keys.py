@@ -84,7 +84,7 @@ def test_every_limit_is_kept_as_it_was_said(cli: Cli) -> None:
     assert (key.spend_per_day, key.spend_per_month, key.spend_total) == (Decimal("1.50"), Decimal(50), Decimal(1000))
     assert key.expires == datetime(2099, 1, 31, tzinfo=UTC).timestamp()
     told = " ".join(made.err.split())
-    for part in ("models gpt-5*, claude-haiku-*, opus", "60 requests a minute", "$1.50 a day", "until 2099-01-31"):
+    for part in ("models gpt-5*, claude-haiku-*, opus", "60 requests per minute", "$1.50 per day", "until 2099-01-31"):
         assert part in told
 
 
@@ -109,7 +109,7 @@ def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
         (["--spend", "a lot"], "expected US dollars"),
         (["--expires", "soon"], "invalid time 'soon'"),
         (["--expires", "2020-01-01"], "'2020-01-01' is in the past"),
-        (["--models", " , "], "no model given"),
+        (["--models", " , "], "expected patterns of models"),
         (["--models", "a\x1bb"], "invalid model pattern"),
         (["--store", ":memory:"], "other processes cannot read"),
         (["--config", "nowhere.toml"], "cannot be read"),
@@ -161,7 +161,7 @@ def test_the_list_shows_limits_and_what_is_used_of_them(cli: Cli) -> None:
     assert "NAME ID KEY STATE CREATED LIMITS" in told
     assert "active" in told
     assert " none" in told
-    assert "5 requests a minute; 1,234 of 2,000,000 tokens a day; $3.10 of $50 a month" in told
+    assert "5 requests per minute; 1,234 of 2,000,000 tokens per day; $3.10 of $50 per month" in told
     assert "gone" not in told
     assert "1 key revoked or expired" in listed.err
     everything = cli("keys", "list", "--all", "--store", "s.db")
@@ -257,7 +257,7 @@ def test_keys_of_the_configuration_are_listed_before_there_is_a_store(cli: Cli) 
         ["-", "-", "$ALICE_KEY", "active", "configured"],
         ["-", other[:12], f"sha256:{other[:9]}…", "active", "configured"],
     ]
-    assert "models gpt-5*; $50 a month" in listed.out
+    assert "models gpt-5*; $50 per month" in listed.out
     assert not (cli.folder / "s.db").exists()
 
 
@@ -274,7 +274,7 @@ def test_keys_of_the_configuration_and_of_the_store_stand_in_one_list_with_what_
         ("bob", "store"),
     ]
     assert listed[0]["used"] == {"spend_per_month": 3.5}
-    assert "$3.50 of $50 a month" in cli("keys", "list").out
+    assert "$3.50 of $50 per month" in cli("keys", "list").out
 
 
 @pytest.mark.parametrize("name", ["ci", "CI_KEY", "$CI_KEY", "ALICE_KEY"])

@@ -193,7 +193,7 @@ def test_a_call_of_a_tool_that_was_not_offered_is_text_where_that_is_wanted(cli:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "error: parse: no file given\n  hint: toolglot parse FILE, or '-' for stdin\n"),
+        ([], "error: parse: expected a file\n  hint: toolglot parse FILE, or '-' for stdin\n"),
         (["missing.txt"], "error: missing.txt: no such file\n"),
         (["."], "error: .: is a directory\n"),
         (["binary"], "error: binary: byte 0 is not UTF-8\n"),
@@ -242,7 +242,8 @@ class Failing(io.RawIOBase):
 
 def test_input_that_fails_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Failing()))
-    assert cli("parse", "-") == (2, "", "error: -: cannot be read: Input/output error\n")
+    hint = "check the path and its permissions"
+    assert cli("parse", "-") == (2, "", f"error: -: cannot read file: Input/output error\n  hint: {hint}\n")
 
 
 # --- as a command -----------------------------------------------------------------------------------

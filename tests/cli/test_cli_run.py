@@ -169,7 +169,7 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
         (["x", "--mcp", "none.json"], "none.json"),
         (["x", "--mcp", "wrong.json"], "wrong.json: $.mcpServers.a"),
         (["x", "--mcp", "'"], "invalid command"),
-        (["x", "--mcp", " "], "no server given"),
+        (["x", "--mcp", " "], "expected a server"),
         (["x", "--mcp", "http://"], "expected a URL"),
         (["x", "--system", "@none.txt"], "none.txt: cannot read file"),
         (["x", "--system", "@data.bin"], "data.bin: not UTF-8"),
@@ -181,7 +181,7 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
         (["x", "--timeout", "soon"], "expected seconds"),
         (["x", "--continue", "--no-store"], "cannot be used with --session or --continue"),
         (["x", "--continue"], "no sessions yet"),
-        (["x", "--session", "a"], "there is no session"),
+        (["x", "--session", "a"], "no session"),
         ([""], "the prompt is empty"),
     ],
 )

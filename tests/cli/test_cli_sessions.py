@@ -115,7 +115,7 @@ def test_what_is_exported_can_be_imported_elsewhere(cli: Cli) -> None:
     )
     assert again.out.strip() not in ("", id), "an id that is taken is not taken again"
     assert [entry["title"] for entry in listed(cli, "--store", "other.db")] == ["remember me"] * 2
-    for name, told in (("none.json", "cannot be read"), ("wrong.json", "toolglot.session")):
+    for name, told in (("none.json", "no such file"), ("wrong.json", "toolglot.session")):
         cli.write("wrong.json", {"format": "other"})
         ended = cli("sessions", "import", name)
         assert ended.code == 2

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from support.cli.commands import chat, claude
 from toolglot import InputError
-from toolglot.cli.files.output import _write_data, back_up, replacing
+from toolglot.cli.files.output import _write_data, back_up, replace_file
 from toolglot.cli.main import main
 
 
 def test_a_file_that_is_not_finished_never_appears(tmp_path: Path) -> None:
     def half() -> None:
-        with replacing(str(tmp_path / "out.json")) as output:
+        with replace_file(str(tmp_path / "out.json")) as output:
             output.write(b"half")
             raise KeyboardInterrupt
 
@@ -33,7 +33,7 @@ def test_a_file_that_is_not_finished_never_appears(tmp_path: Path) -> None:
 def test_a_file_that_is_replaced_is_whole_at_every_moment(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_bytes(b"old")
-    with replacing(str(path)) as output:
+    with replace_file(str(path)) as output:
         output.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
@@ -50,7 +50,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 
 def test_a_directory_in_the_way_is_told(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match="cannot write file"), replacing(str(tmp_path / "out")) as output:
+    with pytest.raises(InputError, match="cannot write file"), replace_file(str(tmp_path / "out")) as output:
         output.write(b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

@@ -195,7 +195,7 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--script", "nothing.json"], "cannot be read"),
+        (["--script", "nothing.json"], "cannot read file"),
         (["--fault", "nothing"], "unknown fault"),
         (["--fault", "reset,seconds=1"], "--fault: the fault reset has no option 'seconds'"),
         (["--chunk", "0"], "--chunk: expected a number from 1"),

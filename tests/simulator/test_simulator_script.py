@@ -450,11 +450,11 @@ def test_a_file_that_is_no_script_is_refused_by_its_name(name: str, data: bytes,
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match="cannot read file: No such file"):
         read_script(tmp_path / "nothing.json")
-    with pytest.raises(InputError, match="cannot be read") as found:
+    with pytest.raises(InputError, match="cannot read file") as found:
         Simulator('{"rules": []}')
-    assert "as a value, not as a string" in found.value.hint
+    assert "not a JSON string" in found.value.hint
 
 
 def test_a_script_is_given_as_a_value_or_as_a_file(tmp_path: Path) -> None:

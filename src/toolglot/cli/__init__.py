@@ -1,4 +1,4 @@
-"""The command line. `main.py` finds the command and runs it; `commands/` holds one file a command.
+"""The command line. `main.py` finds the command and runs it; `commands/` has one file per command.
 
 - `files/` reads and writes request files: JSON, JSONL, SARIF.
 - `screen/` writes for people: colours, tables, Markdown, the transcript of a chat.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import shutil
 import sys
@@ -13,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final, NoReturn
 
 from toolglot.cli.screen.terminal import clean
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, closest_names, quote
 
 MAX_HELP_WIDTH: Final = 100
 _AGO: Final = re.compile(r"([0-9]{1,5})([hdw])")
@@ -52,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         """Print the message with a suggestion, or with where to find help, and exit with 2."""
         guess = _closest(message, [*self._option_string_actions, *_choices(self)])
         hint = f"did you mean {guess}?" if guess else f"see '{self.prog} --help'"
-        sys.stderr.write(f"{self.prog}: {clean(message)}\n  hint: {hint}\n")
+        sys.stderr.write(f"error: {clean(message)}\n  hint: {hint}\n")
         sys.exit(2)
 
 
@@ -73,7 +72,7 @@ def _closest(message: str, known: list[str]) -> str:
     ours, advice = _OTHER_NAMES.get(unknown, ("", ""))
     if ours in known:
         return advice
-    close = difflib.get_close_matches((quoted or unknown)[:80], known, n=1)
+    close = closest_names(quoted or unknown, known)
     return close[0] if close else ""
 
 

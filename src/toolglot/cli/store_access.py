@@ -21,7 +21,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="FILE|URL", help="the store to use instead of the configured one")
 
 
-def configured(arguments: argparse.Namespace) -> Config | None:
+def store_config(arguments: argparse.Namespace) -> Config | None:
     """The configuration; None if `--store` is set."""
     return None if arguments.store else read_config(arguments.config, _Environment(os.environ))
 
@@ -36,7 +36,7 @@ class _Environment(dict[str, str]):
 
 def store_location(arguments: argparse.Namespace, config: Config | None = None) -> str:
     """The path or URL of the store."""
-    config = config or configured(arguments)
+    config = config or store_config(arguments)
     location: str = arguments.store if config is None else config.gateway.store
     if location in (MEMORY, OFF):
         raise InputError(

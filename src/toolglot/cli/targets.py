@@ -47,7 +47,7 @@ def parse_targets(text: str, option: str, overrides: Overrides | None) -> tuple[
     """A comma-separated list of targets."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise InputError("no target given", path=option, hint=f"for example {option} anthropic,mistral")
+        raise InputError("expected a target", path=option, hint=f"for example {option} anthropic,mistral")
     return tuple(dict.fromkeys(parse_target(word, option, overrides) for word in words))
 
 

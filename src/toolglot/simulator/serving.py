@@ -87,7 +87,7 @@ def server_of(simulator: Simulator) -> Any:
 def listen(port: int = 0, host: str = LOOPBACK) -> socket.socket:
     """A socket that listens; port 0 is a free one."""
     if type(port) is not int or not 0 <= port <= _MAX_PORT:
-        raise InputError(f"invalid port {quote(port)}", path="port", hint=f"a number from 0 to {_MAX_PORT}")
+        raise InputError(f"invalid port {quote(port)}", path="port", hint=f"use a number from 0 to {_MAX_PORT}")
     if not host:
         raise InputError("expected an address", path="host", hint=f"{LOOPBACK} is this machine, 0.0.0.0 all networks")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

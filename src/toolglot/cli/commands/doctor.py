@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.errors import InputError
 
-WHY_NOT: InputError | None = None
+MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed."""
 try:
     from toolglot.gateway.config.installed_clients import of_clients
@@ -30,7 +30,7 @@ try:
         root_of,
     )
 except InputError as missing:
-    WHY_NOT = missing
+    MISSING_EXTRA = missing
 
 _DESCRIPTION: Final = """\
 Check everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
@@ -64,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     is_json = arguments.format == "json"
     findings: Sequence[CheckResult | Missing]
-    if WHY_NOT is not None:
-        findings = [Missing("packages", "fail", WHY_NOT.message, WHY_NOT.hint)]
+    if MISSING_EXTRA is not None:
+        findings = [Missing("packages", "fail", MISSING_EXTRA.message, MISSING_EXTRA.hint)]
     else:
         findings = asyncio.run(_run_checks(arguments, terminal if not is_json else None))
     failed = sum(finding.state == "fail" for finding in findings)
@@ -141,8 +141,8 @@ async def _clients(config: Config | None, progress: _Progress) -> list[CheckResu
 
 
 def _finding_json(finding: CheckResult | Missing) -> dict[str, str]:
-    said = {"part": finding.part, "state": finding.state, "said": clean(finding.message)}
-    return {**said, "todo": clean(finding.todo)} if finding.todo else said
+    fields = {"part": finding.part, "state": finding.state, "said": clean(finding.message)}
+    return {**fields, "todo": clean(finding.todo)} if finding.todo else fields
 
 
 def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None:
@@ -159,6 +159,6 @@ def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None
                 page.hint(finding.todo, indent=f"{_INDENT}  ", first=f"{_INDENT}→ ")
     counts = {state: sum(finding.state == state for finding in findings) for state in _COLORS}
     page.line("")
-    warned = f"{counts['warn']} warning{'s' * (counts['warn'] != 1)}"
+    warned = plural(counts["warn"], "warning")
     failed = f"{counts['fail']} failed" if counts["fail"] else "nothing failed"
     page.line(page.paint(f"{failed}, {warned}, {counts['ok']} ok", "bold", "red" if counts["fail"] else "green"))

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.cli import targets
-from toolglot.cli.files.rule_index import NamedRule, all_named, default_of, description_of
+from toolglot.cli.files.documents import pretty
+from toolglot.cli.files.rule_index import NamedRule, all_rules, default_of, description_of
 from toolglot.cli.options import add_profiles
 from toolglot.cli.screen.diff import show_diff
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         _list(arguments, overrides, terminal)
         return 0
     if not arguments.rule:
-        raise InputError("no rule given", path="explain", hint="toolglot explain RULE, or toolglot explain --list")
+        raise InputError("expected a rule", path="explain", hint="toolglot explain RULE, or toolglot explain --list")
     if arguments.rule == "shape":
         terminal.out.line(_SHAPE)
         return 0
@@ -90,7 +91,7 @@ def _list(arguments: argparse.Namespace, overrides: Overrides | None, terminal: 
     rows = list(_rows(arguments.target, overrides))
     if arguments.format == "json":
         names = ("id", "key", "value", "confidence")
-        _write_json([dict(zip(names, row, strict=True)) for row in rows], terminal)
+        terminal.write_data(pretty([dict(zip(names, row, strict=True)) for row in rows]))
         return
     shown = [(id, key, confidence, describe_value(value)) for id, key, value, confidence in rows]
     terminal.out.table(shown, heading=("RULE", "KEY", "CONFIDENCE", "VALUE"))
@@ -104,7 +105,7 @@ def _rows(target: str | None, overrides: Overrides | None) -> Iterator[tuple[str
         yield from ((rule.id, rule.key, rule.value, rule.confidence) for rule in rules)
         yield from ((fact.id, "(fact)", fact.text, fact.confidence) for fact in profile.facts)
         return
-    for named in all_named(overrides):
+    for named in all_rules(overrides):
         entry = named.entry
         if isinstance(entry, Rule):
             yield entry.id, entry.key, entry.value, entry.confidence
@@ -120,7 +121,7 @@ class _Explanation:
 
     def __init__(self, rule: str, overrides: Overrides | None) -> None:
         self.overrides = overrides
-        known = all_named(overrides)
+        known = all_rules(overrides)
         self.named = [named for named in known if named.entry.id == rule]
         key = rule.removeprefix("default:")
         if not self.named and key not in KEYS:
@@ -133,7 +134,7 @@ class _Explanation:
 
     def show(self, terminal: Terminal, *, as_json: bool) -> None:
         if as_json:
-            _write_json(self._as_json(), terminal)
+            terminal.write_data(pretty(self._as_json()))
             return
         page = terminal.out
         page.line(page.paint(self.requested, "bold"))
@@ -312,7 +313,3 @@ def describe_value(value: Any) -> str:
         text = str(value) if value != "" else '""'
     text = clean(text)
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
-
-
-def _write_json(value: Any, terminal: Terminal) -> None:
-    terminal.write_data(json.dumps(value, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n")

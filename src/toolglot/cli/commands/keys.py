@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 
 from toolglot.cli.options import Formatter, Parser, add_quiet, parse_count, parse_dollars, parse_time
 from toolglot.cli.screen.terminal import Terminal, clean, plural
-from toolglot.cli.store_access import add_store, configured, store_exists, store_location, with_store
+from toolglot.cli.store_access import add_store, store_config, store_exists, store_location, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import (
     BUDGETS,
@@ -134,7 +134,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
         limits["expires"] = expires.timestamp()
     key, secret = new_key(arguments.name, now=now.timestamp(), **limits)
 
-    config = configured(arguments)
+    config = store_config(arguments)
     if config is not None and key.name in config.keys:
         hint = "choose another name, or remove that key from the configuration"
         raise InputError(f"a key {quote(key.name)} already exists in {clean(config.origin)}", path="keys", hint=hint)
@@ -166,7 +166,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _patterns(options: list[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip() for text in options for part in text.split(",") if part.strip()))
     if options and not found:
-        raise InputError("no model given", path="--models", hint="omit the option to allow all models")
+        raise InputError("expected patterns of models", path="--models", hint="omit the option to allow all models")
     if any(len(part) > 200 or not part.isprintable() for part in found):
         raise InputError("invalid model pattern", path="--models", hint="use patterns such as 'gpt-5*'")
     return found
@@ -177,7 +177,7 @@ def _patterns(options: list[str]) -> tuple[str, ...]:
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
-    config = configured(arguments)
+    config = store_config(arguments)
     location = store_location(arguments, config)
     own = [each.key for each in keys_of(config, os.environ)]
     keys: list[tuple[ClientKey, dict[str, float]]] = [(key, {}) for key in own]
@@ -227,12 +227,12 @@ def _limits(key: ClientKey, used: dict[str, float]) -> str:
     """The limits of a key, as text."""
     parts = [f"models {', '.join(key.models)}"] if key.models else []
     if key.requests_per_minute is not None:
-        parts.append(f"{key.requests_per_minute:,} requests a minute")
+        parts.append(f"{key.requests_per_minute:,} requests per minute")
     if key.tokens_per_minute is not None:
-        parts.append(f"{key.tokens_per_minute:,} tokens a minute")
+        parts.append(f"{key.tokens_per_minute:,} tokens per minute")
     for name, limit in key.budgets.items():
         unit, period = BUDGETS[name]
-        each = "in total" if period == "total" else f"a {period}"
+        each = "in total" if period == "total" else f"per {period}"
         before = ""
         if name in used:
             before = f"{used[name]:,.0f} of " if unit == "tokens" else f"${used[name]:,.2f} of "
@@ -265,7 +265,7 @@ def _key_json(key: ClientKey, now: datetime, used: dict[str, float]) -> dict[str
 
 
 def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    config = configured(arguments)
+    config = store_config(arguments)
     location = store_location(arguments, config)
     own = [each for each in keys_of(config, os.environ) if each.is_called(arguments.name)]
     known = with_store(location, saved_keys) if store_exists(location) else []

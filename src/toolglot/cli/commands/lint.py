@@ -164,7 +164,7 @@ class _Judge:
         if self.wanted is not None:
             return self.wanted
         found = targets.detect_protocol(body, record.where, "--for")
-        assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
+        assert found.protocol is not None  # noqa: S101 - detect_protocol raises otherwise
         if found.by == "model":
             self._note(found.protocol, targets.detection_note(found, record.where))
         if self.wants_all:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from pathlib import Path
 from typing import Any, Final
 
 from toolglot import jsontext
-from toolglot.cli.files.documents import STDIN, check_name, compact, line_and_column
+from toolglot.cli.files.documents import STDIN, compact, located_error, read_whole
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
 from toolglot.conversation import ToolCall
 from toolglot.conversation.events import BlockEnded
@@ -23,12 +21,12 @@ from toolglot.limits import DEFAULT_LIMITS
 _BOM: Final = "\ufeff"
 _FORMS: Final = "a list of tools in any provider's form, a whole request that has one, or a list of names"
 _MAX_GUESSED: Final = 1 << 20
-"""The longest text for which `parse` tries to guess another dialect."""
+"""Characters of a text for which `parse` tries to guess another dialect."""
 _DESCRIPTION: Final = """\
 Extract the tool calls from a model's text. Print them, and the text without them.
 
-The dialect is detected unless you name it. --tools tells which calls are possible, and the types of their arguments.
-Without it, only formats with unambiguous markers are detected."""
+The dialect is detected unless you name it. --tools lists the tools that can be called, with the types of their
+arguments. Without it, only formats with unambiguous markers are detected."""
 
 _EPILOG: Final = """\
 examples:
@@ -78,7 +76,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 terminal.out.line(name)
         return 0
     if not arguments.file:
-        raise InputError("no file given", path="parse", hint="toolglot parse FILE, or '-' for stdin")
+        raise InputError("expected a file", path="parse", hint="toolglot parse FILE, or '-' for stdin")
     if arguments.file == arguments.tools == STDIN:
         raise InputError("stdin can be read only once", path="--tools", hint="use a file for one of them")
     if arguments.unoffered == "text" and not arguments.tools:
@@ -104,20 +102,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _read(name: str) -> bytes:
-    check_name(name)
-    max_bytes = DEFAULT_LIMITS.max_bytes
-    try:
-        if name == STDIN:
-            data = sys.stdin.buffer.read(max_bytes + 1)
-        else:
-            with Path(name).open("rb") as stream:
-                data = stream.read(max_bytes + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=name) from None
-    if len(data) > max_bytes:
-        hint = "split the file, or feed a TextToolStream in pieces"
-        raise InputError(f"larger than {max_bytes} bytes", path=name, hint=hint)
-    return data
+    return read_whole(name, DEFAULT_LIMITS.max_bytes, hint="split the file, or feed a TextToolStream in pieces")
 
 
 def _text(name: str) -> str:
@@ -132,9 +117,7 @@ def _tools(name: str) -> list[Any]:
     try:
         value = jsontext.parse(data).value
     except JSONError as error:
-        line, column = line_and_column(data.decode(errors="replace").removeprefix(_BOM), error.position)
-        reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
-        raise InputError(reason, path=f"{name}:{line}:{column}", hint=_FORMS) from None
+        raise located_error(error, data.decode(errors="replace").removeprefix(_BOM), name, hint=_FORMS) from None
     for key in ("toolConfig", "tools"):
         value = value.get(key, value) if isinstance(value, dict) else value
     listed = value if isinstance(value, list) else [value]

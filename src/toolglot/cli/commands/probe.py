@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from toolglot import profiles
-from toolglot.cli.files.output import refuse_existing, replacing
+from toolglot.cli.files.output import refuse_existing, replace_file
 from toolglot.cli.options import add_profiles, add_quiet
 from toolglot.cli.screen.probe_progress import progress_on
 from toolglot.cli.screen.terminal import Terminal, clean
@@ -303,7 +303,7 @@ def _profile(against: tuple[str, Overrides | None] | None, result: DiscoveryResu
 
 
 def _write(path: str, text: str) -> None:
-    with replacing(path) as output:
+    with replace_file(path) as output:
         output.write(text.encode(errors="replace"))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from toolglot.cli import targets
 from toolglot.cli.files.conversion import FAULTS, ConversionOutcome, Converter, convert_files, show_failure
 from toolglot.cli.files.documents import STDIN
-from toolglot.cli.files.output import STDOUT, Write, back_up, open_output, refuse_existing, replacing
+from toolglot.cli.files.output import STDOUT, Write, back_up, open_output, refuse_existing, replace_file
 from toolglot.cli.options import add_all, add_output, add_profiles, add_quiet
 from toolglot.cli.screen.diff import show_diff
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
@@ -97,7 +97,7 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
 
 def _in_place(arguments: argparse.Namespace, converter: Converter, work: _RepairRun, terminal: Terminal) -> int:
     """Replace the file if something changed, after its backup is written."""
-    with replacing(arguments.file) as output:
+    with replace_file(arguments.file) as output:
         work.do(converter, output.write)
         if not work.changed:
             output.abandon()

@@ -30,7 +30,7 @@ examples:
   toolglot run "And before that?" --continue --model openai/gpt-5.5 --json
 
 Tools that are marked with approval=True, and tools of MCP servers that are not declared read-only, run only if they
-are allowed: with --allow, or by you at the terminal. Otherwise the model is told that they were denied.
+are allowed: with --allow, or by you at the terminal. Otherwise they are denied, and the model learns why.
 
 Ctrl-C and SIGTERM stop the run gracefully and keep the session; a second signal does not wait.
 

@@ -25,13 +25,13 @@ from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listen
 from toolglot.store import Store, shown
 
-WHY_NOT: InputError | None = None
+MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed. `--help` works without it."""
 try:
     from toolglot.gateway.app import Gateway
     from toolglot.gateway.http.serving import run as run_gateway
 except InputError as missing:
-    WHY_NOT = missing
+    MISSING_EXTRA = missing
 
 _DESCRIPTION: Final = """\
 Start the gateway. Clients of Anthropic, OpenAI (Chat Completions and Responses), Gemini and Ollama can then talk to
@@ -91,8 +91,8 @@ def _workers(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    if WHY_NOT is not None:
-        raise WHY_NOT
+    if MISSING_EXTRA is not None:
+        raise MISSING_EXTRA
     config = _config(arguments)
     worker = read_worker_settings(os.environ)
     if worker is not None:

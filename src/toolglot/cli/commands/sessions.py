@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from toolglot.cli.files.output import STDOUT, open_output
+from toolglot.cli.files.documents import read_whole
+from toolglot.cli.files.output import open_output
 from toolglot.cli.options import Formatter, Parser, add_output, add_quiet
 from toolglot.cli.screen.terminal import Terminal, clean, clean_lines, local_time, plural
 from toolglot.cli.session.session_options import add_session_store, session_store
@@ -104,10 +104,10 @@ def _in_store(arguments: argparse.Namespace, act: Callable[[Store], Awaitable[T]
 def _with_session(arguments: argparse.Namespace, act: Callable[[Store, str], Awaitable[T]]) -> T:
     from toolglot.cli.session.session_host import full_id  # noqa: PLC0415
 
-    async def found(store: Store) -> T:
+    async def act_on_session(store: Store) -> T:
         return await act(store, await full_id(store, arguments.id))
 
-    return _in_store(arguments, found)
+    return _in_store(arguments, act_on_session)
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -164,8 +164,8 @@ def _show(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.cli.screen.transcript_text import markdown_of  # noqa: PLC0415
     from toolglot.runtime.log.sessions import read_session  # noqa: PLC0415
 
-    info, standing = _with_session(arguments, read_session)
-    turns: list[Turn] = standing.turns
+    info, state = _with_session(arguments, read_session)
+    turns: list[Turn] = state.turns
     if arguments.format == "json":
         entries = [{"key": turn.key, "role": turn.role, "blocks": msgspec.to_builtins(turn.blocks)} for turn in turns]
         terminal.write_json({**_session_json(info), "conversation": entries})
@@ -217,7 +217,7 @@ def _export(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _import(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.runtime.log.documents import import_session  # noqa: PLC0415
 
-    data = _read(arguments.file)
+    data = read_whole(arguments.file, MAX_IMPORT_BYTES, hint="this is not an exported session")
     info = _in_store(arguments, lambda store: import_session(store, data), makes=True)
     return _print_done(
         arguments, terminal, info.id, f"{plural(info.turns, 'turn')}; toolglot chat --session {info.id} continues it"
@@ -260,23 +260,8 @@ def _print_done(arguments: argparse.Namespace, terminal: Terminal, id: str, summ
     return 0
 
 
-def _read(name: str) -> bytes:
-    try:
-        if name == STDOUT:
-            data = sys.stdin.buffer.read(MAX_IMPORT_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(MAX_IMPORT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read: {reason}", path=name, hint="check the name") from None
-    if len(data) > MAX_IMPORT_BYTES:
-        raise InputError(f"larger than {MAX_IMPORT_BYTES} bytes", path=name, hint="this is not an exported session")
-    return data
-
-
 _ACTIONS: Final[dict[str, tuple[str, Act]]] = {
-    "list": ("list the sessions, the most recently used first", _list),
+    "list": ("list the sessions, last used first", _list),
     "search": ("find sessions that contain a string", _search),
     "show": ("show the messages of a session", _show),
     "export": ("write a session as one JSON document", _export),

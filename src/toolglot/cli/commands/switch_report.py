@@ -29,7 +29,7 @@ MAX_REASONS: Final = 200
 SHOWN_REASONS: Final = 3
 
 FAULT_ORDER: Final = ("loss", "policy", "canonical", "renderer", "projection")
-"""Fault classes, the most important first."""
+"""Fault classes, in the order of the report."""
 
 _DESCRIPTION: Final = """\
 Show what would change if these requests went to another provider: what is lost, what a policy decides, what was

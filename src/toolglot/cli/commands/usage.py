@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from toolglot.cli.options import add_quiet, parse_time
 from toolglot.cli.screen.terminal import Terminal, clean
-from toolglot.cli.store_access import add_store, configured, store_exists, store_location, with_store
+from toolglot.cli.store_access import add_store, store_config, store_exists, store_location, with_store
 from toolglot.errors import InputError, quote
 from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
 from toolglot.gateway.accounting.metering import ANYONE
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     now = datetime.now(UTC)
     since = f"{parse_time(arguments.since, now=now, option='--since'):%Y-%m-%d}"
     until = f"{parse_time(arguments.until or 'today', now=now, option='--until'):%Y-%m-%d}"
-    config = configured(arguments)
+    config = store_config(arguments)
     location = store_location(arguments, config)
     rows: list[UsageRow] = []
     keys: list[ClientKey] = []

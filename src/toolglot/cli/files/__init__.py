@@ -1,1 +1,1 @@
-"""Files that commands read: transcripts, places in them, what is found there."""
+"""Files that commands read and write: requests, positions in them, rules, SARIF."""

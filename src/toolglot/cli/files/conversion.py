@@ -154,8 +154,9 @@ class Converter:
 
     def _with_protocol(self, error: InputError, body: dict[str, Any], source: str) -> InputError:
         """Add a hint to the error if the body is clearly of another protocol than `source`."""
-        found = examine(body)
-        if found.by != "structure" or found.protocol in (None, profiles.get(source, overrides=self.overrides).protocol):
+        found, spoken = examine(body), profiles.get(source, overrides=self.overrides).protocol
+        is_certain = found.by == "structure" or spoken not in found.candidates
+        if found.protocol in (None, spoken) or not is_certain:
             return error
         hint = f"this looks like {found.protocol}: use {self.option} {get(found.protocol).provider}"
         if self.option == "--for":
@@ -175,7 +176,7 @@ class Converter:
         if self.source is not None:
             return self.source.name
         found = targets.detect_protocol(body, record.where, self.option)
-        assert found.protocol is not None  # noqa: S101 - protocol_of raises otherwise
+        assert found.protocol is not None  # noqa: S101 - detect_protocol raises otherwise
         if found.by == "model" and found.protocol not in self._noted and not self.is_quiet:
             self._noted.add(found.protocol)
             self.terminal.note(f"{targets.detection_note(found, record.where)}; {self.option} decides")
@@ -208,7 +209,8 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
         "--server-tools",
         choices=("refuse", "spare", "drop"),
         default="refuse",
-        help="tools that only their own provider can run: refuse the request (default), or drop them and report it",
+        help="tools that only their own provider can run: refuse the request (default), drop them and report it, or "
+        "spare the request: drop them if it has other tools",
     )
     parser.add_argument(
         "--required",
@@ -242,5 +244,5 @@ def model_target(text: str, model: str, option: str, overrides: Overrides | None
     """A target with its model, from `--model` or after the `@`."""
     target = targets.parse_target(text, option, overrides)
     if model and target.model and model != target.model:
-        raise InputError(f"two models given: {target.model!r} and {model!r}", path=option, hint="remove one of them")
+        raise InputError(f"two models: {target.model!r} and {model!r}", path=option, hint="remove one of them")
     return Target(target.name, model or target.model)

@@ -26,6 +26,7 @@ from toolglot.limits import DEFAULT_LIMITS
 
 STDIN: Final = "-"
 _LINES: Final = (".jsonl", ".ndjson")
+_ONE_OBJECT: Final = "a request is one JSON object; JSONL has one per line"
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX: Final = DEFAULT_LIMITS.max_bytes
 
@@ -61,10 +62,7 @@ class Record(Struct, frozen=True, kw_only=True):
         try:
             value = jsontext.parse(self.data).value
         except JSONError as error:
-            line, column = line_and_column(self.text, error.position)
-            where = f"{self.file}:{line + self.line - 1}:{column}"
-            reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
-            raise InputError(reason, path=where, hint="a request is one JSON object; JSONL has one per line") from None
+            raise located_error(error, self.text, self.file, first_line=self.line, hint=_ONE_OBJECT) from None
         except InputError as error:
             raise InputError(error.message, path=self.where, hint=error.hint) from None
         if not isinstance(value, dict):
@@ -93,7 +91,6 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     file: str
     size: int
     """In bytes; 0 if unknown, as for a pipe."""
-    is_lines: bool
     records: Iterator[Record]
     trailing: bytearray
     """The blank lines at the end of a JSONL file, after all records are read."""
@@ -102,6 +99,28 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 def line_and_column(text: str, position: int) -> tuple[int, int]:
     """The line and column of a character, both from 1."""
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+
+
+def located_error(error: JSONError, text: str, file: str, *, first_line: int = 1, hint: str) -> InputError:
+    """A JSON error with its line and column in a file."""
+    line, column = line_and_column(text, error.position)
+    reason = error.message.rpartition(" at character ")[0].rstrip(",") or error.message
+    return InputError(reason, path=f"{file}:{line + first_line - 1}:{column}", hint=hint)
+
+
+def read_whole(name: str, max_bytes: int, *, hint: str) -> bytes:
+    """All bytes of a file; `-` is stdin. `hint`: what to do about a file that is too large."""
+    try:
+        if name == STDIN:
+            data = sys.stdin.buffer.read(max_bytes + 1)
+        else:
+            with Path(name).open("rb") as stream:
+                data = stream.read(max_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error) from None
+    if len(data) > max_bytes:
+        raise InputError(f"larger than {max_bytes} bytes", path=name, hint=hint)
+    return data
 
 
 def compact(body: Any) -> bytes:
@@ -159,12 +178,12 @@ def _document(name: str, stream: BinaryIO, size: int) -> InputDocument:
 def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
     blank, head = _first_line(stream)
     if not head.strip():
-        raise InputError("file is empty", path=name, hint="a request is one JSON object; JSONL has one per line")
+        raise InputError("file is empty", path=name, hint=_ONE_OBJECT)
     line = blank.count(b"\n") + 1
     trailing = bytearray()
     if Path(name).suffix.lower() in _LINES:
         records = _lines(name, stream, head, line, blank, trailing)
-        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+        return InputDocument(file=name, size=size, records=records, trailing=trailing)
     if _is_object(head):
         more, following = _first_line(stream)
         if not following.strip():
@@ -172,7 +191,7 @@ def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
         skipped = line + more.count(b"\n") + 1
         first = Record(file=name, data=head, line=line, is_line=True, blank=blank)
         records = _chain(first, _lines(name, stream, following, skipped, more, trailing))
-        return InputDocument(file=name, size=size, is_lines=True, records=records, trailing=trailing)
+        return InputDocument(file=name, size=size, records=records, trailing=trailing)
     data = blank + head + stream.read(_MAX + 1)
     jsontext.refuse_large(data, DEFAULT_LIMITS, name)
     return _single_record(name, size, data)
@@ -180,7 +199,7 @@ def _read_document(name: str, stream: BinaryIO, size: int) -> InputDocument:
 
 def _single_record(name: str, size: int, data: bytes) -> InputDocument:
     records = iter([Record(file=name, data=data)])
-    return InputDocument(file=name, size=size, is_lines=False, records=records, trailing=bytearray())
+    return InputDocument(file=name, size=size, records=records, trailing=bytearray())
 
 
 def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:

@@ -13,7 +13,7 @@ import difflib
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from toolglot.cli.files.locations import TOKEN
@@ -202,8 +202,8 @@ class _Writer:
         """Pairs of old and new items, by index."""
         old = [item.node.identity for item in node.items]
         new = [self.identities.of(value) for value in after]
-        head = _equal_prefix(old, new)
-        tail = _equal_prefix(old[head:][::-1], new[head:][::-1])
+        head = equal_prefix(old, new)
+        tail = equal_prefix(old[head:][::-1], new[head:][::-1])
         yield from ((index, index) for index in range(head))
         middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
         for first, last, start, stop in _matching_ranges(middle_old, middle_new):
@@ -247,7 +247,7 @@ class _Writer:
         return json.dumps(value, ensure_ascii=self.is_ascii, indent=indent, separators=separators, allow_nan=False)
 
 
-def _equal_prefix(old: list[int], new: list[int]) -> int:
+def equal_prefix(old: Sequence[object], new: Sequence[object]) -> int:
     """The number of equal items at the start."""
     for count, (one, other) in enumerate(zip(old, new, strict=False)):
         if one != other:

@@ -48,12 +48,12 @@ def open_output(path: str, terminal: Terminal, *, force: bool) -> Iterator[Outpu
         yield OutputFile(terminal.write_data)
         return
     refuse_existing(path, force=force)
-    with replacing(path) as output:
+    with replace_file(path) as output:
         yield output
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[OutputFile]:
+def replace_file(path: str) -> Iterator[OutputFile]:
     """Write to a temporary file that replaces `path` when the block ends. Permissions are kept."""
     target = Path(os.path.realpath(path))  # a link stays a link
     try:

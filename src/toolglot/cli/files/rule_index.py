@@ -33,15 +33,15 @@ def default_of(key: str) -> Any:
     return getattr(getattr(Rules(), group), field)
 
 
-def all_named(overrides: Overrides | None = None) -> list[NamedRule]:
+def all_rules(overrides: Overrides | None = None) -> list[NamedRule]:
     """The rules and facts of all profiles, in file order."""
     files = [read_builtin(name) for name in profiles.names()]
     if overrides is not None:
         files += [file for file in map(overrides.get, overrides.names) if file is not None]
-    return [named for file in files for named in _of_file(file)]
+    return [named for file in files for named in _file_rules(file)]
 
 
-def _of_file(file: ProfileFile) -> list[NamedRule]:
+def _file_rules(file: ProfileFile) -> list[NamedRule]:
     found = [NamedRule(target=file.name, entry=rule) for rule in file.rules.values()]
     for layer in file.models:
         found += [NamedRule(target=file.name, entry=rule, match=layer.match.pattern) for rule in layer.rules.values()]

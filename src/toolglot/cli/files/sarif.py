@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote as url_quote
 
 from toolglot import __version__
-from toolglot.cli.files.rule_index import all_named, description_of
+from toolglot.cli.files.rule_index import all_rules, description_of
 from toolglot.masking import mask
 from toolglot.profiles import Fact, Overrides, Rule
 
@@ -26,7 +26,7 @@ _LEVELS: Final = {"guess": "warning", "default": "warning"}
 
 def as_sarif(findings: Sequence[FoundViolation], *, overrides: Overrides | None = None) -> dict[str, Any]:
     """The findings as a SARIF log with one run."""
-    known = {named.entry.id: named.entry for named in all_named(overrides)}
+    known = {named.entry.id: named.entry for named in all_rules(overrides)}
     indexes: dict[str, int] = {}
     rules: list[dict[str, Any]] = []
     for found in findings:

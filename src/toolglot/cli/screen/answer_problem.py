@@ -13,7 +13,7 @@ _STOPS: Final[dict[Stop, tuple[str, str]]] = {
     "filter": ("the provider withheld the reply because of its content", "rephrase the prompt"),
     "loop_limit": ("the model kept calling tools until the limit on turns", "raise --max-turns, or let it continue"),
     "budget": ("the cost limit is reached", "raise --max-cost"),
-    "calls_open": ("the model called tools that have no function", "give the tools a function"),
+    "calls_open": ("the model called tools that have no function", "add a function to each tool"),
 }
 
 _HINTS: Final = {

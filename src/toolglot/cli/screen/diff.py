@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from toolglot.cli.files.json_layout import equal_prefix
 from toolglot.cli.screen.terminal import TerminalPage, clean
 
 MAX_LINES: Final = 3_000
@@ -27,8 +28,8 @@ def diff_lines(before: Any, after: Any, name: str) -> list[str]:
     old, new = _lines(before), _lines(after)
     if old == new:
         return []
-    head = _equal_prefix(old, new)
-    tail = _equal_prefix(old[head:][::-1], new[head:][::-1])
+    head = equal_prefix(old, new)
+    tail = equal_prefix(old[head:][::-1], new[head:][::-1])
     skipped = max(head - CONTEXT, 0)
     old_middle = old[skipped : len(old) - max(tail - CONTEXT, 0)]
     new_middle = new[skipped : len(new) - max(tail - CONTEXT, 0)]
@@ -49,16 +50,6 @@ def show_diff(before: Any, after: Any, name: str, page: TerminalPage) -> None:
 
 def _lines(body: Any) -> list[str]:
     return json.dumps(body, ensure_ascii=False, indent=2).split("\n")
-
-
-def _equal_prefix(old: list[str], new: list[str]) -> int:
-    """The number of equal lines at the start."""
-    count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _unified_diff(old: list[str], new: list[str], name: str, skipped: int) -> Iterator[str]:

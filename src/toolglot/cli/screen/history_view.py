@@ -71,7 +71,7 @@ def _show_text(view: TranscriptView, turn: Turn, text: str, left: int) -> None:
     else:
         view.note(f"{turn.role}: {safe_line(text, _MAX_SYSTEM)}")
     if left:
-        view.note(f"… {left} more line{'s' if left != 1 else ''}")
+        view.note(f"… {plural(left, 'more line')}")
 
 
 def _first_lines(text: str, max_lines: int) -> tuple[str, int]:
@@ -91,10 +91,10 @@ def recovery_note(found: RecoveredCall) -> str:
         case "unknown":
             return (
                 f"{name} was running when the last process ended. Its outcome is unknown. It is not run again, and the"
-                " model is told"
+                " model learns this"
             )
         case _:
             return (
                 f"{name} had not finished when the last process ended, and has no side effects. It is not run again"
-                " automatically; the model is told that it can call it again"
+                " automatically; the model learns that it can call it again"
             )

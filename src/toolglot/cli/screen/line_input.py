@@ -25,7 +25,7 @@ MAX_LINE: Final = 4 * 1024 * 1024
 MAX_REMEMBERED: Final = 1000
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _HIDDEN: Final = re.compile("[\x01\x02]")
-"""Tell readline that the characters between them have no width."""
+"""Marks for readline: the characters between them have no width."""
 
 Complete = Callable[[str], Sequence[str]]
 """Completions for the last word of a line."""

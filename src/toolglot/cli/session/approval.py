@@ -1,7 +1,7 @@
 """Decides whether a tool may run: by `--allow`, or by asking the user.
 
     y                run it
-    n [REASON]       do not run it; the model is told why
+    n [REASON]       do not run it; the model gets the reason
     a                run it, and do not ask again for this tool
     e                edit the arguments first
 

@@ -6,7 +6,6 @@ to stay in this one.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,7 @@ from toolglot.cli.session.approval import is_read_only
 from toolglot.cli.session.session_host import ForkedSession, NewSession, SessionChoice, StoredSession, full_id
 from toolglot.cli.session.session_turn import run_stoppable
 from toolglot.conversation import canonical_json
-from toolglot.errors import InputError, quote
+from toolglot.errors import InputError, closest_names, quote
 from toolglot.runtime.log.documents import export_session
 from toolglot.runtime.log.sessions import fork_session
 
@@ -50,7 +49,7 @@ async def run_command(chat: Chat, line: str) -> NextSession | None:
     word, _, rest = line[1:].partition(" ")
     command = COMMANDS.get(word.strip().lower())
     if command is None:
-        close = difflib.get_close_matches(word[:40], COMMANDS, n=1)
+        close = closest_names(word, COMMANDS)
         hint = (
             f"did you mean /{close[0]}?"
             if close
@@ -175,7 +174,7 @@ async def _save(chat: Chat, rest: str) -> None:
     force = rest.endswith(" --force")
     name = rest.removesuffix(" --force").strip()
     if not name or name == "-":
-        raise InputError("no file given", path="/save", hint="/save talk.md, or /save talk.json")
+        raise InputError("expected a file", path="/save", hint="/save talk.md, or /save talk.json")
     store = chat.host.store if chat.host is not None else None
     if name.endswith((".md", ".txt")):
         data = markdown_of(chat.session.history.turns).encode("utf-8", "backslashreplace")

@@ -19,7 +19,7 @@ from toolglot.cli.screen.foreground import Foreground, InterruptedReadingError
 from toolglot.cli.screen.history_view import show_recent
 from toolglot.cli.screen.line_input import TypedLines, hide_control_echo, line_reader, readline_prompt
 from toolglot.cli.screen.status_line import SharedStream
-from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean
+from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.cli.screen.transcript_view import TranscriptView, footer
 from toolglot.cli.session.approval import Approvals, PromptedApproval, note_denied
 from toolglot.cli.session.chat_commands import COMMANDS, LEAVE, NextSession, run_command
@@ -288,4 +288,4 @@ def _ignore_signal(_: int) -> None:
 
 def _count(session: Session) -> str:
     count = len(session.history)
-    return f" · {count} turn{'s' if count != 1 else ''}" if count else ""
+    return f" · {plural(count, 'turn')}" if count else ""

@@ -1,4 +1,4 @@
-"""A provider's name in place of a model's: `/model mistral`, `--model anthropic`.
+"""A provider's name instead of a model's: `/model mistral`, `--model anthropic`.
 
 Law: it means the default model of that provider, if the provider is configured or has a key; otherwise an error says
 which variable is missing. A name that is not a provider's stays unchanged.

@@ -1,7 +1,7 @@
 """Opens sessions, and what they share: models, tools, MCP servers, the store.
 
     async with SessionHost(settings, approve=…) as host:
-        async with await host.open(host.wanted) as session: …
+        async with host.open(host.wanted) as session: …
 
 Law: everything that was opened is closed, in reverse order, whatever happens.
 """
@@ -36,7 +36,7 @@ from toolglot.runtime.session.session import Session
 from toolglot.runtime.tools.toolbox import Tool, ToolBox
 from toolglot.store import Store, StoreError, open_store
 
-MIN_ID_LETTERS: Final = 4
+MIN_ID_CHARACTERS: Final = 4
 """Characters of an id that are enough to find the session."""
 _MAX_SEARCHED: Final = 1000
 
@@ -242,7 +242,7 @@ async def full_id(store: Store, id: str) -> str:
     """The full id of a session, from its first or last characters."""
     page = await list_sessions(store, limit=_MAX_SEARCHED)
     known = [info.id for info in page.sessions] + [*page.damaged]
-    if id in known or len(id) < MIN_ID_LETTERS:
+    if id in known or len(id) < MIN_ID_CHARACTERS:
         return id
     fitting = [found for found in known if found.startswith(id) or found.endswith(id)]
     if len(fitting) == 1:
@@ -277,7 +277,7 @@ _COMMANDS: Final = {
 """Hints of the library, and the same in terms of the command line."""
 
 
-_OPTION_NAMES: Final = {"$.id": "session", "at": "--at", "to": "--to"}
+_OPTION_NAMES: Final = {"$.id": "session", "$.text": "TEXT", "at": "--at", "to": "--to"}
 
 
 def _in_command_terms(error: InputError) -> InputError:

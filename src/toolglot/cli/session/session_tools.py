@@ -43,7 +43,7 @@ def load_tools(option: str) -> list[Tool]:
     )
     for each in found:
         if each.run is None:
-            hint = "give it a function: tool(function)"
+            hint = "add a function: tool(function)"
             raise InputError(
                 f"the tool {quote(each.name)} is a definition, and nothing runs it", path=location, hint=hint
             )
@@ -203,7 +203,7 @@ def _servers_of(text: str, taken: set[str]) -> Iterable[McpServer]:
     except ValueError as error:
         raise InputError(f"invalid command {quote(text)}: {error}", path="--mcp", hint="close the quotes") from None
     if not words:
-        raise InputError("no server given", path="--mcp", hint="use a command, a URL, or a JSON file")
+        raise InputError("expected a server", path="--mcp", hint="use a command, a URL, or a JSON file")
     return [McpServer.stdio(words[0], words[1:], name=_unique_name(_name_of(words), taken), approval=True)]
 
 

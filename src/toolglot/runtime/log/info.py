@@ -100,7 +100,7 @@ async def find_info(store: Store, id: str, *, owner: str = "") -> SessionInfo:
     data = (await store.find(KIND, owner, [check_id(id)])).get(id)
     if data is None:
         hint = "list_sessions(store) lists them"
-        raise SessionMissingError(f"there is no session {quote(id)}", path="$.id", hint=hint)
+        raise SessionMissingError(f"no session {quote(id)}", path="$.id", hint=hint)
     return read_info(data, id)
 
 

@@ -227,8 +227,8 @@ def read_script(path: str | os.PathLike[str]) -> Script:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        hint = "expected the name of a file, or the script as a value, not as a string"
-        raise InputError(f"cannot be read: {reason}", path=name, hint=hint) from None
+        hint = "check the path; in Python, a script is a file or a dict, not a JSON string"
+        raise InputError(f"cannot read file: {reason}", path=name, hint=hint) from None
     if len(data) > MAX_BYTES:
         raise InputError(f"larger than {MAX_BYTES} bytes", path=name)
     value = _parse(data, name)
