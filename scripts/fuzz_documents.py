@@ -46,7 +46,7 @@ OPERATIONS: Final = 4
 SCALARS: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, 1, -1, 2**63, -(2**63) - 1, 2**200, 0.5, -0.0, 1e308, 5e-324),
     *("", " ", "a", "é", "\x00", "\ud7ff", "😀", "a" * 300, "null", "{}", "[]", '{"a":1}', '{"a":', '"x"', "[1]", "1"),
-    *("data:image/png;base64,iVBORw0KGgo=", "data:,", "data:;base64", "https://example.com/a.png", "call_1", "~tool"),
+    *("data:image/png;base64,iVBORw0KGgo=", "data:,", "data:;base64", "https://example.com/a.png", "call_1"),
 )
 """Values at the edges of types, and texts that are read a second time somewhere."""
 

@@ -176,6 +176,49 @@ BODIES: dict[str, list[Body]] = {
         },
         {"modelId": "m", "messages": [], "inferenceConfig": {}, "toolConfig": {"toolChoice": {"later": {}}}},
     ],
+    "openai_responses": [
+        {
+            "instructions": "",
+            "input": [
+                {"role": "user", "content": "a"},
+                {"type": "message", "role": "system", "content": [{"type": "output_text", "text": "b"}]},
+                {
+                    "type": "message",
+                    "role": "user",
+                    "content": [
+                        {"type": "input_image", "image_url": "https://a"},
+                        {"type": "input_file", "file_data": "aGk=", "filename": "a.txt"},
+                        {"type": "later", "x": 1},
+                    ],
+                },
+                {"role": "assistant", "content": "c", "id": "msg_1", "~odd": 1},
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [
+                        {"type": "output_text", "text": "d", "annotations": []},
+                        {"type": "refusal", "refusal": "no"},
+                        {"type": "later"},
+                    ],
+                },
+                {"type": "reasoning", "id": "rs_1", "summary": []},
+                {"type": "function_call", "id": "fc_1", "name": "f", "arguments": "{ }"},
+                {"type": "custom_tool_call_output", "call_id": "fc_1"},
+                {"type": "function_call_output", "call_id": "fc_2", "output": [{"type": "input_text", "text": "e"}]},
+            ],
+            "tools": [
+                {"type": "function", "name": "f"},
+                {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "g"}], "~later": 1},
+                {"type": "later"},
+            ],
+            "tool_choice": {"type": "allowed_tools", "tools": [{"type": "mcp"}]},
+            "reasoning": {"later": 1},
+            "text": {"verbosity": "low", "format": {"type": "json_schema", "schema": {}}},
+        },
+        {"model": "", "tools": [], "text": {}, "parallel_tool_calls": True, "prompt": {"id": "p"}},
+        {"input": "a", "tool_choice": {"type": "later"}},
+        {"input": "a", "tool_choice": {"type": "custom", "name": "f"}, "text": {"format": {"type": "later"}}},
+    ],
 }
 """Requests with spellings that no canonical value can express, by protocol."""
 
@@ -520,6 +563,160 @@ def test_notes_of_version_1_that_bedrock_had_are_read_as_forms() -> None:
         "additionalModelRequestFields": {"a": 1},
     }
     assert load(dump(found)) == found
+
+
+def test_notes_of_version_1_that_responses_had_are_read_as_forms() -> None:
+    def extra(fields: Body | None = None, **notes: Any) -> Body:
+        own = {f"~{name}": content for name, content in notes.items()}
+        return {"extra": {"openai_responses": {**own, **(fields or {})}}}
+
+    text = {"block": "text", "text": "a"}
+    image = {"block": "media", "kind": "image", "url": "https://a"}
+    file = {"block": "media", "kind": "file", "data": "aGk="}
+    part = {"block": "opaque", "protocol": "openai_responses", "value": {"type": "later"}, "kind": "later"}
+    call = {"block": "tool_call", "id": "fc_1", "name": "f", "arguments": {}, "raw_input": "{ }"}
+    result = {"block": "tool_result", "call_id": "fc_1", "is_complete": True}
+    found = _from_version_1(
+        turns=[
+            {"role": "system", "blocks": [text], **extra(system="top")},
+            {"role": "system", "blocks": [text], **extra(system="message", untyped=True, content="text")},
+            {
+                "role": "user",
+                "blocks": [
+                    {**text, **extra(type="output_text")},
+                    {**image, **extra(no_detail=True)},
+                    {**file, **extra(bare=True)},
+                    {**part, **extra(part=True)},
+                ],
+            },
+            {
+                "role": "assistant",
+                "blocks": [
+                    {**text, **extra(message={"id": "msg_1", "~content": "text", "~untyped": True, "~~odd": 1})},
+                    {"block": "thinking", "id": "rs_1", **extra({"summary": []}, reasoning=True)},
+                    {**text, **extra({"~~odd": 2}, message={})},
+                    {**text, **extra(refusal=True, joined=True)},
+                    {**part, **extra(part=True, joined=True)},
+                    {**call, **extra({"id": "fc_1"}, call_id="item", arguments="raw", read=["trimmed"])},
+                ],
+            },
+            {
+                "role": "tool",
+                "blocks": [
+                    {**result, **extra(item="custom_tool_call_output", output="absent")},
+                    {**result, "content": [text], **extra(item="function_call_output", output="parts")},
+                ],
+            },
+        ],
+        tools=[
+            {"name": "f", **extra(strict="absent", no_parameters=True)},
+            {"name": "g", "namespace": "n", "parameters": {}, "strict": True, **extra(namespace={"~~odd": 1})},
+            {"name": "", "type": "later", **extra(tool={"type": "later"})},
+        ],
+        options={
+            "tool_choice": {"mode": "allowed", **extra(tools=[{"type": "mcp"}], mode="auto")},
+            "reasoning": extra({"later": 1}, said=True),
+            "output": extra(format={"type": "later"}),
+        },
+        **extra({"~~odd": 1}, model="", text={"verbosity": "low"}),
+    )
+    assert base.codec("openai_responses").request.encode(found) == {
+        "model": "",
+        "instructions": "a",
+        "input": [
+            {"role": "system", "content": "a"},
+            {
+                "type": "message",
+                "role": "user",
+                "content": [
+                    {"type": "output_text", "text": "a"},
+                    {"type": "input_image", "image_url": "https://a"},
+                    {"type": "input_file", "file_data": "aGk="},
+                    {"type": "later"},
+                ],
+            },
+            {"role": "assistant", "content": "a", "id": "msg_1", "~odd": 1},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [
+                    {"type": "output_text", "text": "a", "~odd": 2},
+                    {"type": "refusal", "refusal": "a"},
+                    {"type": "later"},
+                ],
+            },
+            {"type": "function_call", "name": "f", "arguments": "{ }", "id": "fc_1"},
+            {"type": "custom_tool_call_output", "call_id": "fc_1"},
+            {"type": "function_call_output", "call_id": "fc_1", "output": [{"type": "input_text", "text": "a"}]},
+        ],
+        "tools": [
+            {"type": "function", "name": "f"},
+            {
+                "type": "namespace",
+                "name": "n",
+                "tools": [{"type": "function", "name": "g", "parameters": {}, "strict": True}],
+                "~odd": 1,
+            },
+            {"type": "later"},
+        ],
+        "tool_choice": {"type": "allowed_tools", "tools": [{"type": "mcp"}], "mode": "auto"},
+        "reasoning": {"later": 1},
+        "text": {"format": {"type": "later"}, "verbosity": "low"},
+        "~odd": 1,
+    }
+    assert found.turns[3].calls[0].argument_fixes == ("trimmed",)
+    assert [block.is_refusal for block in found.turns[3].blocks if isinstance(block, Text)] == [False, False, True]
+    assert load(dump(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("notes", "choice"),
+    [
+        ({"~unsaid": True}, None),
+        ({"~choice": {"type": "later"}}, {"type": "later"}),
+        ({"~type": "custom"}, {"type": "custom", "name": "f"}),
+    ],
+)
+def test_a_tool_choice_of_version_1_that_responses_had_is_read_as_it_was(notes: Body, choice: object) -> None:
+    named = {"mode": "named", "names": ["f"]} if "~type" in notes else {}
+    found = _from_version_1(options={"tool_choice": {**named, "extra": {"openai_responses": notes}}})
+    assert base.codec("openai_responses").request.encode(found).get("tool_choice") == choice
+
+
+def test_an_input_of_version_1_that_responses_had_is_read_as_it_was() -> None:
+    notes = {"openai_responses": {"~content": "text", "~input": "text"}}
+    found = _from_version_1(turns=[{"role": "user", "blocks": [{"block": "text", "text": "a"}], "extra": notes}])
+    assert base.codec("openai_responses").request.encode(found) == {"input": "a"}
+    found = _from_version_1(extra={"openai_responses": {"~input": "absent", "~tools": []}})
+    assert base.codec("openai_responses").request.encode(found) == {"tools": []}
+
+
+def test_notes_of_version_1_on_replies_of_responses_are_read_as_forms() -> None:
+    usage = Usage(1, 2, extra={"openai_responses": {"~read": True, "~input_details": {"later": 1}}})
+    notes = {"openai_responses": {"~read": True, "~status": "queued", "~~odd": 1}}
+    found = upgraded(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
+    assert base.codec("openai_responses").reply.encode(found) == {
+        "id": "1",
+        "model": "m",
+        "output": [],
+        "status": "queued",
+        "usage": {"input_tokens": 1, "output_tokens": 2, "input_tokens_details": {"later": 1}},
+        "~odd": 1,
+    }
+
+
+def test_an_image_of_version_1_that_cohere_had_keeps_its_unknown_fields() -> None:
+    media = {"block": "media", "kind": "image", "url": "https://a", "extra": {"cohere": {"~image": {"~~odd": 1}}}}
+    found = _from_version_1(turns=[{"role": "user", "blocks": [media]}])
+    (message,) = base.codec("cohere").request.encode(found)["messages"]
+    assert message["content"] == [{"type": "image_url", "image_url": {"url": "https://a", "~odd": 1}}]
+
+
+@pytest.mark.parametrize("protocol", base.names())
+def test_a_field_of_version_1_that_begins_like_a_note_keeps_its_own_name(protocol: str) -> None:
+    found = _from_version_1(extra={protocol: {"~~odd": 1, "~~~odd": 2, "plain": 3}})
+    assert found.extra == {protocol: {"~odd": 1, "~~odd": 2, "plain": 3}}
 
 
 def test_a_bedrock_tool_of_version_1_keeps_all_fields_but_its_markers() -> None:

@@ -182,7 +182,7 @@ def test_a_note_of_a_stored_conversation_that_is_no_type_is_not_written() -> Non
     chosen = {"type": "function", "function": {"name": "f"}}
     tools = [{"type": "function", "function": {"name": "f"}}]
     out = toolglot.convert(_chat(tools=tools, tool_choice=chosen), source="openai", target="openai")
-    stored = json.loads(toolglot.dump(out.rendered.conversation))
+    stored = {**json.loads(toolglot.dump(out.rendered.conversation)), "version": 1}
     stored["conversation"]["options"]["tool_choice"]["extra"] = {"openai_chat": {"~type": {}}}
     history = toolglot.History(toolglot.load(json.dumps(stored)), provider="openai")
     assert toolglot.request_for(history, target="openai", model="gpt-4").body["tool_choice"] == chosen

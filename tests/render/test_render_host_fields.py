@@ -287,7 +287,7 @@ def test_law_8_details_that_come_in_pieces_are_those_of_the_whole_reply(entries:
     at_once = convert_reply(answer({"reasoning_details": whole}), source="openrouter", target="openrouter").reply
     extra = at_once.turn.extra
     assert extra is not None
-    fields = {field: value for field, value in extra["openai_chat"].items() if field[0] != "~" and value is not None}
+    fields = {field: value for field, value in extra["openai_chat"].items() if value is not None}
     assert reader.reply.turn.extra == {"openai_chat": fields}
 
 

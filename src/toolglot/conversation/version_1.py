@@ -50,7 +50,7 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
             kept[protocol] = fields
             continue
         read = library(protocol).from_notes
-        notes = {name[1:]: content for name, content in fields.items() if _is_note(name)}
+        notes = notes_in(fields)
         if read is not None and notes:
             changes |= _known(type(value), read(value, notes))
         rest = without_notes(fields)
@@ -63,6 +63,11 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
 
 def _is_note(name: str) -> bool:
     return name[:1] == _NOTE and name[1:2] != _NOTE
+
+
+def notes_in(fields: dict[str, Any]) -> dict[str, Any]:
+    """The notes among the fields of an object, by their names."""
+    return {name[1:]: content for name, content in fields.items() if _is_note(name)}
 
 
 def without_notes(fields: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Extra, Form, Reply, StopReason, Text, Thinking, ToolCall
+from toolglot.conversation import Block, Form, Reply, StopReason, Text, Thinking, ToolCall
 from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
@@ -28,10 +28,10 @@ from toolglot.conversation.events import (
     TextDelta,
     ThinkingDelta,
 )
+from toolglot.conversation.reply_events import opening
 from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 
-"""Keys of the codecs that hold the provider's own reason."""
 _ENDED: Final = frozenset({None, "stop", "tool_calls"})
 """Stop reasons of a reply that the provider considers complete, or gives no reason for."""
 
@@ -80,8 +80,7 @@ class CallsInText:
         self._has_cut = False
         self._found: list[str] = []
         self._dropped: list[str] = []
-        self._extra: Extra | None = None
-        self._form: Form | None = None
+        self._own: Text | None = None
         """The provider's fields and form of the text, until a piece of it carries them."""
         self._is_described = False
         self._has_own_calls = False
@@ -135,7 +134,7 @@ class CallsInText:
                 if self._waiting is None:
                     self._raw, self._emitted = [], []
                 self._start, self._is_silent = event, True
-                self._extra, self._form, self._is_described = event.block.extra, event.block.form, False
+                self._own, self._is_described = event.block, False
                 self._stream = self._new_stream()
             else:
                 self._pass_other(event, passed)
@@ -237,15 +236,13 @@ class CallsInText:
         """Put the provider's fields of a text on the first piece of it that ends once they are known."""
         if not isinstance(event, BlockEnded) or not isinstance(event.block, Text):
             return event
-        late = original.block if isinstance(original, BlockEnded) and isinstance(original.block, Text) else None
-        extra, form = self._extra, self._form
-        self._extra = self._form = None
-        if extra is None and form is None and late is not None and not self._is_described:
-            extra, form = late.extra, late.form
-        if extra is None and form is None:
+        own, self._own = self._own, None
+        if (own is None or not _is_described(own)) and not self._is_described:
+            own = original.block if isinstance(original, BlockEnded) and isinstance(original.block, Text) else None
+        if own is None or not _is_described(own):
             return event
         self._is_described = True
-        return replace(event, block=replace(event.block, extra=extra, form=form))
+        return replace(event, block=replace(event.block, extra=own.extra, form=own.form, is_refusal=own.is_refusal))
 
     def _other(self, event: Event) -> Event:
         if isinstance(event, Started):
@@ -260,6 +257,11 @@ class CallsInText:
 def _form_without_stop(form: Form | None) -> Form | None:
     """The form without the provider's own stop reason, which ignores the calls in the text."""
     return form.without_stop_text() if form is not None else None
+
+
+def _is_described(text: Text) -> bool:
+    """Whether something is known of a text besides its words."""
+    return text.extra is not None or text.form is not None
 
 
 def _is_call_start(event: Event) -> bool:
@@ -309,7 +311,7 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     for block in reply.turn.blocks:
         if isinstance(block, Text):
             events += (
-                BlockStarted(Text("", extra=block.extra, form=block.form)),
+                BlockStarted(opening(block)),
                 TextDelta(block.text),
                 BlockEnded(block),
             )

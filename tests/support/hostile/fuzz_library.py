@@ -367,15 +367,8 @@ def _canonical() -> list[Any]:
                 conversation = toolglot.convert(body, source=protocol, target="anthropic").rendered.conversation
             except ToolglotError:
                 continue
-            made.append(_without_notes(json.loads(toolglot.dump(conversation))))
+            made.append(json.loads(toolglot.dump(conversation)))
     return made
-
-
-def _without_notes(value: Any) -> Any:
-    """A document without what the codecs wrote into `extra` for themselves, which they trust."""
-    if isinstance(value, dict):
-        return {key: _without_notes(inner) for key, inner in value.items() if not key.startswith("~")}
-    return [_without_notes(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _load(document: Any, number: int) -> None:

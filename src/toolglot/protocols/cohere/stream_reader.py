@@ -2,7 +2,7 @@
 
 Content and calls are numbered apart. A plan has neither a beginning nor an end: it ends where something else begins.
 What comes with the end is put together into one body, which `reply.decode` reads. Citations have no place in a
-stream's blocks; they are kept as a note on the reply.
+stream's blocks; they are kept in the form of the reply.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 A codec pops nothing and copies little: it reads known fields from a parsed body, keeps sub-trees that it
 does not change as they are, and puts every other field into `extra` under its protocol. Fields whose value
-is null are left over too, so that they come back as null and not as absent.
-
-Keys of `extra` that start with `~` are the codec's own notes on how something was written (content as a
-string or as a list, say). A wire field that starts with it gets a second one.
+is null are left over too, so that they come back as null and not as absent. How something was written (content as
+a string or as a list, say) is the form of the value (`form.py` of the protocol).
 """
 
 from __future__ import annotations

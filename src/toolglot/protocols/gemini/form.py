@@ -27,7 +27,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
+from toolglot.conversation.version_1 import form_of_notes, notes_in, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "gemini"
 
@@ -369,4 +369,5 @@ def _parted(notes: dict[str, Any], note: str, **names: str) -> dict[str, Any]:
     held = notes.get(note)
     if not isinstance(held, dict):
         return {}
-    return {note: held, **{new: held[f"~{old}"] for old, new in names.items() if f"~{old}" in held}}
+    inner = notes_in(held)
+    return {note: held, **{new: inner[old] for old, new in names.items() if old in inner}}

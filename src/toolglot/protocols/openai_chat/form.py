@@ -28,7 +28,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import CacheMarking, Form, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes, without_notes
+from toolglot.conversation.version_1 import form_of_notes, notes_in, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "openai_chat"
 CACHE_MARKING: Final = CacheMarking(field="cache_control")
@@ -391,7 +391,8 @@ def _request(notes: Fields) -> Fields:
 def _reply(notes: Fields) -> Fields:
     rest = notes.get("choice")
     if isinstance(rest, dict):
-        notes = {**notes, "in_details": "~in_details" in rest, "no_message": "~no_message" in rest}
+        inner = notes_in(rest)
+        notes = {**notes, "in_details": "in_details" in inner, "no_message": "no_message" in inner}
     names = {"in_details": "is_in_details", "no_message": "has_no_message"}
     return form_of_notes(
         ChatReply, notes, choice="choice_rest", choices="choices", finish_reason="finish_reason", **names

@@ -28,7 +28,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import Form, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, notes_in, opaque_of_notes
 
 PROTOCOL: Final = "openai_responses"
 
@@ -313,8 +313,8 @@ def _of_message(notes: Fields) -> Fields:
     message = notes.get("message")
     if not isinstance(message, dict):
         return notes
-    is_string, is_untyped = message.get("~content") == "text", message.get("~untyped") is True
-    return {**notes, "is_string": is_string, "is_untyped": is_untyped}
+    inner = notes_in(message)
+    return {**notes, "is_string": inner.get("content") == "text", "is_untyped": inner.get("untyped") is True}
 
 
 _OF_MESSAGE: Final = {
@@ -338,7 +338,7 @@ def _media(notes: Fields) -> Fields:
 
 def _opaque(notes: Fields) -> Fields:
     is_part = "part" in notes
-    return form_of_notes(ResponsesOpaque, {"is_joined": False, **_of_message(notes)}, **_OF_MESSAGE) if is_part else {}
+    return form_of_notes(ResponsesOpaque, {"joined": False, **_of_message(notes)}, **_OF_MESSAGE) if is_part else {}
 
 
 def _call(notes: Fields) -> Fields:
