@@ -133,34 +133,29 @@ def _control(case: ProbeCase) -> Steps:
 
 CONTROL: Final = Probe(
     name="endpoint.control",
-    group="endpoint",
     question="whether what was accepted at first still is",
     steps=_control,
 )
 PROBES: Final = (
     Probe(
         name="endpoint.errors",
-        group="endpoint",
         question="what its errors look like",
         steps=_error,
     ),
     Probe(
         name="endpoint.dialogue",
-        group="endpoint",
         question="how a conversation is written",
         steps=_dialogue,
         max_requests=2,
     ),
     Probe(
         name="endpoint.tools",
-        group="endpoint",
         question="whether a request may have tools",
         steps=_tools,
         max_requests=2,
     ),
     Probe(
         name="endpoint.history",
-        group="endpoint",
         question="how a history with calls is written",
         steps=_history,
         max_requests=len(_CHAT_FORMS),

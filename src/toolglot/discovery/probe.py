@@ -41,6 +41,8 @@ GROUPS: Final = {
     "schema": "JSON Schema of parameters",
 }
 """In the order in which they are run."""
+_GROUP_OF: Final = {"names": "ids", "choice": "tools"}
+"""Names of probes that do not begin with their group."""
 
 
 class UnclearError(ToolglotError):
@@ -67,7 +69,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     """A question to an endpoint."""
 
     name: str
-    group: str
+    """Its group, and its own name in it."""
     question: str
     steps: Callable[[ProbeCase], Steps]
     keys: tuple[str, ...] = ()
@@ -85,6 +87,12 @@ class Probe(Struct, frozen=True, kw_only=True):
     """Why it cannot be run in this case; empty if it can."""
     request_tokens: int = 150
     """The size of a prompt, for the estimate."""
+
+    @property
+    def group(self) -> str:
+        """The group that it is listed under."""
+        first = self.name.partition(".")[0]
+        return _GROUP_OF.get(first, first)
 
     def is_for(self, protocol: str) -> bool:
         """Whether it is a question for this protocol."""
@@ -172,7 +180,6 @@ def yes_or_no(
 
     return Probe(
         name=name,
-        group=_GROUP_OF.get(key.partition(".")[0], key.partition(".")[0]),
         question=question,
         steps=steps,
         keys=(key,),
@@ -181,9 +188,6 @@ def yes_or_no(
         lacks=lacks,
         why_not=why_not,
     )
-
-
-_GROUP_OF: Final = {"names": "ids", "choice": "tools", "stream": "streams"}
 
 
 def unless_ignored(case: ProbeCase) -> str:

@@ -8,14 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from toolglot.cli import targets
 from toolglot.cli.files.conversion import (
     ConversionOutcome,
     Converter,
-    add_policy,
+    add_conversion,
     convert_files,
-    model_target,
-    policy_of,
+    read_converter,
     show_failure,
 )
 from toolglot.cli.files.documents import check_name, compact
@@ -57,33 +55,17 @@ the target does not have (--model names one that it has)
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
-    parser.add_argument(
-        "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
-    )
-    parser.add_argument(
-        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that must accept them"
-    )
-    parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
+    add_conversion(parser)
     add_output(parser)
     parser.add_argument("--report", metavar="FILE", help="write a report of all changes and losses to FILE, as JSON")
-    add_policy(parser)
     add_profiles(parser)
     add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    overrides = targets.read_overrides(arguments)
     if arguments.report == STDOUT:
         raise InputError("cannot write the report to stdout", path="--report", hint="--report changes.json")
-    converter = Converter(
-        source=targets.parse_target(arguments.source, "--from", overrides) if arguments.source else None,
-        target=model_target(arguments.target, arguments.model, "--to", overrides),
-        overrides=overrides,
-        policy=policy_of(arguments),
-        terminal=terminal,
-        is_quiet=arguments.quiet,
-        refuses_foreign_models=True,
-    )
+    converter = read_converter(arguments, terminal, refuses_foreign_models=True)
     for file in arguments.files:
         check_name(file)
     counts: Counter[str] = Counter()

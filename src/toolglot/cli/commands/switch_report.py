@@ -8,15 +8,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from toolglot.cli import targets
 from toolglot.cli.files.conversion import (
     FAULTS,
     ConversionOutcome,
-    Converter,
-    add_policy,
+    add_conversion,
     convert_files,
-    model_target,
-    policy_of,
+    read_converter,
 )
 from toolglot.cli.files.documents import pretty
 from toolglot.cli.options import add_all, add_profiles, add_quiet
@@ -113,36 +110,22 @@ def _weight(group: ChangeGroup) -> tuple[int, int, int, str]:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", metavar="FILE", help="a request, or JSONL of requests; '-' is stdin")
-    parser.add_argument(
-        "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
-    )
-    parser.add_argument("--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target of the switch")
-    parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
+    add_conversion(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
-    add_policy(parser)
     add_profiles(parser)
     add_all(parser)
     add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    overrides = targets.read_overrides(arguments)
-    target = model_target(arguments.target, arguments.model, "--to", overrides)
-    converter = Converter(
-        source=targets.parse_target(arguments.source, "--from", overrides) if arguments.source else None,
-        target=target,
-        overrides=overrides,
-        policy=policy_of(arguments),
-        terminal=terminal,
-        is_quiet=arguments.quiet,
-    )
+    converter = read_converter(arguments, terminal)
     summary = Summary(groups={}, refused=[])
     for outcome in convert_files([arguments.file], converter, terminal, "switch-report"):
         summary.add(outcome)
     if arguments.format == "json":
-        terminal.write_data(pretty(_as_json(summary, str(target))))
+        terminal.write_data(pretty(_as_json(summary, str(converter.target))))
     else:
-        _show(summary, str(target), terminal.out, is_all=arguments.all)
+        _show(summary, str(converter.target), terminal.out, is_all=arguments.all)
     return int(bool(summary.refused))
 
 

@@ -203,8 +203,15 @@ def convert_files(
             trailing(bytes(document.trailing))
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Add options for the settings of `toolglot.Policy` that matter here."""
+def add_conversion(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a conversion: protocol, target, model, and the settings of `toolglot.Policy` that matter."""
+    parser.add_argument(
+        "--from", dest="source", metavar="PROTOCOL", help="the protocol of the requests (default: detected)"
+    )
+    parser.add_argument(
+        "--to", dest="target", metavar="TARGET[@MODEL]", required=True, help="the target that must accept them"
+    )
+    parser.add_argument("--model", default="", help="the model to request (default: that of the request)")
     parser.add_argument(
         "--server-tools",
         choices=("refuse", "spare", "drop"),
@@ -226,8 +233,20 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def policy_of(arguments: argparse.Namespace) -> Policy:
-    return Policy(server_tools=arguments.server_tools, required=arguments.required, ids=arguments.ids)
+def read_converter(
+    arguments: argparse.Namespace, terminal: Terminal, *, refuses_foreign_models: bool = False
+) -> Converter:
+    """The converter that the options of `add_conversion` describe."""
+    overrides = targets.read_overrides(arguments)
+    return Converter(
+        source=targets.parse_target(arguments.source, "--from", overrides) if arguments.source else None,
+        target=_model_target(arguments.target, arguments.model, "--to", overrides),
+        overrides=overrides,
+        policy=Policy(server_tools=arguments.server_tools, required=arguments.required, ids=arguments.ids),
+        terminal=terminal,
+        is_quiet=arguments.quiet,
+        refuses_foreign_models=refuses_foreign_models,
+    )
 
 
 def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:
@@ -240,7 +259,7 @@ def show_failure(outcome: ConversionOutcome, terminal: Terminal) -> None:
     terminal.error(error, where=error.path if error.path.startswith(where) else where)
 
 
-def model_target(text: str, model: str, option: str, overrides: Overrides | None) -> Target:
+def _model_target(text: str, model: str, option: str, overrides: Overrides | None) -> Target:
     """A target with its model, from `--model` or after the `@`."""
     target = targets.parse_target(text, option, overrides)
     if model and target.model and model != target.model:

@@ -187,7 +187,6 @@ def _if_alone(case: ProbeCase) -> str:
 PROBES: Final = (
     Probe(
         name="calls.content",
-        group="calls",
         question="the content of a turn with only calls",
         steps=_content,
         keys=("calls.empty_content",),
@@ -319,7 +318,6 @@ PROBES: Final = (
     ),
     Probe(
         name="results.name",
-        group="results",
         question="the tool's name on a result",
         steps=_result_name,
         keys=("results.name",),
@@ -329,7 +327,6 @@ PROBES: Final = (
     ),
     Probe(
         name="results.image",
-        group="results",
         question="an image in a result",
         steps=_result_image,
         keys=("results.media",),

@@ -206,7 +206,6 @@ def _name_length(case: ProbeCase) -> Steps:
 PROBES: Final = (
     Probe(
         name="ids.characters",
-        group="ids",
         question="which characters an id can have",
         steps=_characters,
         keys=("ids.pattern",),
@@ -215,7 +214,6 @@ PROBES: Final = (
     ),
     Probe(
         name="ids.length",
-        group="ids",
         question="how long an id can be",
         steps=_id_length,
         keys=("ids.max_length", "ids.style", "ids.fixed_length"),
@@ -244,7 +242,6 @@ PROBES: Final = (
     ),
     Probe(
         name="ids.item",
-        group="ids",
         question="the id of a call item",
         steps=_item_id,
         keys=("ids.item_id_prefix",),
@@ -254,7 +251,6 @@ PROBES: Final = (
     ),
     Probe(
         name="names.characters",
-        group="ids",
         question="which characters a tool's name can have",
         steps=_name_characters,
         keys=("names.pattern",),
@@ -263,7 +259,6 @@ PROBES: Final = (
     ),
     Probe(
         name="names.length",
-        group="ids",
         question="how long a tool's name can be",
         steps=_name_length,
         keys=("names.max_length",),

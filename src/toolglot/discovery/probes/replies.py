@@ -240,7 +240,6 @@ def _is_thinking(part: Any) -> bool:
 PROBES: Final = (
     Probe(
         name="replies.native",
-        group="replies",
         question="how it calls a tool",
         steps=_native,
         keys=("calls.in_text",),
@@ -250,7 +249,6 @@ PROBES: Final = (
     ),
     Probe(
         name="replies.by_prompt",
-        group="replies",
         question="whether it can use a tool described in the prompt",
         steps=_by_prompt,
         keys=("tools.by_prompt",),
@@ -260,7 +258,6 @@ PROBES: Final = (
     ),
     Probe(
         name="replies.parallel",
-        group="replies",
         question="whether it makes several calls at once",
         steps=_parallel,
         reply_tokens=REPLY_TOKENS,
@@ -268,7 +265,6 @@ PROBES: Final = (
     ),
     Probe(
         name="replies.types",
-        group="replies",
         question="whether arguments have the types of the schema",
         steps=_argument_types,
         reply_tokens=REPLY_TOKENS,
@@ -276,7 +272,6 @@ PROBES: Final = (
     ),
     Probe(
         name="reasoning.field",
-        group="reasoning",
         question="where its thinking is",
         steps=_thinking,
         keys=("reasoning.carrier", "reasoning.default"),

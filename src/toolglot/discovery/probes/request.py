@@ -194,7 +194,6 @@ PROBES: Final = (
     ),
     Probe(
         name="request.limit_field",
-        group="request",
         question="the field that limits a reply",
         steps=_limit_field,
         keys=("request.max_tokens_field",),
@@ -212,7 +211,6 @@ PROBES: Final = (
     ),
     Probe(
         name="request.least_limit",
-        group="request",
         question="the smallest limit of the reply",
         steps=_least_limit,
         keys=("request.min_max_tokens",),
@@ -220,7 +218,6 @@ PROBES: Final = (
     ),
     Probe(
         name="request.sampling",
-        group="request",
         question="which sampling settings are accepted",
         steps=_try_each("request.sampling", "request.sampling", _sampling_options(), "the setting"),
         keys=("request.sampling",),
@@ -228,7 +225,6 @@ PROBES: Final = (
     ),
     Probe(
         name="request.output",
-        group="request",
         question="which structured output is accepted",
         steps=_try_each("request.output", "request.output", _outputs(), "output as"),
         keys=("request.output",),
@@ -237,7 +233,6 @@ PROBES: Final = (
     ),
     Probe(
         name="request.output_tools",
-        group="request",
         question="structured output together with tools",
         steps=_output_and_tools,
         keys=("request.output_with_tools",),
@@ -256,7 +251,6 @@ PROBES: Final = (
     ),
     Probe(
         name="reasoning.back",
-        group="reasoning",
         question="whether thinking must come back with calls",
         steps=_back,
         keys=("reasoning.placeholder_on", "reasoning.placeholder", "reasoning.foreign"),
@@ -265,7 +259,6 @@ PROBES: Final = (
     ),
     Probe(
         name="reasoning.efforts",
-        group="reasoning",
         question="which efforts are accepted",
         steps=_try_each("reasoning.efforts", "reasoning.efforts", _efforts(), "the effort"),
         keys=("reasoning.efforts",),

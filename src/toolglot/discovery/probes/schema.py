@@ -188,7 +188,6 @@ def _if_typed(case: ProbeCase) -> str:
 PROBES: Final = (
     Probe(
         name="schema.keywords",
-        group="schema",
         question="which keywords are accepted",
         steps=_keywords,
         keys=("schema.refused",),
@@ -248,7 +247,6 @@ PROBES: Final = (
     ),
     Probe(
         name="schema.tuples",
-        group="schema",
         question="how a tuple is written",
         steps=_tuples,
         keys=("schema.tuple_items",),
@@ -260,7 +258,6 @@ PROBES: Final = (
     ),
     Probe(
         name="schema.formats",
-        group="schema",
         question="which formats are accepted",
         steps=_formats,
         keys=("schema.formats",),

@@ -156,7 +156,6 @@ def _end_finding(case: ProbeCase, response: ParsedReply) -> Finding:
 PROBES: Final = (
     Probe(
         name="streams.calls",
-        group="streams",
         question="how it streams calls",
         steps=_stream,
         keys=("stream.index", "stream.calls", "stream.usage", "stream.ends_with", "stream.finish_reason"),

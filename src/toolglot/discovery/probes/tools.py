@@ -293,7 +293,6 @@ PROBES: Final = (
     ),
     Probe(
         name="tools.count",
-        group="tools",
         question="how many tools a request may have",
         steps=_count,
         keys=("tools.max_count",),
@@ -303,7 +302,6 @@ PROBES: Final = (
     ),
     Probe(
         name="choice.modes",
-        group="tools",
         question="which tool choices are accepted",
         steps=_modes,
         keys=("choice.modes", "choice.while_thinking"),

@@ -155,7 +155,6 @@ PROBES: Final = (
     ),
     Probe(
         name="turns.prefill",
-        group="turns",
         question="whether a request may end with an assistant turn, and how",
         steps=_ending,
         keys=("turns.last", "turns.prefill"),
@@ -164,7 +163,6 @@ PROBES: Final = (
     ),
     Probe(
         name="turns.system_inside",
-        group="turns",
         question="where a system message can be",
         steps=_system_inside,
         keys=("turns.system_inside",),
@@ -232,7 +230,6 @@ PROBES: Final = (
     ),
     Probe(
         name="turns.image",
-        group="turns",
         question="an image in a user turn",
         steps=_user_image,
         keys=("turns.media",),
