@@ -206,7 +206,7 @@ def test_the_switch_report_groups_changes_by_fault_and_kind(cli: Cli) -> None:
     assert ended.code == 0
     assert "Moving 3 requests to anthropic@claude-opus-4-5" in ended.out
     assert "FAULT" in ended.out
-    assert "weather has no result; a made-up one says so (2 times)" in " ".join(ended.out.split())
+    assert "weather has no result; a synthetic one was added (2 times)" in " ".join(ended.out.split())
     assert "canonical: the conversation was already broken" in ended.out
     assert "3 of 3 requests can move" in ended.out
 

@@ -31,7 +31,8 @@ def test_the_repaired_body_goes_to_stdout_and_the_reasons_to_stderr(cli: Cli) ->
     assert "--- request.json\n+++ request.json (repaired)\n@@ -" in ended.err
     assert '-          "id": "call_abcd",\n+          "id": "' in ended.err
     assert (
-        "weather has no result; a made-up one says so\n  canonical: the conversation was already broken\n" in ended.err
+        "weather has no result; a synthetic one was added\n  canonical: the conversation was already broken\n"
+        in ended.err
     )
     assert ended.err.endswith("repaired: 1 of 1 request\n")
 

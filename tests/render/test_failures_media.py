@@ -63,11 +63,11 @@ def test_G1_an_image_in_a_result_is_shown_where_the_target_looks(target: Target,
         last = max(number for number, one in enumerate(parts) if one.kind == "result")
         assert list(parts).index(shown) > last
         assert "shown after the tool results" in parts.results[index].text
-        assert_reported(out, "stands behind the results", action="moved", fault="loss")
+        assert_reported(out, "moved behind the results", action="moved", fault="loss")
     else:
         assert PIXEL not in out.data.decode()
         assert "cannot be shown" in parts.results[index].text
-        assert_reported(out, "a line of text stands for it", action="converted", fault="loss")
+        assert_reported(out, "a line of text replaced it", action="converted", fault="loss")
 
 
 def test_G1_the_fixture_tool_tool_user_with_the_image() -> None:
@@ -138,7 +138,7 @@ def test_G3_the_fixture_of_bedrock() -> None:
     result = out.body["messages"][2]["content"][0]["toolResult"]
     assert result["content"][0]["text"]
     assert result["status"] == "error"
-    assert_reported(out, "a word stands for it", action="replaced", fault="loss")
+    assert_reported(out, "a placeholder was added", action="replaced", fault="loss")
 
 
 # --- G4 -----------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_G5_elsewhere_a_server_tool_is_text_without_what_only_its_issuer_reads(t
     assert "Sunny" in parts.everything
     assert "weather" in parts.everything
     assert "c2VjcmV0" not in out.data.decode()
-    assert_reported(out, "own tools became text", action="converted", fault="loss")
+    assert_reported(out, "of a server tool of anthropic became text", action="converted", fault="loss")
 
 
 @pytest.mark.parametrize("target", ELSEWHERE, ids=["/".join(target) for target in ELSEWHERE])

@@ -194,6 +194,6 @@ def test_all_faults_in_one_history_are_fixed_and_reported(target: Target, source
         assert text in everything
     assert_reported(out, "has no result", fault="canonical")
     assert_reported(out, "has no call", fault="canonical")
-    assert_reported(out, "a call has one result", fault="canonical")
+    assert_reported(out, "a call has only one result", fault="canonical")
     assert_reported(out, "behind their calls", fault="canonical")
     assert {entry.target for entry in out.report} <= {"", profiles.resolve(target[0])}

@@ -195,7 +195,7 @@ def test_A3_a_call_keeps_one_result_the_first_and_another_is_text(target: Target
             assert_reported(out, "the same result", action="dropped", fault="canonical")
         else:
             assert order[1] in parts.everything
-            assert_reported(out, "a call has one result", action="converted", fault="canonical")
+            assert_reported(out, "a call has only one result", action="converted", fault="canonical")
 
 
 def test_A3_the_fixture_two_blocks_for_one_call_of_anthropic() -> None:
@@ -361,7 +361,7 @@ def test_A9_a_gemini_call_follows_a_user_turn_or_responses(target: Target) -> No
 def test_A9_an_empty_user_turn_keeps_its_position() -> None:
     out = convert_checked(request_body("openai_chat", U(""), A(call("c1")), R("c1")), "openai_chat", GEMINI)
     assert out.body["contents"][0]["parts"] == [{"text": EMPTY_MESSAGE}]
-    assert_reported(out, "a word stands for it", action="replaced")
+    assert_reported(out, "a placeholder was added", action="replaced")
     body = request_body("gemini", U(""), A(call("c1")), R("c1"))
     assert convert_checked(body, "gemini", GEMINI).body == body
 

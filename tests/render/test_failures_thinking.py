@@ -86,7 +86,7 @@ def test_D1_an_open_tool_loop_without_its_thinking_continues_without_thinking_an
     assert any("thinking" in str(found) for found in lint(body, *OLD_CLAUDE))
     out = convert_checked(body, "anthropic", OLD_CLAUDE)
     assert out.body.get("thinking", {"type": "disabled"}) == {"type": "disabled"}
-    assert_reported(out, "off this once", action="replaced", fault="loss")
+    assert_reported(out, "thinking is off for this request", action="replaced", fault="loss")
 
 
 @pytest.mark.parametrize("source", ["openai_chat", "openai_responses", "gemini"])
@@ -227,7 +227,7 @@ def test_D5_foreign_calls_get_the_sentinel_beside_the_first_call_of_each_turn(
         assert calls[0]["thoughtSignature"] == SENTINEL
         assert all("thoughtSignature" not in part["functionCall"] for part in calls)
         assert all(part.get("thoughtSignature", SENTINEL) == SENTINEL for part in calls)
-    assert_reported(out, "stand-in for a lost signature", action="added", fault="loss")
+    assert_reported(out, "placeholder for a lost signature", action="added", fault="loss")
 
 
 def test_D5_gemini_2_needs_no_sentinel() -> None:
@@ -275,7 +275,7 @@ def test_D7_deepseek_gets_reasoning_content_on_every_assistant_message_while_it_
     out = convert_checked(request_body(source, *steps), source, target)
     assistants = [message for message in out.body["messages"] if message["role"] == "assistant"]
     assert [message["reasoning_content"] for message in assistants] == [" "] * len(assistants)
-    assert_reported(out, "stand-in for lost thinking", action="added", fault="loss")
+    assert_reported(out, "placeholder for lost thinking", action="added", fault="loss")
 
 
 def test_D7_text_of_foreign_thinking_is_replayed_to_deepseek() -> None:
@@ -298,7 +298,7 @@ def test_D8_a_thinking_kimi_gets_reasoning_content_on_turns_with_calls(source: s
     out = convert_checked(request_body(source, U(), *exchange(2), A(text="so"), U("on")), source, target)
     calling = [message for message in out.body["messages"] if message.get("tool_calls")]
     assert all(message["reasoning_content"] == " " for message in calling)
-    assert_reported(out, "stand-in for lost thinking", action="added")
+    assert_reported(out, "placeholder for lost thinking", action="added")
 
 
 @pytest.mark.parametrize("model", ["kimi-k2.5", "kimi-k2-0905-preview", "kimi-k2-thinking"])

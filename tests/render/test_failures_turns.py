@@ -47,7 +47,7 @@ def test_C1_mistral_gets_a_constant_bridge_between_results_and_a_user(source: st
     messages = out.body["messages"]
     assert roles(out.body) == ["user", "assistant", *["tool"] * count, "assistant", "user"]
     assert messages[-2] == {"role": "assistant", "content": BRIDGE}
-    assert_reported(out, "a user may not follow results", action="added", fault="loss")
+    assert_reported(out, "a user turn may not follow results", action="added", fault="loss")
     longer = convert_checked(
         request_body(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, MISTRAL
     )
@@ -91,7 +91,7 @@ def test_C2_a_history_that_ends_with_the_assistant_ends_as_the_target_wants(targ
             if rules.last == "user_or_result" and rules.prefill != "yes":
                 assert parts[-1].speaker == "user"
                 assert parts[-1].text == CONTINUE
-                assert_reported(out, "the user speaks last", action="added", fault="loss")
+                assert_reported(out, "the user must speak last", action="added", fault="loss")
             else:
                 assert parts[-1].text.endswith("done")
 
@@ -165,7 +165,7 @@ def test_C4_words_and_results_are_turns_of_their_own_on_other_models_of_bedrock(
     if lint(body, *target):
         assert parts.shape == ["U", "C", "R", "T", "U"]
         assert parts[3].text == BRIDGE
-        assert_reported(out, "a bridge was put between", action="added", fault="loss")
+        assert_reported(out, "a bridge turn", action="added", fault="loss")
     else:
         assert out.body["messages"] == body["messages"]
 
@@ -188,7 +188,7 @@ def test_C5_users_side_by_side_are_one_where_a_template_wants_it(target: Target)
             assert out.body["messages"] == body["messages"]
             continue
         assert roles(out.body) == ["user", "assistant", "user"]
-        assert_reported(out, "side by side", action="converted", fault="loss")
+        assert_reported(out, "consecutive turns of one speaker", action="converted", fault="loss")
         assert all(word in parts_of(out, target).everything for word in ("one", "two", "three", "four"))
 
 
@@ -238,7 +238,7 @@ def test_C7_the_fixtures_of_anthropic() -> None:
     assert any("non-empty" in str(found) for found in lint(body, *CLAUDE))
     out = convert_checked(body, "anthropic", CLAUDE)
     assert [block["type"] for block in out.body["messages"][1]["content"]] == ["tool_use"]
-    assert_reported(out, "an empty text is refused", action="dropped")
+    assert_reported(out, "empty text is refused", action="dropped")
     empty = request_body("anthropic", U(), A(text="x"), U("on"), model=CLAUDE[1])
     empty["messages"][1]["content"] = [{"type": "thinking", "thinking": "", "signature": ""}]
     out = convert_checked(empty, "anthropic", CLAUDE)
@@ -310,4 +310,4 @@ def test_C10_parallel_calls_become_sequential_where_only_one_is_accepted(
     parts = parts_of(out, target)
     assert parts.shape == ["U", *["C", "R"] * count, "U"]
     assert [call.value["n"] for call in parts.calls] == list(range(count))
-    assert_reported(out, "one call a turn", action="converted", fault="loss")
+    assert_reported(out, "one call per turn", action="converted", fault="loss")

@@ -71,7 +71,7 @@ def test_no_target_refuses_a_request_for_its_media(target: str, media: Media) ->
 def test_unreadable_media_become_a_line_of_text_and_are_reported(target: str, media: Media) -> None:
     sent = toolglot.request_for(conversation_with(media), target=target, model=TARGETS[target])
     assert "it cannot be shown here" in str(sent.body)
-    assert any("a line of text stands for it" in entry.reason for entry in sent.report.entries)
+    assert any("a line of text replaced it" in entry.reason for entry in sent.report.entries)
 
 
 def of_chat(url: str) -> dict[str, Any]:

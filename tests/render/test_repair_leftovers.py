@@ -90,7 +90,7 @@ def test_a_turn_that_was_paused_amid_a_server_tool_is_sent_again_as_it_is(
 def test_a_turn_of_words_alone_is_still_followed_by_the_user() -> None:
     out = repair_checked(claude(USER_MESSAGE, {"role": "assistant", "content": "So:"}), OPUS)
     assert out.body["messages"][-1]["role"] == "user"
-    assert entries_about(out, "speaks last", action="added")
+    assert entries_about(out, "must speak last", action="added")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_converted_developer_prompt_is_reported(before: tuple[Fields, ...]) ->
     )
     written = {"role": "user", "content": "<system>\nrules\n</system>"} if before else None
     assert (written or {"role": "system", "content": "rules"}) in out.body["messages"]
-    reason = "a developer prompt may not stand here" if before else "no developer role"
+    reason = "a developer prompt is refused here" if before else "no developer role"
     assert len(entries_about(out, reason, action="converted")) == 1
 
 
@@ -337,7 +337,7 @@ def test_a_prompt_alone_is_followed_by_a_word_of_the_user(target: Target) -> Non
     out = convert_checked(chat({"role": "system", "content": "rules"}), "openai", target)
     (message,) = out.body.get("input") or out.body.get("contents") or out.body["messages"]
     assert message["role"] == "user"
-    assert entries_about(out, "speaks", action="added")
+    assert entries_about(out, "must speak", action="added")
 
 
 def test_a_native_prompt_alone_stays_alone() -> None:

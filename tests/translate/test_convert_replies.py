@@ -204,7 +204,7 @@ def test_law_11_a_call_that_can_be_read_stays_beside_one_that_cannot_for_a_gemin
 def test_law_11_a_client_that_reads_arguments_as_text_gets_what_the_model_wrote() -> None:
     out = convert_reply(chat(called("call_1", "not json")), source="openai", target="openai_responses")
     assert out.body["output"][0]["arguments"] == "not json"
-    assert any("handed on as it came" in entry.reason for entry in out.report)
+    assert any("passed on unchanged" in entry.reason for entry in out.report)
 
 
 def test_law_11_a_call_that_was_cut_under_another_reason_ends_the_answer_as_cut() -> None:
@@ -212,7 +212,7 @@ def test_law_11_a_call_that_was_cut_under_another_reason_ends_the_answer_as_cut(
     assert out.body["output"][0]["arguments"] == CUT
     assert out.body["output"][0]["status"] == "incomplete"
     assert (out.body["status"], out.body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-    assert {"not whole" in entry.reason for entry in out.report} == {True, False}
+    assert {"incomplete" in entry.reason for entry in out.report} == {True, False}
     assert any("which it does not say" in entry.reason for entry in out.report)
 
 
@@ -229,7 +229,7 @@ def test_an_empty_text_beside_calls_is_not_shown() -> None:
 
 def test_a_tool_that_nobody_declared_is_told() -> None:
     out = convert_reply(chat(called("call_1", name="other")), source="openai", target="anthropic", request=asked())
-    assert any(entry.action == "mismatched" and "no tool of the request" in entry.reason for entry in out.report)
+    assert any(entry.action == "mismatched" and "not a tool of the request" in entry.reason for entry in out.report)
 
 
 def test_an_id_that_is_given_twice_is_told() -> None:

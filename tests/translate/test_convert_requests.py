@@ -238,7 +238,7 @@ def test_R_002_16_a_format_stays_for_openai_and_goes_where_the_user_says_so(targ
     out = convert(body, source="anthropic", target=target, model="gpt-4.1", overrides=listed)
     assert '"format"' not in out.data.decode()
     assert "format: uri" in out.data.decode()
-    assert "format: this format is not accepted; the description says it" in [entry.reason for entry in out.report]
+    assert "format: this format is not accepted; moved into the description" in [entry.reason for entry in out.report]
 
 
 @pytest.mark.parametrize("target", ["openai", "openai_responses"])
@@ -505,7 +505,7 @@ def test_a_target_that_needs_its_tools_declared_keeps_them_without_a_choice() ->
     body = asking({"role": "user", "content": "hi"}, *calling("toolu_1"), tools=[WEATHER], tool_choice={"type": "none"})
     out = to("bedrock", body, model="anthropic.claude-sonnet-4-6")
     assert len(out.body["toolConfig"]["tools"]) == 1
-    assert any("no way to forbid" in entry.reason for entry in out.report)
+    assert any("cannot be forbidden" in entry.reason for entry in out.report)
 
 
 # --- bad input --------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_a_tool_choice_that_nobody_knows_goes_to_its_own_provider_and_is_a_loss_
         (json.dumps('{"path": "a"}'), "JSON in a string", "change"),
         ("", "without arguments", "housekeeping"),
         ('{"path": "a", "path": "b"}', "'path' more than once", "loss"),
-        ('{"path": "\\ud83d"}', "half a character", "loss"),
+        ('{"path": "\\ud83d"}', "a lone surrogate", "loss"),
     ],
 )
 def test_arguments_that_are_not_sent_as_they_were_written_are_reported(

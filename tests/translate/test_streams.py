@@ -396,7 +396,7 @@ def test_a_tool_that_nobody_offered_is_told() -> None:
     reply = Reply(Turn("assistant", (ToolCall("call_1", "other", {}),)), "tool_calls", None, "id", "m")
     translator = StreamTranslator(source="openai", target="anthropic", request=asked())
     through(translator, written(reply, "openai_chat"))
-    assert "which is no tool of the request" in str(translator.report)
+    assert "which is not a tool of the request" in str(translator.report)
 
 
 def test_B1_calls_without_ids_get_ids_of_their_own_that_are_those_of_the_whole_answer() -> None:

@@ -1,7 +1,7 @@
 """A conversation as one that a target accepts: ordered pure passes, and a report of what each changed.
 
-The renderer knows targets by their profiles alone, and no field names of any wire format. A pass that has
-nothing to change returns the same object.
+The renderer knows targets only by their profiles, and no field names of any protocol. A pass that has nothing to
+change returns the same object.
 """
 
 from toolglot.render.rendering import Rendered, render

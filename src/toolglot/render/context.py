@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def unless_same(new: tuple[T, ...], old: tuple[T, ...]) -> tuple[T, ...]:
-    """The new values, or the old tuple itself where every one of them is the same object."""
+    """The new values, or the old tuple itself if every one of them is the same object."""
     if new is old or (len(new) == len(old) and all(map(operator.is_, new, old))):
         return old
     return new
@@ -52,13 +52,13 @@ class RenderContext:
         """The endpoint and account that the request goes to, as far as known."""
         self.entries: list[Entry] = []
         self.has_errors: bool = False
-        """A result that failed was sent."""
+        """Whether a failed result was sent."""
         self.has_new_ids: bool = False
-        """A call is sent under another id than the client of another provider wrote."""
+        """Whether a call is sent under another id than a client of another provider wrote."""
         self.keeps_items: bool = False
-        """The provider has stored what it answered, so that an item is sent as its id alone."""
+        """Whether the provider has stored its replies, so that an item can be sent by its id alone."""
         self.is_continued: bool = False
-        """The provider has stored the turns before these."""
+        """Whether the provider has stored the turns before these."""
         self._facts: TurnFacts | None = None
 
     def facts(self, turns: tuple[Turn, ...]) -> TurnFacts:
@@ -98,11 +98,12 @@ class RenderContext:
         )
 
     def report_fields(self, extra: Extra | None, form: Form | None, where: str, turn_key: str = "") -> None:
-        """Report the unknown fields of a value that cannot stay on what it becomes; empty ones are not reported."""
+        """Report the unknown fields of a value that cannot be kept; `where` is what cannot carry them. Empty fields are
+        not reported."""
         for field, value in unknown_fields(extra, form):
             self.report(
                 "dropped",
-                f"{field[:80]} has no place on {where}",
+                f"{where} cannot carry {field[:80]}",
                 path=f"$.{field[:80]}",
                 turn_key=turn_key,
                 gravity=gravity_of_field(field, value),

@@ -1,7 +1,7 @@
-"""The fast path: turns that the target accepts as they are, found in one look.
+"""The fast path: recognises in one loop turns that the target accepts as they are.
 
-Nearly every request without thinking is so, and then no pass runs. Law: the passes would leave such turns as they
-are (`tests/render/test_shortcuts.py`). What this file does not know is left to the passes.
+Nearly every request without thinking has such turns, and then no pass runs. Law: the passes would not change them
+(`tests/render/test_shortcuts.py`). Whatever this file does not know is left to the passes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def plain_turns(turns: Sequence[Turn], options: Options, ctx: RenderContext) -> 
 
 
 _NOTHING_REMOVED: Final = Turn("user").metadata
-"""What nearly every turn has: one object for all."""
+"""The metadata of nearly every turn, as one shared object."""
 
 
 class PlainTurns:
-    """The turns up to here: who spoke last, and whether calls wait for their results.
+    """The state after some turns: who spoke last, and whether calls wait for their results.
 
-    Turn by turn only the order of blocks is looked at. What the blocks say is looked at once, at the end, kind by
-    kind, which takes half the time.
+    For each turn only the order of its blocks is checked. Their content is checked once, at the end, kind by kind,
+    which takes half the time.
     """
 
     def __init__(self, ctx: RenderContext) -> None:
@@ -57,11 +57,11 @@ class PlainTurns:
         """The last speaker."""
 
     def used(self) -> Iterable[tuple[str | None, str]]:
-        """The tools that are called, by namespace and name. What is ready has no namespaces."""
+        """The tools that are called, by namespace and name. Plain turns have no namespaces."""
         return [(None, name) for name in dict.fromkeys([call.name for call in self.calls])]
 
     def takes(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
-        """Whether turns may stand in this order."""
+        """Whether the target accepts turns in this order."""
         calls, results, words = self.calls, self.results, self._words
         by_user, takes_after, last = self._is_carried_by_user, self._takes_words_after, ""
         waiting = count = 0  # calls without a result yet; results of the last turn that was not the model's
@@ -72,7 +72,7 @@ class PlainTurns:
             if role == "assistant":
                 if waiting or not blocks or (before != "user" and before != "tool"):
                     return False
-                if turn.issuer is not None:  # whose ids these are is for the projection to see, turn by turn
+                if turn.issuer is not None:  # the projection checks whose ids these are, turn by turn
                     return False
                 for block in blocks:
                     if type(block) is ToolCall:
@@ -94,20 +94,20 @@ class PlainTurns:
                 continue
             if role == "developer":
                 return False
-            said, followed, count = len(words), count, 0
+            words_before, followed, count = len(words), count, 0
             for block in blocks:
                 if type(block) is not ToolResult:
                     words.append(block)
-                elif len(words) > said:
+                elif len(words) > words_before:
                     return False
                 else:
                     results.append(block)
                     count += 1
             waiting -= count
-            has_words = len(words) > said
+            has_words = len(words) > words_before
             last = "user" if has_words or by_user else "tool"
             if count and not has_words and not waiting and before == "assistant":
-                continue  # all that was asked for, at once
+                continue  # all results at once
             follows = followed > 0
             if waiting < 0 or not self._takes_turn(before, count, follows, has_words, waiting > 0, role == "tool"):
                 return False
@@ -115,20 +115,20 @@ class PlainTurns:
         return True
 
     def _is_misplaced(self, prompt: Turn) -> bool:
-        """Whether a prompt is a message where it has to be in a field of its own."""
+        """Whether a prompt is a message although it has to be in a field of its own."""
         rules = self._turns
         if rules.system != "field" or rules.system_inside == "anywhere":
             return False
         return stands_among_messages(prompt, self._protocol)
 
     def _takes_calls(self, count: int, blocks: int) -> bool:
-        """Whether so many calls may stand among so many blocks of a turn."""
+        """Whether a turn of this many blocks may hold this many calls."""
         return (count == blocks or self._takes_words_beside) and (count < 2 or self._is_parallel)
 
     def _takes_turn(
         self, before: str, count: int, follows_results: bool, has_words: bool, is_waiting: bool, is_tools: bool
     ) -> bool:
-        """Whether a turn of so many results, and then words, may stand after the one before."""
+        """Whether a turn of this many results, and maybe text, may follow the one before."""
         if not has_words:
             return count > 0 and before != "user" and not self._results.together
         if is_waiting:
@@ -145,7 +145,7 @@ class PlainTurns:
         return self._last in ("user", "tool") and self._are_pairs() and self._are_plain()
 
     def _are_pairs(self) -> bool:
-        """Whether the results answer the calls one by one, each by an id of its own that hides nothing."""
+        """Whether the results answer the calls one by one, each by a unique id without a hidden signature."""
         ids = self.call_ids = [call.id for call in self.calls]
         if [result.call_id for result in self.results] != ids or len(set(ids)) != len(ids):
             return False
@@ -157,7 +157,7 @@ class PlainTurns:
         return _are_plain_calls(self.calls) and _are_plain_results(self.results) and _are_plain_texts(self._words)
 
     def _has_documents(self) -> bool:
-        """Whether a text is a document, whose name has to be looked at."""
+        """Whether a text is a document, whose name has to be checked."""
         parts = [part for result in self.results if isinstance(result.content, tuple) for part in result.content]
         return any(is_document(block, self._protocol) for block in (*self._words, *parts))
 

@@ -1,11 +1,11 @@
-"""Fields of a host that another host of the same protocol does not know.
+"""Removes fields that only another host of the same protocol knows.
 
-Hosts copy a protocol and add to it, and many refuse what they did not add themselves. So what goes from one to another
-leaves behind what only the first is known to take: its further fields, and its ways of writing things. A host that
-extends the other, and one that ignores what it does not know, gets everything.
+Hosts extend a protocol, and many refuse fields that they do not have themselves. So a conversation that goes from one
+host to another loses what only the first is known to accept: its additional fields, and its ways of writing things. A
+host that extends the other, and one that ignores unknown fields, gets everything.
 
-Whose fields they are is said by the source of the conversation, and by a turn's own issuer before that: a model's turn
-keeps its fields for its own host and no other, since there may be a signature in them (law 12).
+The source of the conversation says whose fields they are, and before that the issuer of a turn: a model's turn keeps
+its fields only for its own host, since they may hold a signature (law 12).
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from toolglot.profiles import Profile, resolve
 from toolglot.render.context import RenderContext, unless_same
 
 _Lost = dict[tuple[str, Gravity], int]
-"""How often a field was left behind, and how grave that is."""
+"""How often a field was dropped, and how grave that is."""
 
 _GENERIC: Final = "openai_compatible"
-"""No host, but what many have in common: which one a turn of it comes from is not known."""
+"""The target of any compatible host: which host made a turn is not known."""
 _UNKNOWN: Final = "unknown"
-"""In place of a provider: nobody said which."""
+"""The provider of a turn whose provider is not known."""
 
 
 def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
-    """The conversation without what only another host of the target's protocol takes."""
+    """The conversation without what only another host of the target's protocol accepts."""
     lost: _Lost = {}
     if ctx.profile.request.refused_fields and conversation.extra is not None:
         conversation = _drop_refused_fields(conversation, ctx)
@@ -76,7 +76,7 @@ def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conv
 
 
 def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether a model's turn has such a field. Nearly every request comes here, and nearly none has one."""
+    """Whether a model's turn has such a field. This runs for nearly every request, and hardly any has one."""
     protocol, named = ctx.profile.protocol, ctx.profile.reasoning.signature_fields
     for turn in conversation.turns:
         if turn.role == "assistant" and not _is_issued_by_target(turn, ctx):
@@ -88,7 +88,7 @@ def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
 
 
 def _drop_signatures(conversation: Conversation, ctx: RenderContext) -> Conversation:
-    """The conversation without the fields in which other hosts sent signatures of theirs (law 12)."""
+    """The conversation without the fields in which other hosts sent their own signatures (law 12)."""
     lost: _Lost = {}
     turns = tuple(
         [_drop_turn_signatures(turn, ctx, lost) if turn.role == "assistant" else turn for turn in conversation.turns]
@@ -97,7 +97,7 @@ def _drop_signatures(conversation: Conversation, ctx: RenderContext) -> Conversa
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
         reason = f"{field} holds a signature of another issuer {ctx.rule('reasoning.signature_fields')}{times}"
-        ctx.report("dropped", f"{reason}; it was left out", gravity=gravity)
+        ctx.report("dropped", reason, gravity=gravity)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
@@ -133,7 +133,7 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
     choice = options.tool_choice
     protocol = ctx.profile.protocol
     if choice is not None and choice.mode == "auto" and _is_own(choice.opaque, protocol):
-        key: tuple[str, Gravity] = ("tool_choice", "loss")  # of a kind that nobody knows: `auto` is asked for instead
+        key: tuple[str, Gravity] = ("tool_choice", "loss")  # of an unknown kind: `auto` is sent instead
         lost[key] = lost.get(key, 0) + 1
     output = options.output
     if output is not None and output.kind == "text" and _is_own(output.opaque, protocol):
@@ -172,7 +172,7 @@ Setting = TypeVar("Setting", ToolChoice, Reasoning, OutputFormat)
 
 
 def _without_own(setting: Setting | None) -> Setting | None:
-    """A setting without what only its host takes."""
+    """A setting without what only its host accepts."""
     return replace(setting, extra=None, form=None, opaque=None) if setting is not None else None
 
 
@@ -189,7 +189,7 @@ def _use_common_forms(conversation: Conversation, ctx: RenderContext) -> Convers
 
 def _turn_in_common_form(turn: Turn, ctx: RenderContext) -> Turn:
     if not any(type(block) is Media and block.form is not None for block in turn.blocks):
-        return turn  # as nearly all
+        return turn  # as nearly always
     plain = [
         replace(block, form=_common_form(block.form, ctx)) if type(block) is Media else block for block in turn.blocks
     ]
@@ -201,19 +201,19 @@ def _common_form(form: Form | None, ctx: RenderContext) -> Form | None:
 
 
 def _drop_fields_of_other_issuers(conversation: Conversation, ctx: RenderContext, lost: _Lost) -> Conversation:
-    """The conversation without what turns hold that another host of the protocol issued."""
+    """The conversation without the fields of turns that another host of the protocol issued."""
     for turn in conversation.turns:
         if turn.issuer is not None:
             break
     else:
-        return conversation  # as nearly all that a client sent
+        return conversation  # as nearly always for a client's request
     plain = tuple([_drop_foreign_turn_fields(turn, ctx, lost) for turn in conversation.turns])
     turns = unless_same(plain, conversation.turns)
     return conversation if turns is conversation.turns else replace(conversation, turns=turns)
 
 
 def _drop_foreign_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Turn:
-    """The turn with the fields that the target may have."""
+    """The turn with the fields that the target may get."""
     issuer, protocol = turn.issuer, ctx.profile.protocol
     if issuer is None or issuer.provider == ctx.profile.name or not _has_fields(turn, protocol):
         return turn
@@ -229,7 +229,7 @@ def _drop_foreign_turn_fields(turn: Turn, ctx: RenderContext, lost: _Lost) -> Tu
 
 
 def _has_fields(turn: Turn, protocol: str) -> bool:
-    """Whether a turn or one of its blocks has something that only its protocol knows."""
+    """Whether a turn or one of its blocks has fields or a form of its protocol."""
     return _has_own(turn, protocol) or any(_has_own(block, protocol) for block in turn.blocks)
 
 
@@ -244,9 +244,9 @@ def _is_issued_by_target(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversation:
-    """The conversation with the limit of an answer under a name that the target knows, where it has two for it.
+    """The conversation with the token limit under the name that the target knows, if the protocol has two.
 
-    The old one is understood beside the new one, save by models that think and show nothing of it.
+    The old name is accepted like the new one, except by models with hidden thinking.
     """
     form, known, rules = conversation.form, ctx.profile.request.max_tokens_field, ctx.profile.reasoning
     if form is None or form.protocol != ctx.profile.protocol:
@@ -256,7 +256,7 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
         return conversation
     if ctx.profile.request.unknown_fields != "refused":
         return conversation
-    reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; it is {known} here"
+    reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; sent as {known}"
     ctx.report("renamed", reason, path="$", gravity="housekeeping")
     return replace(conversation, form=form.without_limit_field())
 
@@ -293,7 +293,7 @@ def _drop_block_fields(block: Block, ctx: RenderContext, lost: _Lost) -> Block:
 def _common_fields(
     extra: Extra | None, form: Form | None, ctx: RenderContext, lost: _Lost, common: tuple[str, ...] = ()
 ) -> Extra | None:
-    """What may stay of the unknown fields of the protocol; the others are counted. No form stays."""
+    """The unknown fields of the protocol that may stay; the others are counted. No form stays."""
     protocol = ctx.profile.protocol
     fields = (extra or {}).get(protocol)
     own_form = form if form is not None and form.protocol == protocol else None

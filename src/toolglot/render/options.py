@@ -1,7 +1,7 @@
-"""What a request asks for besides its conversation, as far as the target can be asked.
+"""The settings of a request, as the target accepts them.
 
-Thinking, the form of the output and, with `sampling.py`, the rest: what the target refuses is left out or becomes the
-nearest thing, and is reported. Works on options alone, so it may run at any time before the tools.
+Thinking, the form of the output and, with `sampling.py`, the rest: what the target refuses is dropped or becomes the
+nearest setting, and is reported. Works on options alone, so it may run at any time before the tools.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from toolglot.schema import lower
 from toolglot.schema.strict import closed_form, strict_cost, strict_form
 
 MIN_BUDGET: Final = 1024
-"""The least that is asked for where a budget is made up."""
+"""The smallest budget that is added if the request has none."""
 
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Every known effort, from least to most."""
+"""Every known effort, from lowest to highest."""
 
 BUDGETS: Final = {
     "none": 0,
@@ -31,7 +31,7 @@ BUDGETS: Final = {
     "xhigh": 32_768,
     "max": 49_152,
 }
-"""About how many tokens of thinking an effort stands for, where one must become the other."""
+"""About how many tokens of thinking an effort means, if one must become the other."""
 
 
 _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
@@ -43,7 +43,7 @@ _NEAREST_MODES: Final[dict[ReasoningMode, tuple[ReasoningMode, ...]]] = {
 
 
 def fit_options(options: Options, ctx: RenderContext, *, has_tools: bool) -> Options:
-    """The options that the target accepts. The tool choice is not this pass's."""
+    """The options that the target accepts. Another pass fits the tool choice."""
     sampling = fit_sampling(options.sampling, ctx)
     if options.reasoning is None and options.output is None and options.user is None:
         sampling = narrow_sampling(sampling, None, ctx)
@@ -55,7 +55,9 @@ def fit_options(options: Options, ctx: RenderContext, *, has_tools: bool) -> Opt
     reasoning = _fit_reasoning(options.reasoning, sampling.max_tokens, ctx)
     if reasoning is not None and reasoning.summary is not None and not ctx.profile.reasoning.summaries:
         is_hidden = ctx.profile.reasoning.carrier == "none"
-        reason = f"a summary of thinking cannot be asked for; it is {'not shown' if is_hidden else 'shown as it is'}"
+        reason = (
+            f"a summary of thinking cannot be requested; thinking is {'not shown' if is_hidden else 'shown in full'}"
+        )
         ctx.report("dropped", reason, path="$.reasoning", gravity="loss" if is_hidden else "housekeeping")
     sampling = narrow_sampling(sampling, reasoning, ctx)
     output = _fit_output(options.output, ctx, has_tools=has_tools)
@@ -93,12 +95,12 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: Ren
     effort, budget = _fit_amount(reasoning, mode, ctx)
     budget = _fit_budget(budget, max_tokens, ctx)
     if budget is not None and mode is None and "on" in ctx.profile.reasoning.modes:
-        mode = "on"  # a budget is only heard where thinking is asked for
+        mode = "on"  # a budget needs thinking to be on
     if budget is None and mode == "on" and ctx.profile.reasoning.budget_required:
         budget = _default_budget(effort, max_tokens)
         mode = mode if budget is not None else None
-        made = f"one of {budget} tokens was" if budget is not None else "there is no room for one, so that it was not"
-        reason = f"thinking is asked for with a budget {ctx.rule('reasoning.budget_required')}; {made} asked for"
+        outcome = f"set to {budget} tokens" if budget is not None else "max_tokens leaves no room for one, so it is off"
+        reason = f"thinking needs a budget {ctx.rule('reasoning.budget_required')}; {outcome}"
         ctx.report("added" if budget is not None else "dropped", reason, "policy", path="$.reasoning")
     if ctx.profile.reasoning.one_setting and effort is not None and (mode is not None or budget is not None):
         kept = "effort" if mode != "off" else "mode"
@@ -110,20 +112,20 @@ def _fit_reasoning(reasoning: Reasoning | None, max_tokens: int | None, ctx: Ren
 
 
 def _keep_fields(fitted: Reasoning, reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
-    """The settings with what the client wrote beside them, where there is still thinking that it can speak of."""
+    """The settings with the client's unknown fields, if any thinking settings are left."""
     kept = _drop_if_empty(fitted, ctx)
     if kept is None or (kept.mode == "off") != (reasoning.mode == "off"):
-        ctx.report_fields(reasoning.extra, reasoning.form, "settings of thinking that are left out")
+        ctx.report_fields(reasoning.extra, reasoning.form, "dropped settings of thinking")
         return kept
-    ctx.report_fields(None, reasoning.form, "thinking as it is asked for here")
+    ctx.report_fields(None, reasoning.form, "the target's settings of thinking")
     return replace(kept, extra=reasoning.extra, opaque=reasoning.opaque)
 
 
 def _drop_if_empty(reasoning: Reasoning, ctx: RenderContext) -> Reasoning | None:
-    """The settings as they are, without a summary where there is no thinking to sum up; None where nothing is left."""
+    """The settings, without a summary if the model does not think; None if nothing is left."""
     if reasoning.summary is not None and not _can_think(ctx):
-        reason = f"a summary of thinking is not offered {ctx.rule('reasoning.efforts')}"
-        ctx.report("dropped", reason, path="$.reasoning", gravity="housekeeping")  # there is no thinking to sum up
+        reason = f"a summary of thinking is not available {ctx.rule('reasoning.efforts')}"
+        ctx.report("dropped", reason, path="$.reasoning", gravity="housekeeping")  # there is no thinking to summarise
         reasoning = replace(reasoning, summary=None)
     return None if reasoning == Reasoning() else reasoning
 
@@ -134,42 +136,44 @@ def _can_think(ctx: RenderContext) -> bool:
 
 
 def _fit_no_thinking(reasoning: Reasoning, ctx: RenderContext) -> Reasoning:
-    """Not to think, said by an effort or a budget, as this target has it said; left out where that cannot be."""
+    """Thinking that an effort or a budget switches off, as the target switches it off; dropped if it cannot."""
     rules = ctx.profile.reasoning
     effort = "none" if "none" in rules.efforts else None
     mode: ReasoningMode | None = None if effort is not None else _fit_mode(Reasoning("off"), ctx)
-    given = f"effort {effort!r}" if effort is not None else "thinking 'off'" if mode == "off" else ""
+    replacement = f"effort {effort!r}" if effort is not None else "thinking 'off'" if mode == "off" else ""
     reason = (
-        f"{_describe_amount(reasoning.effort, reasoning.budget_tokens)} is not offered {ctx.rule('reasoning.efforts')}"
+        f"{_describe_amount(reasoning.effort, reasoning.budget_tokens)} is not available "
+        f"{ctx.rule('reasoning.efforts')}"
     )
-    if given:
-        ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
+    if replacement:
+        ctx.report("replaced", f"{reason}; set to {replacement}", path="$.reasoning")
     elif mode is None and rules.default == "off":
-        ctx.report("dropped", f"{reason}; it does not think unless asked to", path="$.reasoning", gravity="change")
+        ctx.report("dropped", f"{reason}; thinking is off by default", path="$.reasoning", gravity="change")
     return Reasoning(mode, effort, None, reasoning.summary)
 
 
 def _fit_budget(budget: int | None, max_tokens: int | None, ctx: RenderContext) -> int | None:
     least = ctx.profile.reasoning.min_budget
     if budget is not None and budget < least:
-        reason = f"a budget of {budget} tokens is below the least that is accepted {ctx.rule('reasoning.min_budget')}"
+        reason = f"a budget of {budget} tokens is below the minimum {ctx.rule('reasoning.min_budget')}"
         ctx.report("replaced", f"{reason}; set to {least}", path="$.reasoning")
         budget = least
     if budget is None or _has_room(budget, max_tokens, ctx):
         return budget
-    ctx.report("replaced", f"a budget of {budget} tokens leaves no room in {max_tokens}", "policy", path="$.reasoning")
+    reason = f"a budget of {budget} tokens leaves no room for the answer in max_tokens {max_tokens}"
+    ctx.report("replaced", reason, "policy", path="$.reasoning")
     if max_tokens is None:
         return None
     return max_tokens - 1 if max_tokens > MIN_BUDGET else None
 
 
 def _has_room(budget: int, max_tokens: int | None, ctx: RenderContext) -> bool:
-    """Whether the answer has room beside a budget for thinking, where the target demands that."""
+    """Whether the token limit leaves room for the answer beside a thinking budget, if the target requires that."""
     return max_tokens is None or budget < max_tokens or not ctx.profile.reasoning.budget_below_limit
 
 
 def _default_budget(effort: str | None, max_tokens: int | None) -> int | None:
-    """A budget for thinking that is asked for without one; None where there is no room."""
+    """A budget for thinking that has none; None if there is no room."""
     budget = BUDGETS.get(effort or "", BUDGETS["medium"])
     if max_tokens is None or budget < max_tokens:
         return max(budget, MIN_BUDGET)
@@ -191,66 +195,66 @@ def _is_offered(reasoning: Reasoning, max_tokens: int | None, ctx: RenderContext
     if reasoning.mode is None and "on" in rules.modes:
         return False
     fits = _has_room(reasoning.budget_tokens, max_tokens, ctx)
-    return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 is a word for off
+    return fits and rules.budget and reasoning.budget_tokens >= max(rules.min_budget, 1)  # 0 means off
 
 
 def _fit_mode(reasoning: Reasoning, ctx: RenderContext) -> ReasoningMode | None:
-    rules, asked = ctx.profile.reasoning, reasoning.mode
-    if asked is None or asked in rules.modes:
-        return asked
-    mode = next((other for other in _NEAREST_MODES[asked] if other in rules.modes), None)
+    rules, wanted = ctx.profile.reasoning, reasoning.mode
+    if wanted is None or wanted in rules.modes:
+        return wanted
+    mode = next((other for other in _NEAREST_MODES[wanted] if other in rules.modes), None)
     is_known = not ctx.profile.origin("reasoning.modes").id.startswith("default:")
-    if mode is None and is_known and (asked == "off") == (rules.default == "off"):
-        reason = f"thinking {asked!r} is no setting here {ctx.rule('reasoning.modes')}; it holds anyway"
+    if mode is None and is_known and (wanted == "off") == (rules.default == "off"):
+        reason = f"there is no setting for thinking {wanted!r} {ctx.rule('reasoning.modes')}; it is the default"
         ctx.report("dropped", reason, path="$.reasoning", gravity="housekeeping")
         return None
     effort = _effort_for(reasoning, rules.efforts)
-    if mode is None and effort is not None and (asked != "off" or effort == "none"):
-        if asked == "between_tools":
-            reason = f"thinking {asked!r} is not offered {ctx.rule('reasoning.modes')}; an effort asks for thinking"
+    if mode is None and effort is not None and (wanted != "off" or effort == "none"):
+        if wanted == "between_tools":
+            reason = f"thinking {wanted!r} is not available {ctx.rule('reasoning.modes')}; an effort is sent instead"
             ctx.report("replaced", reason, path="$.reasoning")
-        return None  # the effort says it
-    said = f"asked for {mode!r}" if mode is not None else "nothing could be asked instead"
-    reason = f"thinking {asked!r} is not offered {ctx.rule('reasoning.modes')}; {said}"
+        return None  # the effort switches it
+    outcome = f"set to {mode!r}" if mode is not None else "there is no similar setting"
+    reason = f"thinking {wanted!r} is not available {ctx.rule('reasoning.modes')}; {outcome}"
     ctx.report("replaced", reason, path="$.reasoning", gravity="loss" if mode is None else None)
     return mode
 
 
 def _fit_amount(reasoning: Reasoning, mode: ReasoningMode | None, ctx: RenderContext) -> tuple[str | None, int | None]:
-    """Effort and budget: each where it is accepted, one for the other where only that is."""
+    """Effort and budget: each if it is accepted, otherwise one becomes the other."""
     rules = ctx.profile.reasoning
     effort, budget = reasoning.effort, reasoning.budget_tokens
     keeps_budget = rules.budget and mode not in ("off", "adaptive")
-    is_said = keeps_budget and effort is None and budget is not None
-    new_effort = effort if effort in rules.efforts or is_said else _effort_for(reasoning, rules.efforts)
+    is_kept = keeps_budget and effort is None and budget is not None
+    new_effort = effort if effort in rules.efforts or is_kept else _effort_for(reasoning, rules.efforts)
     new_budget = None
     if keeps_budget:
         new_budget = budget if budget is not None or effort is None or new_effort is not None else BUDGETS.get(effort)
     if (effort, budget) != (new_effort, new_budget):
-        asked, given = _describe_amount(effort, budget), _describe_amount(new_effort, new_budget)
-        reason = f"{asked or 'how much to think'} is not offered {ctx.rule('reasoning.efforts')}"
-        if given:
-            ctx.report("replaced", f"{reason}; asked for {given}", path="$.reasoning")
+        wanted, replacement = _describe_amount(effort, budget), _describe_amount(new_effort, new_budget)
+        reason = f"{wanted or 'an amount of thinking'} is not available {ctx.rule('reasoning.efforts')}"
+        if replacement:
+            ctx.report("replaced", f"{reason}; set to {replacement}", path="$.reasoning")
         else:
             ctx.report("dropped", reason, path="$.reasoning")
     return new_effort, new_budget
 
 
 def _describe_amount(effort: str | None, budget: int | None) -> str:
-    said = [f"effort {effort[:20]!r}"] if effort is not None else []
+    parts = [f"effort {effort[:20]!r}"] if effort is not None else []
     if budget is not None:
-        said.append(f"a budget of {budget} tokens")
-    return " and ".join(said)
+        parts.append(f"a budget of {budget} tokens")
+    return " and ".join(parts)
 
 
 def _effort_for(reasoning: Reasoning, offered: tuple[str, ...]) -> str | None:
-    """The offered effort that is nearest to what was asked; None where none says it."""
+    """The available effort that is nearest to the wanted one; None if none is."""
     ranked = [effort for effort in EFFORTS if effort in offered]
     wanted = _wanted_rank(reasoning)
     if not ranked or wanted is None:
         return None
     if wanted == 0 and "none" not in ranked:
-        return None  # not to think is nothing that a low effort says
+        return None  # a low effort does not mean that thinking is off
     thinking = ranked if wanted == 0 else [effort for effort in ranked if effort != "none"]
     return min(thinking, key=lambda effort: (abs(EFFORTS.index(effort) - wanted), EFFORTS.index(effort)), default=None)
 
@@ -280,34 +284,34 @@ def _fit_output(output: OutputFormat | None, ctx: RenderContext, *, has_tools: b
     if output.kind in rules.output:
         return _fit_schema(_fit_description(output, ctx), ctx)
     if output.kind == "json_schema" and "json" in rules.output:
-        reason = f"only JSON as such can be asked for {ctx.rule('request.output')}; the schema was left out"
+        reason = f"only JSON without a schema is accepted {ctx.rule('request.output')}; the schema was dropped"
         ctx.report("replaced", reason, path="$.output", gravity="loss")
         return OutputFormat("json")
     ctx.report("dropped", f"structured output is not accepted {ctx.rule('request.output')}", path="$.output")
     return None
 
 
-def _report_output(given: OutputFormat, fitted: OutputFormat | None, ctx: RenderContext) -> None:
+def _report_output(original: OutputFormat, fitted: OutputFormat | None, ctx: RenderContext) -> None:
     """Report what is lost of the output format: an unknown kind, and unknown fields."""
     if fitted is None or fitted.extra is None:
-        ctx.report_fields(given.extra, None, "the output format as it is here")
+        ctx.report_fields(original.extra, None, "the target's output format")
     if fitted is None or fitted.form is None:
-        ctx.report_fields(None, given.form, "the output format as it is here")
-    if given.description is not None and (fitted is None or fitted.kind != given.kind):
-        reason = "description has no place on the output format as it is here"
+        ctx.report_fields(None, original.form, "the target's output format")
+    if original.description is not None and (fitted is None or fitted.kind != original.kind):
+        reason = "the target's output format cannot carry description"
         ctx.report("dropped", reason, path="$.description", gravity="loss")
-    if given.kind == "text" and given.opaque is not None and given.opaque.protocol != ctx.profile.protocol:
-        ctx.report("dropped", "an output format of this kind is not known here; asked for text", path="$.output")
+    if original.kind == "text" and original.opaque is not None and original.opaque.protocol != ctx.profile.protocol:
+        ctx.report("dropped", "the target has no output format of this kind; set to text", path="$.output")
 
 
 def _fit_description(output: OutputFormat, ctx: RenderContext) -> OutputFormat:
-    """The format without what its schema is for, where hosts of the protocol do not know that field."""
+    """The format without the description of its schema, if the host may not know that field."""
     if output.description is None or ctx.profile.request.output_description:
         return output
     is_own = ctx.source is not None and ctx.source.protocol == ctx.profile.protocol
     if is_own or ctx.profile.request.unknown_fields != "refused":
         return output
-    reason = "description on the output format has no place there"
+    reason = "the target's output format cannot carry description"
     ctx.report("dropped", reason, path="$.description", gravity="loss")
     return replace(output, description=None)
 
@@ -337,13 +341,14 @@ def _exceeds_strict_limits(schema: dict[str, Any], ctx: RenderContext) -> bool:
 
 
 def _close_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | None:
-    """An output whose schema has closed objects, complete where those of strict tools are, if the target wants that."""
+    """An output whose schema has closed objects, and all properties required as in strict tools, if the target wants
+    that."""
     when, rule = ctx.profile.request.output_closed, ctx.rule("request.output_closed")
     if when == "no" or output.schema is None or (when == "strict" and not output.strict):
         return output
     if _exceeds_strict_limits(output.schema, ctx):
         rule = ctx.rule("schema.strict_max_optional")
-        reason = f"the schema of the output is beyond the limits of strict schemas {rule}"
+        reason = f"the schema of the output exceeds the limits of strict schemas {rule}"
         ctx.report("dropped", reason, path="$.output")
         return None if when == "always" else replace(output, strict=False)
     closed = closed_form(output.schema)
@@ -353,11 +358,11 @@ def _close_schema(output: OutputFormat, ctx: RenderContext) -> OutputFormat | No
         return output
     if closed is not None:
         ctx.report(
-            "lowered", f"objects of the output must be closed and complete {rule}; they were made so", path="$.output"
+            "lowered", f"objects of the output must be closed and complete {rule}; changed accordingly", path="$.output"
         )
         return replace(output, schema=closed)
     if when == "always":
-        ctx.report("dropped", f"an object of any keys cannot be asked for {rule}", path="$.output")
+        ctx.report("dropped", f"an output object with arbitrary keys is not accepted {rule}", path="$.output")
         return None
     ctx.report("dropped", f"the schema of the output cannot be strict without loss {rule}", path="$.output")
     return replace(output, strict=False)

@@ -1,9 +1,9 @@
-"""Every call has one result, right behind the turn of the call, in order.
+"""Every call gets one result, directly behind the turn of the call, in order.
 
-An exchange is an assistant turn with calls and the turns that answer it. One that is as the target wants it stays
-untouched, whatever happens after it (law 5). Another gets one turn of results right behind its calls: the real ones
-from wherever they stand, a synthetic one where there is none (A1, A4). What is left over is not lost: a result
-without a call, a late one and a second one become text where they stood (A2, A5, A6).
+An exchange is an assistant turn with calls and the turns that answer it. One that the target accepts stays untouched,
+whatever happens after it (law 5). Any other gets one turn of results directly behind its calls: the real ones from
+wherever they are, and a synthetic one for a call without any (A1, A4). Nothing else is lost: a result without a call, a
+late one and a second one become text at their position (A2, A5, A6).
 
 Runs after `speakers`, on which it relies. Every later pass relies on the pairs.
 """
@@ -43,17 +43,17 @@ def pair_results(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...
     return paired
 
 
-# --- as the target wants it -------------------------------------------------------------------------
+# --- exchanges that the target accepts --------------------------------------------------------------
 
 
 def _may_be_separate(facts: TurnFacts, ctx: RenderContext) -> bool:
-    """Whether results of paired calls may stand anywhere behind these. Its own client put them there."""
+    """Whether results may come anywhere behind their calls: the target's own client put them there."""
     rules = ctx.profile.results
     return ctx.is_native and not rules.adjacent and not rules.call_order and None not in facts.answers.values()
 
 
 def _are_adjacent(turns: Sequence[Turn], ctx: RenderContext) -> bool:
-    """Whether turns whose calls and results are paired stand as the target wants it."""
+    """Whether paired calls and results are in an order that the target accepts."""
     position = 0
     while position < len(turns):
         turn = turns[position]
@@ -71,7 +71,7 @@ def _are_adjacent(turns: Sequence[Turn], ctx: RenderContext) -> bool:
 
 
 def _count_answering_turns(ids: Sequence[str], turns: Sequence[Turn], start: int, ctx: RenderContext) -> int:
-    """How many turns from here on answer these calls as the target wants it; 0 if they do not."""
+    """How many turns from here on answer these calls in a way that the target accepts; 0 if they do not."""
     rules = ctx.profile.results
     waiting = dict.fromkeys(ids)
     answered = 0
@@ -97,7 +97,7 @@ def _count_answering_turns(ids: Sequence[str], turns: Sequence[Turn], start: int
 
 
 def _are_first(blocks: Sequence[Block], count: int, ctx: RenderContext) -> bool:
-    """Whether the results among blocks stand first, with nothing else where nothing else may stand."""
+    """Whether the results come first among blocks, with nothing beside them that the target refuses there."""
     if count == len(blocks):
         return True
     are_first = all(isinstance(block, ToolResult) for block in blocks[:count])
@@ -105,7 +105,7 @@ def _are_first(blocks: Sequence[Block], count: int, ctx: RenderContext) -> bool:
 
 
 def may_share(blocks: Sequence[Block], ctx: RenderContext) -> bool:
-    """Whether blocks may stand in one turn with results (C4). A cache marker is nobody's word: it always may."""
+    """Whether blocks may share a turn with results (C4). A cache marker always may."""
     rules = ctx.profile.results
     words = _without_markers(blocks)
     if rules.carrier != "block" or (blocks and not words):
@@ -115,17 +115,17 @@ def may_share(blocks: Sequence[Block], ctx: RenderContext) -> bool:
 
 
 def _without_markers(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The blocks but those that only mark how far a prompt is cached, which say nothing to the model."""
+    """The blocks without cache points, which the model does not see."""
     return [block for block in blocks if not is_marker(block)]
 
 
-# --- made so ----------------------------------------------------------------------------------------
+# --- exchanges that have to change ------------------------------------------------------------------
 
 
 class _Pairing:
-    """Turns being rebuilt, exchange by exchange.
+    """Rebuilds turns, exchange by exchange.
 
-    `answers` are the results of the calls where nobody has to decide on any; otherwise the ledger does.
+    `answers` are the results of the calls if they are unambiguous; otherwise the ledger decides.
     """
 
     def __init__(self, turns: tuple[Turn, ...], ctx: RenderContext, answers: Answers | None = None) -> None:
@@ -138,11 +138,11 @@ class _Pairing:
         self._called: set[str] = set()
         present = {call.id for turn in turns for call in turn.calls}
         self._taken_out = {found.id: found.call for found in ledger if found.id not in present}
-        """Calls that were taken out of the history and not written again so far, by their ids."""
+        """Calls that were removed from the history and not restored so far, by id."""
         self._restored_call_ids: set[str] = set()
-        """Calls that were written again, whose results were not met yet."""
+        """Calls that were restored, and whose results were not reached yet."""
         self.added: list[Turn] = []
-        """The turns of results that were not there."""
+        """The new turns of results."""
 
     def rebuild(self) -> Iterator[Turn]:
         position = 0
@@ -162,7 +162,7 @@ class _Pairing:
                 yield self._results_turn(turn)
 
     def _drop_repeated_calls(self, turn: Turn) -> Turn:
-        """A second call with an id that is taken is the same call again, or none that could be answered."""
+        """A second call with the same id is the same call again, or one that cannot be answered."""
         if self._is_decided:
             return turn
         calls = turn.calls
@@ -171,15 +171,15 @@ class _Pairing:
         if not again:
             return turn
         for call in again:
-            self._ctx.report_fields(call.extra, call.form, "a call that is left out")
+            self._ctx.report_fields(call.extra, call.form, "a dropped call")
             self._ctx.report(
-                "dropped", f"{call.name[:80]} was called twice under one id", "canonical", call_ids=(call.id,)
+                "dropped", f"{call.name[:80]} was called twice with the same id", "canonical", call_ids=(call.id,)
             )
         kept = tuple(block for block in turn.blocks if not any(block is call for call in again))
         return replace(turn, blocks=kept)
 
     def _count_adjacent_turns(self, ids: Sequence[str], position: int) -> int:
-        """The turns that answer these calls as they stand, if what they hold is what counts."""
+        """How many turns answer these calls unchanged, if their results are the ones that count."""
         length = _count_answering_turns(ids, self._turns, position, self._ctx)
         if self._is_decided:
             return length
@@ -195,7 +195,7 @@ class _Pairing:
             results.append(result)
         moved = tuple([call.id for call in turn.calls if self._chosen.get(call.id) is not None])
         if moved:
-            reason = "results were put directly behind their calls, in order"
+            reason = "results were moved directly behind their calls, in order"
             self._ctx.report("moved", reason, "canonical", turn_key=turn.key, call_ids=moved)
         self.added.append(Turn("tool", tuple(results), key=f"{turn.key}+results"))
         return self.added[-1]
@@ -203,7 +203,7 @@ class _Pairing:
     def _synthetic_result(self, call: ToolCall, turn_key: str) -> ToolResult:
         self._ctx.report(
             "added",
-            f"{call.name[:80]} has no result; a made-up one says so",
+            f"{call.name[:80]} has no result; a synthetic one was added",
             "canonical",
             turn_key=turn_key,
             call_ids=(call.id,),
@@ -218,7 +218,7 @@ class _Pairing:
         )
 
     def _without_moved_results(self, turn: Turn) -> Iterator[Turn]:
-        """A turn that calls nothing, without the results that stand elsewhere now."""
+        """A turn without calls, without the results that were moved."""
         if not turn.results:
             yield turn
             return
@@ -234,8 +234,8 @@ class _Pairing:
             yield replace(turn, role="user", blocks=tuple(blocks), **spelled)
 
     def _restore_calls(self, turn: Turn) -> Iterator[Turn]:
-        """The exchanges whose calls were taken out while their results stayed: the calls as the ledger has them, and
-        the results that count."""
+        """The exchanges whose calls were removed while their results stayed: the calls as the ledger has them, and the
+        results that count."""
         calls: dict[str, ToolCall] = {}
         results: list[ToolResult] = []
         for result in turn.results:
@@ -245,7 +245,7 @@ class _Pairing:
                 results.append(chosen)
         if not calls:
             return
-        reason = "the call of a result was taken out; it is written again, with the arguments that it had"
+        reason = "the call of a result had been removed; it was restored with its arguments"
         self._ctx.report("added", reason, "canonical", turn_key=turn.key, call_ids=tuple(calls))
         self._restored_call_ids |= calls.keys()
         issuers = {call.metadata.issuer for call in calls.values() if call.metadata is not None}
@@ -254,25 +254,25 @@ class _Pairing:
         yield Turn("tool", tuple(results), key=f"{turn.key}+results")
 
     def _leftover_blocks(self, result: ToolResult) -> Iterable[Block]:
-        """What becomes of a result in the turn where it stands: nothing, or text."""
+        """What a result becomes in its original turn: nothing, or text."""
         chosen = self._chosen.get(result.call_id)
         if chosen is result:
             return ()
         if result.call_id in self._restored_call_ids and chosen is not None and _are_equal_results(result, chosen):
             self._restored_call_ids.discard(result.call_id)
-            return ()  # it stands with its call, which was written again
+            return ()  # it is with its call, which was restored
         if chosen is None:
-            self._report(result, "converted", "a result has no call; its content is kept as text")
+            self._report(result, "converted", "a result has no call; its content was kept as text")
             return _result_as_text(ORPHANED, result)
         if result.synthetic is not None or _are_equal_results(result, chosen):
-            self._report(result, "dropped", "the same result stands with its call already")
+            self._report(result, "dropped", "the same result is already with its call")
             return ()
         reason = self._aside.get(id(result), "conflict")
-        self._report(result, "converted", f"a call has one result; this one ({reason}) is kept as text")
+        self._report(result, "converted", f"a call has only one result; this one ({reason}) was kept as text")
         return _result_as_text(_ASIDE[reason], result)
 
     def _report(self, result: ToolResult, action: Action, reason: str) -> None:
-        self._ctx.report_fields(result.extra, result.form, "a result that is not sent as one")
+        self._ctx.report_fields(result.extra, result.form, "a result that became text or was dropped")
         # The content of the result is still there, with its call or as text.
         self._ctx.report(action, reason, "canonical", call_ids=(result.call_id,), gravity="change")
 
@@ -282,7 +282,7 @@ def _are_equal_results(result: ToolResult, other: ToolResult) -> bool:
 
 
 def _result_as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
-    """A result that cannot be one, in words; its media stay what they are."""
+    """A result that cannot be sent as one, as text; its media stay."""
     name = f" of {result.name}" if result.name else ""
     head = mark.format(name=name)
     if result.is_error:

@@ -1,6 +1,6 @@
-"""Parallel calls one after the other, for targets that take one call a turn (C10).
+"""Makes parallel calls sequential, for targets that accept one call per turn (C10).
 
-Runs after `pairing`: it splits whole exchanges into whole exchanges.
+Runs after `pairing`: it splits complete exchanges into complete exchanges.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from toolglot.render.context import RenderContext
 
 
 def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns with at most one call each, where the target wants that."""
+    """The turns with at most one call each, if the target wants that."""
     if ctx.profile.calls.parallel or not ctx.facts(turns).has_calls:
         return turns
     if not any(len(turn.calls) > 1 for turn in turns):
@@ -26,7 +26,7 @@ def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[T
             moved.update(call.id for call in calls)
             ctx.report(
                 "converted",
-                f"one call a turn is accepted {ctx.rule('calls.parallel')}; they stand one after the other",
+                f"only one call per turn is accepted {ctx.rule('calls.parallel')}; the calls were made sequential",
                 turn_key=turn.key,
                 call_ids=tuple(call.id for call in calls),
             )

@@ -1,29 +1,30 @@
-"""The passes in their order, and what comes of them.
+"""Runs the passes in their order.
 
-First go fields that only another host of the protocol accepts (`host_fields`) and cache markers that the target refuses
-(`cache_markers`). Then settings are fitted (`options`): whether the model thinks decides what its turns must hold.
+First, fields that only another host of the protocol accepts (`host_fields`) and cache markers that the target refuses
+(`cache_markers`) are removed. Then settings are fitted (`options`): whether the model thinks decides what its turns
+must hold.
 
 Turns, in `TURN_PASSES`:
-1. `speakers`: which blocks are whose. Every other pass relies on it.
-2. `foreign`: what only another issuer can read goes before anything counts or moves blocks.
+1. `speakers`: moves each block to the turn of its speaker. Every other pass relies on it.
+2. `foreign`: removes what only another issuer can read, before anything counts or moves blocks.
 3. `pairing`: every call with its result. The passes below keep the pairs together.
-4. `media`: what a result cannot hold moves behind the results.
-5. `reasoning`: thinking that the target refuses goes.
-6. `parallel_calls`: one call a turn, where the target wants that.
+4. `media`: moves what a result cannot hold behind the results.
+5. `reasoning`: removes thinking that the target refuses.
+6. `parallel_calls`: one call per turn, if the target wants that.
 7. `empty_content`: after everything that removes blocks, when it is known what a turn still holds.
-8. `text_beside_calls`: calls without text beside them, where the target wants that.
-9. `reasoning`: thinking at the end of a turn goes, now that the end of each turn is known.
+8. `text_beside_calls`: separates calls and text, if the target wants that.
+9. `reasoning`: removes thinking at the end of a turn, now that the end of each turn is known.
 10. `roles`: joins and bridges the turns that are left.
-11. `reasoning`: adds the thinking that the target requires, to the turns that are sent.
+11. `reasoning`: adds the thinking that the target requires to the turns that are sent.
 
 Tools:
 12. `definitions`: which tools there are, and their form. `choice` may leave some out.
 13. `tool_table`: names, once it is known which tools and calls are left.
 14. `calls`: ids and names in the history, last of all.
 
-Two shortcuts save most of this work for most requests. `fast_path` proves in one look that no pass has anything to do;
-`history/well_formed` that no result has to be matched with its call. With `shortcuts=False` neither is tried. Law: the
-result is the same (`tests/render/test_shortcuts.py`).
+Two shortcuts save most of this work for most requests. `fast_path` checks in one loop whether any pass has anything to
+do, `history/well_formed` whether any result has to be matched with its call. With `shortcuts=False` neither is tried.
+Law: the result is the same (`tests/render/test_shortcuts.py`).
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ class Rendered(Struct, frozen=True):
     tools: ToolTable
     ids: Projection
     is_unchanged: bool
-    """Every turn, tool and setting is the original object."""
+    """Whether every turn, tool and setting is the original object."""
     names: WellFormedTurns | None = None
-    """Maps native ids to canonical ones, where the passes used the native ones."""
+    """Maps native ids to canonical ones, if the passes used the native ones."""
 
     def seen_ids(self) -> Ids:
         """The ids of the calls and results that are sent."""
@@ -107,10 +108,10 @@ def render(
     """Render a conversation for a target.
 
     source: the provider for which it was written.
-    keeps_items: the provider has stored its replies.
+    keeps_items: whether the provider has stored its replies.
     destination: the endpoint and account that it goes to.
-    is_continued: the provider has stored the turns before these.
-    shortcuts: False runs every pass, also where it is clear that none has anything to do.
+    is_continued: whether the provider has stored the turns before these.
+    shortcuts: False runs every pass, even if none has anything to do.
     """
     ctx = RenderContext(profile, policy, source, destination)
     profile = ctx.profile
@@ -119,7 +120,7 @@ def render(
     original = conversation
     conversation = drop_refused_markers(drop_foreign_fields(conversation, ctx), ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued
-    # So far the model that the source's client named has replied, which need not be the model of this request (D3).
+    # The replies so far are of the model that the client named, which need not be the model of this request (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, ctx, has_tools=_has_tools(conversation, ctx))
     names: WellFormedTurns | None = None
@@ -160,10 +161,10 @@ def render(
         and rendered.form is original.form
     )
     if ctx.has_errors and not profile.results.error_flag and not ctx.is_native:
-        reason = f"there is no field for a result that failed {ctx.rule('results.error_flag')}; its text says Error"
+        reason = f"there is no error flag on results {ctx.rule('results.error_flag')}; the text says Error instead"
         ctx.report("converted", reason)
     if ctx.has_new_ids and source is not None:
-        reason = f"call ids have the form that {profile.name} uses; report.ids has both forms"
+        reason = f"call ids were rewritten in the form that {profile.name} uses; report.ids has both forms"
         ctx.report("replaced", reason, "projection", gravity="housekeeping")
     entries: tuple[Entry, ...] = ()
     if ctx.entries:
@@ -268,15 +269,15 @@ def _tool_table(
     used: Iterable[Key] = plain.used() if plain is not None else ctx.facts(turns).used
     table = ToolTable(ctx.profile, tools, used)
     for namespace in table.flattened:
-        reason = f"there are no namespaces here {ctx.rule('tools.namespaces')}"
+        reason = f"namespaces of tools are not supported {ctx.rule('tools.namespaces')}"
         ctx.report(
             "renamed",
-            f"{reason}; {namespace[:80]!r} became a part of the names of its tools",
+            f"{reason}; {namespace[:80]!r} became part of the names of its tools",
             "projection",
             path="$.tools",
         )
     for renamed in table.names.renamed:
-        reason = f"{renamed.original[:80]!r} {renamed.reason}; it is {renamed.emitted!r} here"
+        reason = f"{renamed.original[:80]!r} {renamed.reason}; renamed to {renamed.emitted!r}"
         ctx.report("renamed", reason, "projection", path="$.tools")
     return table
 
@@ -293,7 +294,7 @@ TURN_PASSES: Final[tuple[Callable[[tuple[Turn, ...], RenderContext], tuple[Turn,
     drop_trailing_thinking,
     fit_roles,
 )
-"""What is done to turns, in order. A pass that has nothing to change returns the very tuple that it got."""
+"""The passes over turns, in order. A pass that has nothing to change returns the tuple that it got."""
 
 
 def _fit_turns(turns: tuple[Turn, ...], options: Options, ctx: RenderContext) -> tuple[tuple[Turn, ...], Options]:

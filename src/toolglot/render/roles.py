@@ -1,9 +1,9 @@
-"""Who speaks when: system prompts, the first and the last turn, and turns that may not stand side by side.
+"""Who speaks when: system prompts, the first and the last turn, and turns that may not follow each other.
 
 The last pass over whole turns: it joins and bridges what the others left. A system prompt in the middle of a
-conversation stays in its place, natively or as tagged text, because moving it would change what stands before (law 5).
-Bridges are constant texts. The one at the very end, and the join of two last turns, are the only things here that a
-longer history would render differently.
+conversation stays at its position, natively or as tagged text, because moving it would change what comes before (law
+5). Bridges are short turns with a constant text. Only the bridge at the very end, and the join of the last two turns,
+would be rendered differently in a longer history.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from toolglot.render.turn_facts import PROMPTS, stands_among_messages
 
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
-"""Between the words of two turns that became one."""
+"""Separates the texts of two turns that became one."""
 
 
 def fit_roles(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns in an order that the target accepts."""
     if not turns:
-        ctx.report("added", "nothing is left to say; a bridge stands for it")
+        ctx.report("added", "no turn is left to send; a bridge turn was added")
         return (bridge("user", None, "all", ctx),)
     fitted = _ensure_first_user(_fit_prompts(turns, ctx), ctx)
     fitted = _join_turns(fitted, ctx)
@@ -38,7 +38,7 @@ def fit_roles(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
 
 
 def speaker(turn: Turn, ctx: RenderContext) -> Role:
-    """Who speaks on the wire: results are the user's where they are blocks of its turns."""
+    """Who speaks in the request: results are the user's if they are blocks of its turns."""
     if turn.role == "tool" and ctx.profile.results.carrier == "block":
         return "user"
     if turn.role == "user" and turn.results and ctx.profile.results.carrier != "block":
@@ -76,7 +76,7 @@ def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
         else:
             rule = ctx.rule("turns.alternate" if is_native else "turns.system_inside")
             ctx.report(
-                "converted", f"a {turn.role} prompt may not stand here {rule}; it is tagged text", turn_key=turn.key
+                "converted", f"a {turn.role} prompt is refused here {rule}; it became tagged text", turn_key=turn.key
             )
             before = "user"
             ctx.report_fields(turn.extra, turn.form, "tagged text", turn.key)
@@ -89,7 +89,7 @@ def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
 
 
 def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | None]:
-    """For each turn: who speaks next after it, other than by a prompt."""
+    """For each turn: who speaks next, apart from prompts."""
     following: Role | None = None
     found: list[Role | None] = []
     for turn in reversed(turns):
@@ -99,14 +99,14 @@ def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | Non
 
 
 def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Turn]:
-    """The prompts before anybody speaks: as they are, or as one."""
+    """The prompts before the first turn: as they are, or as one."""
     rules = ctx.profile.turns
     kept = [_to_system_role(turn, ctx) for turn in prompts]
     if rules.system == "field" and rules.system_inside != "anywhere":
         kept = [_move_to_field(turn, ctx) for turn in kept]
     if len(kept) < 2 or rules.system_many or rules.system == "field":
         return kept
-    ctx.report("converted", f"one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
+    ctx.report("converted", f"only one system prompt is accepted {ctx.rule('turns.system_many')}; they were joined")
     for turn in kept:
         ctx.report_fields(turn.extra, turn.form, _JOINED, turn.key)
     text = "\n\n".join(turn.text for turn in kept)
@@ -114,10 +114,11 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
 
 
 def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:
-    """A prompt that is written into the field for it, also if it came as the first message."""
+    """A prompt that is written into its field, even if it was the first message."""
     if not stands_among_messages(prompt, ctx.profile.protocol):
         return prompt
-    reason = f"a system prompt may not be the first message {ctx.rule('turns.system_inside')}; it is in its own field"
+    rule = ctx.rule("turns.system_inside")
+    reason = f"a system prompt may not be the first message {rule}; it was moved to its own field"
     ctx.report("moved", reason, turn_key=prompt.key)
     return replace(prompt, form=prompt.form.as_prompt_field() if prompt.form is not None else None)
 
@@ -126,7 +127,7 @@ def _to_system_role(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt in a role that the target has."""
     if prompt.role == "system" or ctx.profile.turns.developer_role:
         return prompt
-    reason = f"there is no developer role here {ctx.rule('turns.developer_role')}; it is a system prompt"
+    reason = f"there is no developer role {ctx.rule('turns.developer_role')}; sent as a system prompt"
     ctx.report("converted", reason, turn_key=prompt.key)
     return replace(prompt, role="system")
 
@@ -148,12 +149,12 @@ def _ensure_first_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Tu
         return turns
     first = turns[head] if head < len(turns) else None
     rule = ctx.rule("turns.system" if first is None else "turns.first")
-    ctx.report("added", f"the user speaks first {rule}; a bridge was put before")
+    ctx.report("added", f"the user must speak first {rule}; a bridge turn was added at the start")
     return [*turns[:head], bridge("user", first, "before", ctx), *turns[head:]]
 
 
 def _leaves_nothing(prompts: Sequence[Turn], ctx: RenderContext) -> bool:
-    """Whether prompts alone leave no message. Who sends so to its own provider may have something else there."""
+    """Whether prompts alone leave no message. A native client may have something else in the request."""
     rules = ctx.profile.turns
     if rules.system != "field" or not ctx.is_native:
         return rules.system == "field"
@@ -162,14 +163,14 @@ def _leaves_nothing(prompts: Sequence[Turn], ctx: RenderContext) -> bool:
 
 
 def _has_users(turns: Sequence[Turn], ctx: RenderContext) -> bool:
-    """Whether the user speaks as often as the target wants; no more turns are looked at than it takes to know."""
+    """Whether the user speaks as often as the target wants. Stops as soon as that is known."""
     wanted = ctx.profile.turns.min_user
     users = (turn for turn in turns if speaker(turn, ctx) == "user")
     return len(list(islice(users, wanted))) == wanted
 
 
 def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
-    """Turns of one speaker that stand side by side, as one."""
+    """Joins consecutive turns of one speaker."""
     alternate, before_calls = ctx.profile.turns.alternate, ctx.profile.calls.after == "user_or_result"
     if not alternate and not before_calls:
         return turns
@@ -179,11 +180,11 @@ def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
         if last is not None and last.takes(turn, ctx):
             _join_run(runs, turn, ctx)
             rule = ctx.rule("turns.alternate" if alternate else "calls.after")
-            reason = f"turns of one speaker side by side are refused {rule}; they were joined"
+            reason = f"consecutive turns of one speaker are refused {rule}; they were joined"
             ctx.report("converted", reason, turn_key=turn.key)
             continue
         if last is not None and last.first.role == turn.role == "assistant" and not last.has_calls:
-            reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; a bridge was put between"
+            reason = f"text beside calls is refused {ctx.rule('calls.with_text')}; a bridge turn separates them"
             ctx.report("added", reason, turn_key=turn.key)
             runs.append(_Run(bridge("user", last.first, "between", ctx), ctx))
         runs.append(_Run(turn, ctx))
@@ -191,7 +192,7 @@ def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
 
 
 def _join_run(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
-    """Put a turn to those before it that take it. Where only calls may not follow words, those are still apart."""
+    """Add a turn to the run before it, if that may hold it. Calls that may not follow text start a new run."""
     start = len(runs) - 1
     while start and not ctx.profile.turns.alternate and runs[start - 1].takes(turn, ctx):
         start -= 1
@@ -201,11 +202,11 @@ def _join_run(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
     runs[start].add(turn, ctx)
 
 
-_JOINED: Final = "a message that was joined with another"
+_JOINED: Final = "a joined message"
 
 
 class _Run:
-    """Turns of one speaker that become one, as they are gathered: no block is looked at again for the next (law 9)."""
+    """Turns of one speaker that become one. No block is looked at again for the next turn (law 9)."""
 
     def __init__(self, first: Turn, ctx: RenderContext) -> None:
         self.first = first
@@ -214,7 +215,7 @@ class _Run:
         self._results = len(first.results)
         self._blocks = list(first.blocks)
         self._words = _last_text(first.blocks)
-        """The place of the last block that says something."""
+        """The index of the last block that is not empty."""
         self._is_joined = False
 
     def takes(self, turn: Turn, ctx: RenderContext) -> bool:
@@ -228,9 +229,9 @@ class _Run:
         return self._results == len(self._blocks) and not ctx.profile.results.alone
 
     def add(self, turn: Turn, ctx: RenderContext) -> None:
-        """Where a message is one text, the words of two turns do not run together.
+        """Add a turn. If a message is one text, a separator keeps the texts of two turns apart.
 
-        Pictures and thinking may stand between them: there they have fields of their own.
+        Media and thinking between them do not matter: they have fields of their own.
         """
         if not self._is_joined:
             ctx.report_fields(self.first.extra, self.first.form, _JOINED, self.first.key)
@@ -264,7 +265,7 @@ def _with_separator(block: Block) -> Block:
 
 
 def _bridge_after_results(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
-    """A word of the assistant between results and a user who may not follow them (C1, C4)."""
+    """Adds an assistant turn between results and a user turn that may not follow them (C1, C4)."""
     rules = ctx.profile.results
     if rules.user_after and (rules.carrier != "block" or not ctx.profile.turns.alternate):
         return turns  # a turn of the user may follow one of results, each in a message of its own
@@ -274,14 +275,16 @@ def _bridge_after_results(turns: Sequence[Turn], ctx: RenderContext) -> Sequence
         follows = before is not None and turn.role == "user" and bool(before.results) and not turn.results
         if before is not None and follows and not (rules.user_after and may_share(turn.blocks, ctx)):
             rule = ctx.rule("results.alone" if rules.user_after else "results.user_after")
-            ctx.report("added", f"a user may not follow results directly {rule}; a bridge was put between")
+            ctx.report(
+                "added", f"a user turn may not follow results directly {rule}; a bridge turn was added between them"
+            )
             bridged.append(bridge("assistant", before, "bridge", ctx))
         bridged.append(turn)
     return bridged
 
 
 def _ensure_last_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
-    """A conversation that ends with somebody whom the model can answer."""
+    """A conversation that ends with a turn that the model can answer."""
     rules = ctx.profile.turns
     last = turns[-1]
     needs_user = not _has_users(turns, ctx)
@@ -293,12 +296,13 @@ def _ensure_last_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Tur
     if not ends_badly and not needs_user:
         trimmed = last if rules.trailing_space else _trim_end(last, ctx)
         return turns if trimmed is last else [*turns[:-1], trimmed]
-    ctx.report("added", f"the user speaks last {ctx.rule('turns.last')}; a bridge was put after", turn_key=last.key)
+    reason = f"the user must speak last {ctx.rule('turns.last')}; a bridge turn was added at the end"
+    ctx.report("added", reason, turn_key=last.key)
     return [*turns, bridge("user", last, "after", ctx)]
 
 
 def _may_continue(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether the model goes on with its own turn, which therefore may be the last."""
+    """Whether the model continues its own turn, which therefore may be the last."""
     if turn.role != "assistant" or turn.calls:
         return False
     return ctx.profile.turns.prefill == "yes" or (
@@ -307,7 +311,7 @@ def _may_continue(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _is_marked_prefill(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether the client says that a turn is the start of the answer, where the target knows such a mark."""
+    """Whether the client marked a turn as the start of the answer, and the target knows such a mark."""
     if ctx.profile.turns.prefill != "flag":
         return False
     own = (turn.extra or {}).get(ctx.profile.protocol, {})
@@ -315,7 +319,7 @@ def _is_marked_prefill(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _is_paused(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether a turn may be one that its model stopped amid a tool of its provider (`pause_turn`)."""
+    """Whether a turn may be one that its model paused while its provider ran a tool (`pause_turn`)."""
     return ctx.profile.turns.pauses and any(
         isinstance(block, ServerTool) and block.protocol == ctx.profile.protocol for block in turn.blocks
     )
@@ -329,6 +333,10 @@ def _trim_end(turn: Turn, ctx: RenderContext) -> Turn:
     trimmed = text.text.rstrip()
     if trimmed == text.text:
         return turn
-    ctx.report("replaced", f"white space at the end is refused {ctx.rule('turns.trailing_space')}", turn_key=turn.key)
+    ctx.report(
+        "replaced",
+        f"white space at the end of the answer's start is refused {ctx.rule('turns.trailing_space')}",
+        turn_key=turn.key,
+    )
     kept = turn.blocks[:-1] + ((replace(text, text=trimmed),) if trimmed else ())
     return replace(turn, blocks=kept)

@@ -1,6 +1,6 @@
-"""Sampling and the length of an answer, as far as the target can be asked.
+"""Sampling settings and the token limit, as the target accepts them.
 
-A setting that is refused is left out, one that is too high or too low becomes the nearest that is accepted, and of two
+A setting that is refused is dropped, one that is too high or too low becomes the nearest accepted value, and of two
 that exclude each other one stays. Law: a setting changes only by a rule of the target, which the report names.
 """
 
@@ -15,13 +15,13 @@ from toolglot.conversation import Reasoning, Sampling
 from toolglot.render.context import RenderContext
 
 DEFAULT_MAX_TOKENS: Final = 8192
-"""Asked for where a target demands a limit and the client named none."""
+"""The limit for a target that requires one, if the client set none."""
 
 LEAST_TOP_P_THINKING: Final = 0.95
-"""Where thinking narrows sampling, a lower top_p is refused."""
+"""A lower top_p is refused by targets on which thinking narrows sampling."""
 
 _HOLDS_ANYWAY: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""What a setting may say where it is refused while the model thinks: what holds without it."""
+"""Values of settings that are accepted even if the setting is refused while the model thinks: the defaults."""
 
 _beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
 _UNSET: Final = _beside_limit(Sampling())
@@ -32,7 +32,7 @@ def fit_sampling(sampling: Sampling, ctx: RenderContext) -> Sampling:
     changes: dict[str, Any] = {}
     is_plain = _beside_limit(sampling) == _UNSET
     if is_plain and sampling.max_tokens is not None and sampling.max_tokens >= ctx.profile.request.min_max_tokens:
-        return sampling  # as nearly all are
+        return sampling  # as nearly always
     for name, value in () if is_plain else asdict(sampling).items():
         if value in (None, ()) or name == "max_tokens" or name in ctx.profile.request.sampling:
             continue
@@ -43,40 +43,40 @@ def fit_sampling(sampling: Sampling, ctx: RenderContext) -> Sampling:
     return fitted if is_plain else _fit_stop(_fit_temperature(fitted, ctx), ctx)
 
 
-def _fit_max_tokens(asked: int | None, ctx: RenderContext) -> dict[str, Any]:
+def _fit_max_tokens(wanted: int | None, ctx: RenderContext) -> dict[str, Any]:
     rules = ctx.profile.request
-    if asked is None:
+    if wanted is None:
         if not rules.max_tokens_required:
             return {}
-        reason = f"the target demands a limit {ctx.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
+        reason = f"max_tokens is required {ctx.rule('request.max_tokens_required')}; set to {DEFAULT_MAX_TOKENS}"
         ctx.report("added", reason, "policy", path="$.max_tokens")
         return {"max_tokens": DEFAULT_MAX_TOKENS}
-    if asked >= rules.min_max_tokens:
+    if wanted >= rules.min_max_tokens:
         return {}
-    reason = f"{asked} is below the least that is accepted {ctx.rule('request.min_max_tokens')}"
+    reason = f"{wanted} is below the minimum {ctx.rule('request.min_max_tokens')}"
     ctx.report("replaced", f"{reason}; set to {rules.min_max_tokens}", path="$.max_tokens")
     return {"max_tokens": rules.min_max_tokens}
 
 
 def _fit_temperature(sampling: Sampling, ctx: RenderContext) -> Sampling:
-    asked, rules = sampling.temperature, ctx.profile.request
-    if asked is None:
+    wanted, rules = sampling.temperature, ctx.profile.request
+    if wanted is None:
         return sampling
-    if rules.temperature_max is not None and asked > rules.temperature_max:
+    if rules.temperature_max is not None and wanted > rules.temperature_max:
         nearest, problem = (
             rules.temperature_max,
-            f"above the highest that is accepted {ctx.rule('request.temperature_max')}",
+            f"above the maximum {ctx.rule('request.temperature_max')}",
         )
-    elif rules.temperature_min is not None and asked < rules.temperature_min:
+    elif rules.temperature_min is not None and wanted < rules.temperature_min:
         nearest, problem = (
             rules.temperature_min,
-            f"below the lowest that is accepted {ctx.rule('request.temperature_min')}",
+            f"below the minimum {ctx.rule('request.temperature_min')}",
         )
     else:
         return sampling
-    # A whole number is written as one: 1 rather than 1.0.
+    # A whole number is written without a fraction: 1 rather than 1.0.
     fitted = int(nearest) if nearest.is_integer() else nearest
-    ctx.report("replaced", f"{asked} is {problem}; set to {fitted}", path="$.temperature")
+    ctx.report("replaced", f"{wanted} is {problem}; set to {fitted}", path="$.temperature")
     return replace(sampling, temperature=fitted)
 
 
@@ -85,16 +85,16 @@ def _fit_stop(sampling: Sampling, ctx: RenderContext) -> Sampling:
     if not rules.blank_stop and not all(map(str.strip, stop)):
         stop = tuple(text for text in stop if text.strip())
         problem = f"{len(sampling.stop) - len(stop)} of {len(sampling.stop)} stop sequences"
-        ctx.report("dropped", f"{problem} are nothing but white space {ctx.rule('request.blank_stop')}", path="$.stop")
+        ctx.report("dropped", f"{problem} are only white space {ctx.rule('request.blank_stop')}", path="$.stop")
     if rules.max_stop is not None and len(stop) > rules.max_stop:
-        reason = f"{len(stop)} stop sequences are more than are accepted {ctx.rule('request.max_stop')}"
+        reason = f"{len(stop)} stop sequences exceed the maximum {ctx.rule('request.max_stop')}"
         ctx.report("dropped", f"{reason}; the first {rules.max_stop} were kept", path="$.stop")
         stop = stop[: rules.max_stop]
     return sampling if stop is sampling.stop else replace(sampling, stop=stop)
 
 
 def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: RenderContext) -> Sampling:
-    """Without what may not stand beside thinking, or beside each other."""
+    """The settings without those that exclude thinking or each other."""
     changes: dict[str, Any] = {}
     if ctx.profile.reasoning.narrows_sampling and _is_thinking(reasoning, ctx):
         for name in _refused_while_thinking(sampling):
@@ -117,7 +117,7 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: Render
 
 
 def _thinks_by_effort(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
-    """Whether the model thinks, where an effort decides it and not only a mode."""
+    """Whether the model thinks, for targets on which an effort decides it and not only a mode."""
     if reasoning is not None and reasoning.effort is not None:
         return reasoning.effort != "none"
     return _is_thinking(reasoning, ctx)

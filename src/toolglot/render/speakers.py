@@ -1,6 +1,6 @@
-"""Blocks in the wrong speaker's turn move to a turn of the right one.
+"""Moves blocks in the wrong speaker's turn to a turn of the right one.
 
-A call is the model's, a result is a tool's, and a prompt is text alone. The first pass: all others rely on it.
+A call is the model's, a result is a tool's, and a prompt is only text. The first pass: all others rely on it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,13 @@ def _is_mixed(turn: Turn) -> bool:
 
 
 def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
-    """A turn as runs of blocks of one speaker each, in their order."""
-    ctx.report("moved", f"a {turn.role} turn held blocks of another speaker", "canonical", turn_key=turn.key)
+    """A turn as runs of blocks of one speaker each, in order."""
+    ctx.report(
+        "moved",
+        f"a {turn.role} turn held blocks of another speaker; they got a turn of their own",
+        "canonical",
+        turn_key=turn.key,
+    )
     parts = []
     for number, (role, blocks) in enumerate(groupby(turn.blocks, lambda block: _speaker(block, turn))):
         key = turn.key if number == 0 else f"{turn.key}+{number}"
@@ -49,7 +54,7 @@ def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
 
 
 def _speaker(block: Block, turn: Turn) -> Role:
-    """Who says a block of a turn; results and words of one turn stay together, as a user's."""
+    """The speaker of a block of a turn; results and text of one turn stay together, as the user's."""
     if isinstance(block, ToolCall | Thinking):
         return "assistant"
     if turn.role == "tool":

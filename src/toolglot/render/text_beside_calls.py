@@ -1,8 +1,8 @@
-"""Text and calls in separate turns, for targets that do not take them together; and text before the calls of
-their turn, for targets that take none after them.
+"""Puts text and calls into separate turns, for targets that refuse them together; and text before the calls of its
+turn, for targets that refuse it after them.
 
-What the model wrote before its calls becomes a turn of its own, with a bridge between. Runs after `pairing`,
-which keeps calls with their results, and before `roles`, which joins turns.
+The model's text before its calls becomes a turn of its own, with a bridge turn between. Runs after `pairing`, which
+keeps calls with their results, and before `roles`, which joins turns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolglot.render.roles import bridge
 
 
 def separate_text_and_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
-    """The turns with calls alone, where the target wants that."""
+    """The turns with calls alone, if the target wants that."""
     rules = ctx.profile.calls
     if (rules.with_text and rules.text_after) or not ctx.facts(turns).has_calls:
         return turns
@@ -33,23 +33,24 @@ def _split_turn(turn: Turn, ctx: RenderContext) -> list[Turn]:
         return [turn]
     if not ctx.profile.reasoning.may_end_turn and all(isinstance(block, Thinking) for block in words):
         rule = ctx.rule("reasoning.may_end_turn")
-        ctx.report("dropped", f"thinking may not stand alone, nor beside calls {rule}", turn_key=turn.key)
+        ctx.report("dropped", f"thinking is refused alone and beside calls {rule}", turn_key=turn.key)
         return [replace(turn, blocks=tuple(calls), extra=None, form=None)]
-    reason = f"words beside calls are refused {ctx.rule('calls.with_text')}; they stand before, with a bridge"
+    rule = ctx.rule("calls.with_text")
+    reason = f"text beside calls is refused {rule}; it was moved to a turn before them, with a bridge turn between"
     ctx.report("moved", reason, turn_key=turn.key)
     text_turn = replace(turn, blocks=tuple(words), key=f"{turn.key}+said", extra=None, form=None)
     return [text_turn, bridge("user", turn, "between", ctx), replace(turn, blocks=tuple(calls), extra=None, form=None)]
 
 
 def _move_text_first(turn: Turn, ctx: RenderContext) -> Turn:
-    """A turn whose texts stand before its first call. Thinking and the provider's own blocks stay where they are."""
+    """A turn whose texts come before its first call. Thinking and the provider's own blocks stay where they are."""
     blocks = turn.blocks
     first = next((index for index, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
     late = [block for block in blocks[first:] if isinstance(block, Text)]
     if not late:
         return turn
     ctx.report(
-        "moved", f"text may not follow a call {ctx.rule('calls.text_after')}; it stands before", turn_key=turn.key
+        "moved", f"text may not follow a call {ctx.rule('calls.text_after')}; moved before it", turn_key=turn.key
     )
     rest = [block for block in blocks[first:] if not isinstance(block, Text)]
     return replace(turn, blocks=(*blocks[:first], *late, *rest))

@@ -66,13 +66,13 @@ class TurnFacts:
         self.extend(turns, turns)
 
     def extend(self, turns: tuple[Turn, ...], new: Iterable[Turn]) -> None:
-        """Say which turns the facts are about: they hold the blocks that were taken, and those of the new turns."""
+        """Set the turns that the facts are about: those that were added, and the new ones, which are added here."""
         self.turns: tuple[Turn, ...] = turns
         for turn in new:
             self.take(turn)
 
     def take(self, turn: Turn) -> None:
-        """Take the next turn. `extend` names the turns once all are taken."""
+        """Add the next turn. `extend` sets the turns once all are added."""
         if turn.role in PROMPTS:
             self.prompts += 1
             self.is_mixed |= any(type(block) is not Text for block in turn.blocks)

@@ -303,7 +303,7 @@ def test_upstreams_and_sets_of_labels_are_bounded_too() -> None:
 def test_a_rule_is_one_of_the_target_and_not_what_a_client_calls_its_tools() -> None:
     metrics = Metrics()
     known = profiles.get("openai").origins["names.pattern"].id
-    reasons = [f"'(evil-rule)' does not match x ({known}); it is 'y' here", "(evil-rule)", "(default:names.pattern)"]
+    reasons = [f"'(evil-rule)' does not match x ({known}); renamed to 'y'", "(evil-rule)", "(default:names.pattern)"]
     reasons += ["(default:nothing.such)", *(f"(rule-{i})" for i in range(MAX_SERIES))]
     entries = tuple(Entry(action="renamed", reason=reason, fault="renderer") for reason in reasons)
     count(metrics, ended_request(entries=entries))

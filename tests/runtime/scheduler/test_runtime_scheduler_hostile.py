@@ -169,15 +169,18 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
     ("media", "said"),
     [
         (Media("image", "image/png", data="not base64\x00"), "[image image/png: it is not shown, because its data are"),
-        (Media("image", "image/png", data="ä==="), "its data are no base64"),
-        (Media("image", "image/png", data="A"), "its data are no base64"),
+        (Media("image", "image/png", data="ä==="), "its data are not base64"),
+        (Media("image", "image/png", data="A"), "its data are not base64"),
         (Media("image", "image/png", data=""), "it is empty"),
         (Media("image", "image/png"), "it is empty"),
         (Media("image", data="AAAA"), "its type is not known"),
         (Media("image", "x", data="AAAA"), "its type is not known"),
-        (Media("image", url="file:///etc/passwd"), "[image 'file:///etc/passwd': it is not shown, because its address"),
-        (Media("image", url="no address"), "its address cannot be opened"),
-        (Media("image", url="data:image/png;base64,%%%"), "its data are no base64"),
+        (
+            Media("image", url="file:///etc/passwd"),
+            "[image 'file:///etc/passwd': it is not shown, because a provider cannot open its URL",
+        ),
+        (Media("image", url="no address"), "a provider cannot open its URL"),
+        (Media("image", url="data:image/png;base64,%%%"), "its data are not base64"),
     ],
 )
 async def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:

@@ -618,7 +618,7 @@ def differences(source: View, target: View) -> Iterator[Difference]:
                 ("cache marker",) if "cache" in field else ("line of text",) if field == "detail" else ()
             )
             if field == "strict" and len(target.tools) < len(source.tools):
-                marker = ("the tools that it names alone", "tools were left out")  # and with them their switch
+                marker = ("with only the named tools", "tools were dropped")  # and with them their switch
             yield Difference("unknown field", field, (*field.split("."), *marker))
 
 

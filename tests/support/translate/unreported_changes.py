@@ -12,7 +12,7 @@ NAMES = {"openai_chat": "openai"}
 
 
 WORDS = {
-    "text": ("text", "server tool", "own tools"),
+    "text": ("text", "server tool"),
     "thinking": ("thinking",),
     "stop": ("ended", "stop reason", "cannot be run"),
     "model": ("model",),

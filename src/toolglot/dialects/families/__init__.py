@@ -1,1 +1,1 @@
-"""Ways of writing calls that several dialects share. `known/` has one file for each dialect."""
+"""Readers of calls that several dialects share, or that are too long for the file of their dialect in `known/`."""

@@ -1,1 +1,1 @@
-"""Text, thinking, media and cache markers, as the target takes them."""
+"""Text, thinking, media and cache markers, as the target accepts them."""

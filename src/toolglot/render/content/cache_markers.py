@@ -1,7 +1,7 @@
-"""Cache markers where the target refuses them.
+"""Removes cache markers that the target refuses.
 
-They come in messages of the target's own protocol: agents write them for one model or host and then ask another. What
-they mark stays. Those of another protocol no codec writes.
+They are in messages of the target's own protocol: agents write them for one model or host and then call another. What
+they mark stays. Codecs do not write markers of another protocol.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolglot.render.context import RenderContext
 def report_lost_marker(value: Block | ToolSpec, ctx: RenderContext) -> None:
     """Report a cache marker on something that is dropped."""
     if markers_of(value):
-        reason = "cache markers on what is left out went with it"
+        reason = "cache markers on dropped content were dropped with it"
         if not any(entry.reason == reason for entry in ctx.entries):
             ctx.report("dropped", reason, path="$", gravity="housekeeping")
 

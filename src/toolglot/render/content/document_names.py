@@ -1,7 +1,7 @@
-"""Names of documents, where the target says what they may be: legal ones, and each once in a request.
+"""Names of documents, if the target restricts them: legal ones, and each once in a request.
 
-A name that may stay stays; another is the nearest legal one, and a second of the same name is counted. Names are given
-in the order of the conversation, and none depends on what comes after it (laws 4 and 5).
+A legal name stays; another becomes the nearest legal one, and a repeated name gets a number. Names are assigned in the
+order of the conversation, and none depends on what comes after it (laws 4 and 5).
 
 Besides media, a document may be text. Then its name is in its form, and the first line of the text.
 """
@@ -40,7 +40,7 @@ def is_document(block: Block, protocol: str) -> bool:
 
 
 def _document_name(block: Media | Opaque | Text, protocol: str) -> str | None:
-    """The name of a document, empty where it has none; None for anything else."""
+    """The name of a document, empty if it has none; None for anything else."""
     if isinstance(block, Media):
         return (block.name or "") if block.kind in _DOCUMENTS else None
     if isinstance(block, Text):
@@ -54,14 +54,14 @@ def _document_name(block: Media | Opaque | Text, protocol: str) -> str | None:
 
 
 class _Names:
-    """The names that were given so far."""
+    """The names that were assigned so far."""
 
     def __init__(self, pattern: str, ctx: RenderContext) -> None:
         self._legal = _compiled(pattern)
         self._ctx = ctx
         self._protocol = ctx.profile.protocol
         self._taken: dict[str, int] = {}
-        """How often each name was asked for."""
+        """How often each name was wanted."""
 
     def rename_in_turn(self, turn: Turn) -> Turn:
         blocks = tuple([self._rename_in_block(block, turn) for block in turn.blocks])
@@ -85,17 +85,17 @@ class _Names:
             return block
         rule = self._ctx.rule("turns.document_name")
         if name_before:
-            reason = f"the name {name_before[:80]!r} of a document is refused or taken {rule}; it is {name[:80]!r} here"
+            reason = f"the document name {name_before[:80]!r} is refused or taken {rule}; renamed to {name[:80]!r}"
             self._ctx.report("renamed", reason, "projection", turn_key=turn.key)
         elif self._ctx.is_native:
-            self._ctx.report("added", f"a document must have a name {rule}", turn_key=turn.key)
+            self._ctx.report("added", f"a document must have a name {rule}; one was added", turn_key=turn.key)
         return _with_name(block, name_before, name)
 
     def _is_legal(self, name: str) -> bool:
         return len(name) <= MAX_LENGTH and self._legal.fullmatch(name) is not None
 
     def _free_name(self, name: str) -> str:
-        """A name that was not given yet: itself, or counted on."""
+        """A name that was not assigned yet: itself, or with a number."""
         free = name
         while free in self._taken:
             self._taken[name] = self._taken.get(name, 0) + 1

@@ -1,8 +1,8 @@
-"""Text, results and turns that say nothing, where the target refuses them.
+"""Empty text, results and turns, if the target refuses them.
 
-An empty text goes, unless it carries a signature, which only its issuer gets to see and which it wants back. A user
-turn that had nothing else keeps its place with a word for it (dropping it would bring two answers together), an
-assistant or system turn goes too. Comes after everything that takes blocks out of turns.
+An empty text is dropped, unless it carries a signature, which goes back to its issuer. A user turn that had nothing
+else gets a placeholder (dropping it would join two replies); an assistant or system turn is dropped. Runs after
+everything that removes blocks from turns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fill_empty_content(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Tur
 
 
 def _is_empty_prefill(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
-    """Whether a turn is the start of an answer that says nothing yet, as the target's own client wrote it."""
+    """Whether a turn is an empty start of an answer, as the target's own client wrote it."""
     if turn is not last or turn.role != "assistant" or not ctx.profile.turns.empty_prefill:
         return False
     is_empty = not turn.blocks or (len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text) and not turn.text)
@@ -59,7 +59,7 @@ def _fill_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
     if len(blocks) < len(turn.blocks):
         ctx.report(
             "dropped",
-            f"an empty text is refused {ctx.rule('turns.empty_text')}",
+            f"empty text is refused {ctx.rule('turns.empty_text')}",
             turn_key=turn.key,
             gravity="housekeeping",
         )
@@ -67,15 +67,15 @@ def _fill_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
 
 
 def _may_be_empty(role: Role, blocks: list[Block], ctx: RenderContext) -> bool:
-    """Whether the target takes a turn of these blocks, which say nothing. Where the blocks of an answer are items of
-    the list, none are no turn."""
+    """Whether the target accepts a turn of these empty blocks. If the blocks of a reply are items of the list, no
+    blocks means no turn."""
     if role == "tool" or (role == "assistant" and not blocks and ctx.profile.results.carrier == "item"):
         return False
     return ctx.profile.turns.empty_turn
 
 
 def _has_wanted_empty_text(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether an empty text stands beside calls where the target wants just that."""
+    """Whether an empty text is beside calls, as the target requires."""
     if ctx.profile.calls.empty_content != "empty" or not turn.calls:
         return False
     texts = [block for block in turn.blocks if isinstance(block, Text)]
@@ -83,8 +83,8 @@ def _has_wanted_empty_text(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether a system prompt in a field of its own says nothing, which does no harm where it was written: no block
-    stands in it, or it is an empty string."""
+    """Whether a system prompt in a field of its own is empty, which is harmless in a native request: it has no blocks,
+    or is an empty string."""
     if turn.role != "system" or not ctx.is_native:
         return False
     form = turn.form
@@ -94,7 +94,7 @@ def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _has_content(blocks: list[Block], ctx: RenderContext) -> bool:
-    # Where texts are blocks, an empty one that is accepted is content; elsewhere it is an empty message.
+    # If texts are blocks, an empty one that is accepted is content; otherwise it is an empty message.
     takes_empty = ctx.profile.turns.empty_text and ctx.profile.results.carrier == "block"
     takes_thought = ctx.is_native and ctx.profile.reasoning.may_end_turn
     return any(
@@ -108,7 +108,7 @@ def _has_content(blocks: list[Block], ctx: RenderContext) -> bool:
 
 
 def _is_signed(text: Text, ctx: RenderContext) -> bool:
-    """Whether a text carries a signature that its issuer wants back; of others none is left here."""
+    """Whether a text carries a signature that its issuer wants back; no other signatures are left here."""
     return text.signature is not None and ctx.profile.reasoning.carrier == "thought_parts"
 
 
@@ -120,7 +120,7 @@ def _is_refused(text: str, ctx: RenderContext) -> bool:
 def _placeholder_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
     rule = ctx.rule("turns.empty_turn")
     if turn.role == "user":
-        ctx.report("replaced", f"a turn without content is refused {rule}; a word stands for it", turn_key=turn.key)
+        ctx.report("replaced", f"a turn without content is refused {rule}; a placeholder was added", turn_key=turn.key)
         return replace(turn, blocks=(Text(EMPTY_MESSAGE),))
     gravity: Gravity = "loss" if any(isinstance(block, Thinking) for block in turn.blocks) else "housekeeping"
     ctx.report("dropped", f"a turn without content is refused {rule}", turn_key=turn.key, gravity=gravity)
@@ -129,19 +129,19 @@ def _placeholder_turn(turn: Turn, ctx: RenderContext) -> Turn | None:
 
 def _fill_result(result: ToolResult, ctx: RenderContext) -> ToolResult:
     rules = ctx.profile.results
-    is_error = result.is_error or result.status == "cancelled"  # which is written as an error
+    is_error = result.is_error or result.status == "cancelled"  # a cancelled result is written as an error
     accepted = rules.empty_error if is_error else rules.empty
     if _result_has_content(result, ctx):
         return _drop_blank_parts(result, ctx)
     if accepted:
-        # A block may leave its content out, a message may not (C8).
+        # A result block may omit its content, a message may not (C8).
         is_absent = result.content is None and rules.carrier != "block"
         keeps_list = ctx.is_native and rules.carrier == "message" and not result.content
         is_list = isinstance(result.content, tuple) and not keeps_list
         return replace(result, content=result.error or "") if is_absent or is_list else result
     rule = ctx.rule("results.empty_error" if is_error else "results.empty")
     ctx.report(
-        "replaced", f"a result without content is refused {rule}; a word stands for it", call_ids=(result.call_id,)
+        "replaced", f"a result without content is refused {rule}; a placeholder was added", call_ids=(result.call_id,)
     )
     word = CANCELLED if result.status == "cancelled" else EMPTY_RESULT
     return replace(result, content=result.error or word)
@@ -161,6 +161,6 @@ def _result_has_content(result: ToolResult, ctx: RenderContext) -> bool:
             isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
         )
     if not result.content:
-        # A value counts where it is what is written: instead of a text, or as an object.
+        # A structured value counts if it is what is written: instead of text, or as an object.
         return result.result is not None and (result.content is None or ctx.profile.results.body == "object")
     return not _is_refused(result.content, ctx)

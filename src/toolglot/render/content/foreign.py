@@ -1,8 +1,8 @@
-"""What only its issuer can read: signatures, encrypted thinking, a provider's own blocks.
+"""Removes what only another issuer can read: signatures, encrypted thinking, a provider's own blocks.
 
-Law 12: opaque things return only to their issuer. Elsewhere thinking keeps its text if the target accepts it, a
-server tool's block becomes plain text, a block nobody knows keeps the text it holds, and the rest goes.
-Each kind of loss is reported once, with how often and where first.
+Law 12: opaque things return only to their issuer. For other targets, thinking keeps its text if the target accepts it,
+a server tool's block becomes plain text, an unknown block keeps the text it holds, and the rest is dropped. Each kind
+of loss is reported once, with how often and where first.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from toolglot.render.content.reasoning import forget_item_ids
 from toolglot.render.context import RenderContext, unless_same
 
 _TEXT_FIELDS: Final = ("text", "refusal", "content", "output")
-"""Where a block that nobody knows says something in words."""
+"""Fields of an unknown block that may hold text."""
 
 _ENCRYPTED: Final = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature")
 
-SIGNATURE_LEFT_OUT: Final = "a signature or cipher that only its issuer can read was left out"
+SIGNATURE_LEFT_OUT: Final = "a signature or encrypted value that only its issuer can read was dropped"
 _UNREADABLE: Final = f"housekeeping: {SIGNATURE_LEFT_OUT}"
 
 _ISSUE: Final = re.compile(r"[-@](?:latest|\d{6,8}|20\d\d-\d\d-\d\d|[01]\d-20\d\d|00\d)$")
-"""The end of a model's name that says which issue of it is meant."""
+"""The end of a model name that says which release is meant."""
 _VERSION: Final = re.compile(r"-v\d:\d$")
-"""What Bedrock writes behind that."""
+"""What Bedrock appends to it."""
 _WAY: Final = re.compile(
     r"(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/[^/]+/)?models/|google/|(?:us|eu|apac|global|jp|au)\."
 )
-"""The beginning of a model's name that says where it is, not which one it is."""
+"""The beginning of a model name that says where it is hosted, not which model it is."""
 
 
-_SIGNATURE: Final = "housekeeping: a signature that only its issuer can read was left out"
-_THINKING_SIGNATURE: Final = "housekeeping: the signature of thinking was left out, its text is kept"
+_SIGNATURE: Final = "housekeeping: a signature that only its issuer can read was dropped"
+_THINKING_SIGNATURE: Final = "housekeeping: the signature of thinking was dropped; its text was kept"
 
 
 class _Tally:
-    """What is left out or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is
-    dropped too and was nothing that the target could have read."""
+    """What is dropped or rewritten, one entry for each kind: "dropped: …", "converted: …"; "housekeeping: …" is dropped
+    too, but the target could not have read it."""
 
     def __init__(self, ctx: RenderContext) -> None:
         self._ctx = ctx
@@ -99,7 +99,7 @@ def _readable_block(block: Block, turn: Turn, tally: _Tally) -> Block:
 
 
 def readable_block(block: Block) -> Block:
-    """A block without what only the model's provider can read; the block itself where it holds nothing of the kind."""
+    """A block without what only the model's provider can read; the same block if it has nothing like that."""
     if isinstance(block, Text | ToolCall) and block.signature:
         return replace(block, signature=None)
     if isinstance(block, Thinking) and (block.signature or block.redacted):
@@ -122,7 +122,7 @@ def is_from_destination(issuer: Issuer | None, ctx: RenderContext) -> bool:
 
 
 def lineage(model: str) -> str:
-    """The model that a name means, whichever issue of it and whichever way to it the name tells besides."""
+    """The model that a name means, without its release and its host."""
     way = _WAY.match(model)
     return _ISSUE.sub("", _VERSION.sub("", model[way.end() :] if way is not None else model))
 
@@ -194,9 +194,9 @@ def _strip_parts(
 
 
 def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, tally: _Tally) -> Text | None:
-    """What another provider's own block says, in words."""
+    """The content of another provider's own block as text."""
     if isinstance(block, ServerTool):
-        tally.add(f"converted: a block of {block.protocol}'s own tools became text", turn)
+        tally.add(f"converted: a block of a server tool of {block.protocol} became text", turn)
         encoded = msgspec.json.encode(_without_ciphers(block.value)).decode()
         return Text(f"[{block.name or 'server tool'} {block.phase}] {encoded}")
     text = "\n".join(_texts_in(block.value))
@@ -204,12 +204,12 @@ def _text_of_foreign_block(block: Opaque | ServerTool, turn: Turn, tally: _Tally
         tally.add(f"converted: a {block.kind or 'block'} of {block.protocol} became text", turn)
         return Text(text)
     weight = "housekeeping" if is_marker(block) else "dropped"
-    tally.add(f"{weight}: {block.kind or 'a block'} of {block.protocol} has no form here", turn)
+    tally.add(f"{weight}: {block.kind or 'a block'} of {block.protocol} cannot be expressed for this target", turn)
     return None
 
 
 def _texts_in(value: Any) -> Iterable[str]:
-    """What a value says in words, at whatever depth."""
+    """The texts in a value, at any depth."""
     if isinstance(value, list):
         for inner in value:
             yield from _texts_in(inner)
@@ -222,7 +222,7 @@ def _texts_in(value: Any) -> Iterable[str]:
 
 
 def _without_ciphers(value: Any) -> Any:
-    """A block without what nobody but its issuer can read."""
+    """A block without what only its issuer can read."""
     if isinstance(value, dict):
         return {key: _without_ciphers(inner) for key, inner in value.items() if key not in _ENCRYPTED}
     if isinstance(value, list):

@@ -1,9 +1,8 @@
-"""Images, documents and sounds where the target takes them.
+"""Images, documents and audio, where the target accepts them.
 
-A kind that a user turn cannot hold, a file that only its issuer can open, or a medium that nobody can read, leaves a
-line of text in its place.
-A kind that only results cannot hold (D-class: text-only tool messages) moves behind the last result of its run,
-never between two of them, with a line in the result that says so.
+A kind that a user turn cannot hold, a file that only its issuer can open, or a medium that cannot be read, becomes a
+line of text. A kind that only results cannot hold (text-only tool messages) moves behind the last result of its run,
+never between two of them, and a line in the result says so.
 
 Runs after `foreign`, which may drop blocks, and before anything that counts or joins turns.
 """
@@ -60,7 +59,7 @@ def _fit_all(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
 
 
 def _media_turn(media: Sequence[Media], near: Turn) -> Turn:
-    """A user turn for what moved out of results."""
+    """A user turn for media that were moved out of results."""
     return Turn("user", (Text(SHOWN), *media), key=f"{near.key}+media")
 
 
@@ -79,7 +78,7 @@ def _fit_turn(turn: Turn, moved: list[Media], ctx: RenderContext) -> Turn:
 
 
 def kind_of(media: Media) -> str:
-    """What a medium is; a file is what its type says."""
+    """The kind of a medium; that of a file follows from its type."""
     if media.kind != "file":
         return media.kind
     major = media.media_type.partition("/")[0]
@@ -95,12 +94,12 @@ def _kind_for_target(media: Media, ctx: RenderContext) -> str:
 
 
 def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderContext) -> Media | Text:
-    """The medium as the target takes it, or a line of text."""
+    """The medium as the target accepts it, or a line of text."""
     kind = kind_of(media)
     if _is_out_of_reach(media, turn, ctx):
-        reason = f"the {kind} is given by a file id, which only the provider that keeps it can open"
+        reason = f"the {kind} is referred to by a file id, which only the provider that stores it can open"
     elif media.data is None and media.url is not None and not _takes_url(media.url, ctx):
-        reason = f"the {kind} is given by an address, which is not accepted {ctx.rule('turns.media_sources')}"
+        reason = f"the {kind} is referred to by a URL, which is not accepted {ctx.rule('turns.media_sources')}"
     elif fault := _fault_for_target(media, ctx):
         reason = f"the {kind} cannot be read: {fault}"
     elif kind in accepted or media.kind in accepted:
@@ -108,25 +107,23 @@ def _fit_medium(media: Media, accepted: Sequence[str], turn: Turn, ctx: RenderCo
     else:
         key = "turns.assistant_media" if turn.role == "assistant" else "turns.media"
         reason = f"{kind} is not accepted here {ctx.rule(key)}"
-    ctx.report("converted", f"{reason}; a line of text stands for it", turn_key=turn.key, gravity="loss")
+    ctx.report("converted", f"{reason}; a line of text replaced it", turn_key=turn.key, gravity="loss")
     if media.detail is not None:
-        ctx.report(
-            "dropped", "detail has no place on a line of text", path="$.detail", turn_key=turn.key, gravity="loss"
-        )
+        ctx.report("dropped", "a line of text cannot carry detail", path="$.detail", turn_key=turn.key, gravity="loss")
     ctx.report_fields(media.extra, media.form, "a line of text", turn.key)
     name = media.name or media.url or ""
     return Text(UNSEEN.format(kind=kind, name=f" {name[:MAX_NAME]}" if name else ""))
 
 
 def _takes_url(url: str, ctx: RenderContext) -> bool:
-    """Whether the target takes a medium by this address."""
+    """Whether the target accepts a medium by this URL."""
     sources = ctx.profile.turns.media_sources
     in_store = url.partition(":")[0].lower() in ctx.profile.turns.media_stores
     return "url" in sources or (in_store and "store" in sources)
 
 
 def _fault_for_target(media: Media, ctx: RenderContext) -> str:
-    """Why the target cannot read a medium. In a native request only what the provider would refuse is one."""
+    """Why the target cannot read a medium. In a native request, only what the provider would refuse is a fault."""
     rules = ctx.profile.turns
     if ctx.is_native:
         refused = media.data is not None and rules.media_base64 and not media_faults.is_base64(media.data)
@@ -138,7 +135,7 @@ def _fault_for_target(media: Media, ctx: RenderContext) -> str:
 
 
 def _guess_type(media: Media) -> str:
-    """The type by the first bytes or the name; empty where they do not tell."""
+    """The type by the first bytes or the name; empty if they do not show it."""
     if media.data is not None:
         return media_faults.type_by_start(media.data)
     ending = (media.url or "").partition("?")[0].rpartition(".")[2].lower()
@@ -146,22 +143,20 @@ def _guess_type(media: Media) -> str:
 
 
 def _with_type(media: Media, ctx: RenderContext) -> Media:
-    """The medium with its type, which some protocols do not say and others demand."""
+    """The medium with its type, which some protocols do not have and others require."""
     if ctx.is_native and (media.data is None or media_faults.is_base64(media.data)):
         standard = media
     else:
         standard = media_faults.standard(media)
     if standard is not media:
-        ctx.report(
-            "converted", "base64 in another form than the standard one was written in that", gravity="housekeeping"
-        )
+        ctx.report("converted", "base64 of another alphabet was rewritten in the standard one", gravity="housekeeping")
         media = standard
     if media.media_type if ctx.is_native or media.data is None else media_faults.has_type(media):
         return media
     found = "" if ctx.is_native and media.data is None else _guess_type(media)
     if not found:
         return media
-    ctx.report("assumed", f"a medium without a type is taken for {found} by its first bytes or its name", "policy")
+    ctx.report("assumed", f"a medium has no type; its first bytes or its name say {found}", "policy")
     return replace(media, media_type=found)
 
 
@@ -190,7 +185,7 @@ def _fit_result(
             parts.append(fitted)
             continue
         rule = "results.error_media" if kind in results.media else "results.media"
-        reason = f"a tool result takes no {kind} {ctx.rule(rule)}; it stands behind the results"
+        reason = f"a tool result cannot hold {kind} {ctx.rule(rule)}; it was moved behind the results"
         ctx.report("moved", reason, turn_key=turn.key, call_ids=(result.call_id,))
         moved.append(fitted)
         parts.append(Text(MOVED.format(kind=kind)))

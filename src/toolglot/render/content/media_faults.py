@@ -1,7 +1,7 @@
-"""What is wrong with a medium, whoever it is for: data that are no base64, an address that nobody can open, nothing.
+"""What is wrong with a medium for any target: data that are not base64, a URL that no provider can open, no content.
 
-Law: a medium without a fault here is one that a provider can read, as far as its envelope says. Nothing is decoded, and
-no address is opened.
+Law: a medium without a fault here is one that a provider can read, as far as that shows from outside. Nothing is
+decoded, and no URL is opened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Media
 
 ADDRESSES: Final = ("https", "http")
-"""What every provider that takes addresses can open."""
+"""The schemes that every provider that accepts URLs can open."""
 
 _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _STANDARD: Final = _LETTERS + b"+/"
@@ -39,7 +39,7 @@ def is_base64(data: str) -> bool:
 
 
 def standard_base64(data: str) -> str | None:
-    """Base64 as every provider reads it; itself where it is that already, None where it is no base64 at all."""
+    """Base64 in the standard alphabet; the same string if it already is, None if it is not base64."""
     if len(data) % 4 == 0 and _is_written_in(data, _STANDARD):
         return data
     plain = data.translate(str.maketrans("-_", "+/", _SPACE)).rstrip("=")
@@ -47,12 +47,12 @@ def standard_base64(data: str) -> str | None:
 
 
 def type_by_start(data: str) -> str:
-    """The media type that the first bytes are of; empty where they are of none that is known."""
+    """The media type by the first bytes; empty if they are of no known type."""
     return next((found for start, found in _STARTS.items() if data.startswith(start)), "")
 
 
 def has_type(media: Media) -> bool:
-    """Whether the medium says what it is, in a form that can be one."""
+    """Whether the medium has a well-formed type."""
     return _MEDIA_TYPE.fullmatch(media.media_type) is not None
 
 
@@ -62,13 +62,13 @@ def scheme_of(url: str) -> str:
 
 
 def fault_of(media: Media, schemes: tuple[str, ...] = ADDRESSES) -> str:
-    """Why nobody can read a medium; empty where somebody can."""
+    """Why no provider can read a medium; empty if one can."""
     if media.data is not None:
         if not media.data.strip(_SPACE):
             return "it is empty"
-        return "" if standard_base64(media.data) is not None else "its data are no base64"
+        return "" if standard_base64(media.data) is not None else "its data are not base64"
     if media.url is not None:
-        return "" if scheme_of(media.url) in schemes else "its address cannot be opened by a provider"
+        return "" if scheme_of(media.url) in schemes else "a provider cannot open its URL"
     return "" if media.file_id else "it is empty"
 
 
@@ -82,5 +82,5 @@ def _is_written_in(data: str, alphabet: bytes) -> bool:
     if not data.isascii():
         return False
     rest = data.encode().translate(None, alphabet)
-    # What is not a letter may only be the padding, at the end.
+    # The only other character may be the padding, at the end.
     return rest in (b"", b"=", b"==") and data.endswith(rest.decode()) and (len(data) - len(rest)) % 4 != 1

@@ -1,1 +1,1 @@
-"""A provider's reply as the client of another protocol takes it."""
+"""A provider's reply as the client accepts it."""

@@ -1,7 +1,7 @@
 """A provider's reply with the client's tool names, ids and arguments.
 
-Law 11: a call that cannot be read is never handed on as one that can be run. Where the client's protocol writes
-arguments as text, it gets what the model wrote; where it wants an object, the call becomes words.
+Law 11: a call that cannot be read is never passed on as one that can be run. If the client's protocol writes arguments
+as text, it gets what the model wrote; if it needs an object, the call becomes text.
 
 Law 8: a streamed reply (`stream_projection.py`) becomes what it would have become as a whole. So what a block
 becomes depends on that block and on what came before it, never on what follows.
@@ -41,11 +41,11 @@ from toolglot.render.rendering import Rendered
 UNREADABLE: Final = "[The model called {name} with arguments that cannot be read: {written}]"
 NAMELESS: Final = "[The model called a tool without naming it, so that it was not run: {written}]"
 MALFORMED: Final = "Malformed function call: {name} {written}"
-AS_IT_CAME: Final = "it is handed on as it came"
-NOT_WHOLE: Final = "the client is told that it is not whole"
-NOT_SHOWN: Final = "nothing of it is shown, since nothing of its arguments came"
+AS_IT_CAME: Final = "it was passed on unchanged"
+NOT_WHOLE: Final = "the client sees that it is incomplete"
+NOT_SHOWN: Final = "it was dropped, since none of its arguments arrived"
 CUT_SAYS: Final = frozenset({"length", "error"})
-"""The reasons that say that a reply was cut."""
+"""The stop reasons of a reply that was cut off."""
 SHOWN: Final = 2_000
 
 
@@ -89,7 +89,7 @@ def without_stop_text(form: Form | None) -> Form | None:
 
 
 class ReplyProjection:
-    """What one answer's ids, names and calls are for the client."""
+    """The ids, names and calls of one reply for the client."""
 
     def __init__(
         self,
@@ -108,26 +108,26 @@ class ReplyProjection:
         self._ctx = ctx
         self.is_foreign: bool = source.protocol != target.protocol
         self._own_ids: set[str] = set()
-        """The ids of calls that a client of the same protocol gets as the provider gave them."""
+        """The ids of calls that a client of the same protocol gets unchanged."""
         self._unreported: list[tuple[ToolCall, str, bool]] = []
-        """Calls that cannot be run, as long as it is not known whether the provider itself says that they were cut."""
+        """Calls that cannot be run, until it is known whether the provider itself says that they were cut off."""
         self._unchecked: tuple[ToolCall, str] | None = None
-        """The last call and its name in the provider's words, likewise."""
+        """The last call and its name for the provider, until the same is known."""
         self._id_projection: ids.Projection | None = None
-        """The ids of the client's calls, from the first one on."""
+        """The ids of the client's calls so far."""
         self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
         self._runnable = 0
         self._malformed = ""
-        """What is said of a call that cannot be read to a client that has a word of its own for it."""
+        """The call that cannot be read, for a client whose protocol has a stop reason for that."""
         self._has_cut_call = False
         """Whether the arguments of a call end before they are complete."""
 
     def begin(self, id: str, model: str) -> tuple[str, str]:
-        """The id and the model of the answer, which a client of another protocol must be told."""
+        """The id and the model of the reply, which a client of another protocol must get."""
         self._mint.reply_id = id
         if self._reply_model and self._reply_model != model:
-            reason = f"the provider names {model[:80]!r} as its model; the client is told {self._reply_model[:80]!r}"
+            reason = f"the provider names the model {model[:80]!r}; the client sees {self._reply_model[:80]!r}"
             self._ctx.report("replaced", reason, "projection", path="$.model", gravity="housekeeping")
             model = self._reply_model
         if not self.is_foreign:
@@ -136,7 +136,7 @@ class ReplyProjection:
         return self._reply_id or id or f"reply_{self._mint.key}", model or asked
 
     def is_void(self, block: Block) -> bool:
-        """Whether a client of another protocol has no use for a block: it says nothing."""
+        """Whether a block is empty, so that a client of another protocol does not get it."""
         if not self.is_foreign or not isinstance(block, Text | Thinking) or block.text or block.signature:
             return False
         return isinstance(block, Text) or block.redacted is None
@@ -146,15 +146,15 @@ class ReplyProjection:
         return readable_block(block) if self.is_foreign else block
 
     def stop(self, original: StopReason | None) -> StopReason | None:
-        """Why the answer ended, by the calls that the client gets. One that does not say it came to its end."""
+        """The stop reason, considering the calls that the client gets. A reply without one counts as complete."""
         self.report_rest(original)
         if self._has_cut_call and original in (None, "stop", "tool_calls"):
             self._ctx.report("assumed", CUT_UNSAID, "canonical", path="$.stop")
             return "length"
         if original is None:
             meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"
-            what = "with calls that can be run, it ended for them" if self._runnable else "it is taken for whole"
-            self._ctx.report("assumed", f"the answer does not say why it ended; {what}", "canonical", path="$.stop")
+            what = "it has calls, so tool_calls was assumed" if self._runnable else "a complete reply was assumed"
+            self._ctx.report("assumed", f"the reply has no stop reason; {what}", "canonical", path="$.stop")
             return meant
         if not self._calls:
             return original
@@ -172,7 +172,7 @@ class ReplyProjection:
     # --- calls --------------------------------------------------------------------------------------
 
     def comes_whole(self, opened: ToolCall) -> bool:
-        """Whether a call can be told only as a whole: all of its arguments say what its id or its form is."""
+        """Whether a call must be complete to be passed on: its id or its form depends on all of its arguments."""
         if not opened.name.strip() or self._rewrites(opened):
             return True
         if not opened.id.strip():
@@ -183,18 +183,18 @@ class ReplyProjection:
         return self._request is not None and self._request.tools.is_rewritten(opened.name)
 
     def _needs_no_id(self, call: ToolCall) -> bool:
-        """Whether a call needs no id: the client knows this provider's calls as they are."""
+        """Whether a call needs no id: the client knows this provider's calls without one."""
         if self.is_foreign:
             return False
         return not self._target.ids.required or (call.form is not None and call.form.is_only_call)
 
     def may_be_cut(self, call: ToolCall, *, came_blank: bool = False) -> bool:
-        """Whether the last call of an answer that was cut may not be run.
+        """Whether the last call of a reply that was cut off may not be run.
 
-        Where arguments are text and nothing of them came, the call was cut before them, unless it is known that its
-        tool has no parameters. Where the request is not known, a stream (`came_blank`) saw that nothing came; in a
-        whole answer blank stands for none, as many hosts write it. Anthropic writes a call that was cut there as one
-        that has none (F1): its tool takes it so, or it was cut.
+        If arguments are text and none arrived, the call was cut off before them, unless its tool is known to have no
+        parameters. If the request is not known, a stream (`came_blank`) saw that none arrived; in a whole reply blank
+        means no arguments, as many hosts write it. Anthropic writes a call that was cut off there as one without
+        arguments (F1): its tool accepts that, or it was cut off.
         """
         if call.type == "custom":
             return True
@@ -214,18 +214,18 @@ class ReplyProjection:
         return self._request.tools.original_call(emitted) if self._request is not None else emitted
 
     def close_call(self, opened: ToolCall, whole: ToolCall) -> ToolCall:
-        """A call that was begun with `open_call`, as `opened` says, now that all of it is known."""
+        """End a call that `open_call` began as `opened`."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
         self._check(named, whole.name)
         self._runnable += 1
         return whole if named == whole else named
 
     def reads_whole(self, opened: ToolCall) -> bool:
-        """Whether a client of another protocol wants the arguments of a call as an object."""
+        """Whether a client of another protocol needs the arguments of a call as an object."""
         return self.is_foreign and opened.type == "function"
 
     def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
-        """A call that was begun with `open_call` and never shown, now that all of it is known."""
+        """A complete call that `open_call` began and that was not shown yet."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
         if cut and self.writes_text and not _is_readable(named):
             self.report_unreadable(named, NOT_WHOLE, cut=True)
@@ -236,14 +236,12 @@ class ReplyProjection:
         return replace(closed, raw_input=None) if closed.arguments is not None else closed
 
     def call(self, call: ToolCall, *, cut: bool = False) -> Block | None:
-        """A whole call as the client gets it. One that cannot be run may become words, or only why the reply ended."""
+        """A complete call as the client gets it. One that cannot be run may become text, or only a stop reason."""
         if not call.name.strip():
             name = self._forced_name()
             if not name:
                 return self._nameless_text(call)
-            self._ctx.report(
-                "assumed", f"a call has no name; the tool that was forced, {name!r}, is meant", "canonical"
-            )
+            self._ctx.report("assumed", f"a call has no name; the forced tool {name!r} was assumed", "canonical")
             call = replace(call, name=name)
         original = self.open_call(call)
         if not cut:
@@ -260,7 +258,7 @@ class ReplyProjection:
             return call
         is_again = False
         if raw_id is not None and not self.is_foreign:
-            # Whoever gave it will know it again, legal elsewhere or not; only one that it gave twice is of no use.
+            # Its issuer recognises it, legal elsewhere or not; only a repeated one is useless.
             is_again = raw_id in self._own_ids
             if not is_again:
                 self._own_ids.add(raw_id)
@@ -284,16 +282,16 @@ class ReplyProjection:
         if client_id == raw_id:
             return call
         if raw_id is None and self._source.ids.required:
-            reason = f"a call of {call.name[:80]} came without an id; it is {client_id!r} for the client"
+            reason = f"a call of {call.name[:80]} has no id; the client gets {client_id!r}"
             self._ctx.report("added", reason, "projection", call_ids=(client_id,))
         if raw_id is not None and not (self.is_foreign and ids.are_alike(raw_id, client_id)):
-            reason = f"the id {raw_id[:80]!r} is used twice, or is not as the client's protocol writes ids"
-            reason += f"; it is {client_id!r} there"
+            reason = f"the id {raw_id[:80]!r} is used twice, or is not legal in the client's protocol"
+            reason += f"; the client gets {client_id!r}"
             self._ctx.report("replaced", reason, "projection", call_ids=(client_id,))
         return replace(call, id=client_id)
 
     def _forced_name(self) -> str:
-        """The name of the only tool that the model could call, as it knows it; empty: there is no such."""
+        """The name of the only tool that the model could call; empty if there are several."""
         asked = self._request.conversation if self._request is not None else None
         choice = asked.options.tool_choice if asked is not None else None
         if asked is None or choice is None or choice.mode not in ("named", "required"):
@@ -302,19 +300,19 @@ class ReplyProjection:
         return names[0] if len(names) == 1 else ""
 
     def _nameless_text(self, call: ToolCall) -> Text:
-        """A call that nobody can run, since it does not say of what it is; a client would fail at its empty name."""
+        """A call without a name, as text: it cannot be run, and a client would fail at the empty name."""
         self._calls += 1
         written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
         self._ctx.report(
             "converted",
-            f"a call has no name, so that it cannot be run; it became text: {written}",
+            f"a call has no name, so it cannot be run; it became text: {written}",
             "loss",
             gravity="loss",
         )
         return Text(NAMELESS.format(written=written), None if self.is_foreign else call.signature)
 
     def _check(self, call: ToolCall, emitted_name: str) -> None:
-        """Tell where the model left what the client declared; of the last call, once it is known that it is whole."""
+        """Report where a call differs from what the client declared; for the last call, once it is complete."""
         if self._request is None:
             return
         if self.is_foreign:
@@ -328,7 +326,7 @@ class ReplyProjection:
         if self._request is None:
             return
         if self._request.conversation.tools and self._request.tools.of(emitted_name) is None:
-            reason = f"the model called {call.name[:80]!r}, which is no tool of the request"
+            reason = f"the model called {call.name[:80]!r}, which is not a tool of the request"
             self._ctx.report("mismatched", reason, "canonical", call_ids=(call.id,))
         for mismatch in self._request.tools.mismatches(call):
             where = f"arguments of {call.name[:80]} at {mismatch.path}"
@@ -336,14 +334,14 @@ class ReplyProjection:
 
     @property
     def writes_text(self) -> bool:
-        """Whether the client's protocol has arguments as text, which need not be an object."""
+        """Whether the client's protocol writes arguments as text, which need not be an object."""
         return self._target.calls.arguments == "string"
 
     def report_unreadable(self, call: ToolCall, outcome: str, *, cut: bool = False) -> None:
-        """Tell that a call cannot be run, what became of it, and what the model wrote.
+        """Report that a call cannot be run, what became of it, and what the model wrote.
 
-        A client of the same protocol gets it as it came. Where the provider says that the answer was cut, that is all
-        there is to say.
+        A client of the same protocol gets it unchanged. If the provider says that the reply was cut off, nothing more
+        is reported.
         """
         if self.is_foreign or outcome not in (AS_IT_CAME, NOT_WHOLE):
             self._add_unreadable_entry(call, outcome, cut=cut)
@@ -351,7 +349,7 @@ class ReplyProjection:
             self._unreported.append((call, outcome, cut))
 
     def report_rest(self, original: StopReason | None) -> None:
-        """Tell what waited for why the answer ended; None: it broke off, or does not say it."""
+        """Report what waited for the stop reason; None if the reply broke off or has none."""
         unreported, self._unreported = self._unreported, []
         last, self._unchecked = self._unchecked, None
         if original not in ("length", "error"):
@@ -370,7 +368,7 @@ class ReplyProjection:
         self._ctx.report(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
 
     def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
-        """A call whose arguments are cut or no object."""
+        """A call whose arguments were cut off or are not an object."""
         ends_early = self.is_foreign and not cut and _ends_early(call.raw_input or "")
         self._has_cut_call = self._has_cut_call or ends_early
         if self.writes_text and not cut:
@@ -380,12 +378,12 @@ class ReplyProjection:
         return self.words_for(call, cut=cut)
 
     def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
-        """What stands for a call that cannot be run; None: the client is told of it only by why the reply ended."""
+        """The text instead of a call that cannot be run; None if the client only gets a stop reason for it."""
         if not _shown(call).strip():
             self.report_unreadable(call, NOT_SHOWN, cut=cut)
             return None
         if self._target.calls.malformed and self.is_foreign:
-            self.report_unreadable(call, "the client is told why the reply ended", cut=cut)
+            self.report_unreadable(call, "the client gets a stop reason for it", cut=cut)
             self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
             return None
         self.report_unreadable(call, "it became text", cut=cut)
@@ -401,7 +399,7 @@ _NO_CALL: Final = ToolCall("", "")
 
 
 class _Mint:
-    """Ids that a history would give to the calls of one answer; most calls get theirs without."""
+    """The ids that a history would assign to the calls of one reply; most calls do not need it."""
 
     __slots__ = ("_so_far", "_source", "call", "index", "reply_id")
 
@@ -410,12 +408,12 @@ class _Mint:
         self._so_far = so_far
         self.reply_id = ""
         self.call = _NO_CALL
-        """The call that is given an id just now."""
+        """The call that gets an id now."""
         self.index = 0
 
     @property
     def key(self) -> str:
-        """What tells this answer from others."""
+        """What distinguishes this reply from others."""
         so_far = "" if self._so_far is None else self._so_far
         return hashlib.sha256(f"{self._source}|{self.reply_id}|{so_far}".encode()).hexdigest()[:22]
 
@@ -440,11 +438,11 @@ def _why_unreadable(written: str) -> str:
         arguments.parse(written)
     except InputError as error:
         return error.message
-    return "its arguments are no JSON object"
+    return "its arguments are not a JSON object"
 
 
 def _ends_early(written: str) -> bool:
-    """Whether arguments end before they are complete, so that they were cut."""
+    """Whether arguments end before they are complete."""
     try:
         arguments.parse(written)
     except TruncatedArgumentsError:
@@ -455,7 +453,7 @@ def _ends_early(written: str) -> bool:
 
 
 def _content_hash(call: ToolCall) -> str:
-    """What a call without an id says, which tells it from others."""
+    """A hash of a call without an id, which distinguishes it from others."""
     original = call.raw_input if call.arguments is None else msgspec.json.encode(call.arguments, order="deterministic")
     data = original.encode("utf-8", "surrogatepass") if isinstance(original, str) else original or b""
     return hashlib.sha256(data).hexdigest()[:22]

@@ -1,11 +1,11 @@
 """A streamed reply with the client's tool names, ids and arguments.
 
-Does event by event what `reply_projection.py` does with a whole reply. Deltas go through as they are, and calls too,
-unless something about a call is known only when it is complete; then it is held back until then. A call starts with
-its first argument, because one that was cut before that must not look like one without arguments. For a client of
-another protocol, text and thinking start with their first characters: it gets no empty ones.
+Does event by event what `reply_projection.py` does with a whole reply. Deltas are passed on unchanged, and calls too,
+unless something about a call is known only when it is complete; then it is held back until then. A call starts with its
+first argument, because one that was cut off before that must not look like one without arguments. For a client of
+another protocol, text and thinking start with their first characters: it gets no empty blocks.
 
-Law: the grammar of events stays; an event that needs no change is passed on as the very object that came.
+Law: the grammar of events stays; an event that needs no change is passed on as the same object.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Held(NamedTuple):
 
 
 class StreamProjection:
-    """The events of one answer for the client."""
+    """The events of one reply for the client."""
 
     def __init__(
         self,
@@ -73,21 +73,21 @@ class StreamProjection:
         self._opened: ToolCall | None = None
         """The call that is open and shown, as the client knows it."""
         self._is_kept = False
-        """Whether the block that is open is kept until it is whole."""
+        """Whether the open block is held back until it is complete."""
         self._pending: list[Event] = []
-        """The start of a block that has said nothing so far, and what was blank of it."""
+        """The start of a block that is blank so far, and its blank text."""
         self._held: _Held | None = None
-        """The last call, while only what follows it can tell whether it was cut."""
+        """The last call, until what follows shows whether it was cut off."""
         self._showed_unreadable = False
         self._is_failing = False
-        """Whether the events that are passed on end with a failure: nothing is said beside it."""
+        """Whether the events that are passed on end with a failure: nothing else is reported then."""
         self._is_strange = False
-        """Whether the call that is open does not begin as an object, so that nothing of it is shown before its end."""
+        """Whether the open call does not begin as an object, so that nothing of it is shown before its end."""
         self.signatures = 0
         """How many blocks had something that only the model's provider can read, and that the client does not get."""
 
     def goes_through(self, events: list[Event]) -> bool:
-        """Whether all of these are deltas of a block that is shown, so that nothing about them is for us to say."""
+        """Whether all events are deltas of a block that is shown, so that nothing has to be done."""
         if self._is_kept or self._pending:
             return False
         for event in events:  # noqa: SIM110 - a generator would cost more than all the rest
@@ -122,7 +122,7 @@ class StreamProjection:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing of what came waits."""
+        """Whether nothing is held back."""
         return not self._is_kept and not self._pending and self._held is None
 
     def _pass_delta(self, event: Event, passed: list[Event]) -> None:
@@ -135,7 +135,7 @@ class StreamProjection:
                 if not begun:
                     return
                 if begun[0] != "{" and self._opened is not None and self._projection.reads_whole(self._opened):
-                    self._is_strange = True  # no object, or one in a text: what it is can be told only when it is whole
+                    self._is_strange = True  # not an object, or one in a string: known only when it is complete
                     return
             self._pass_start(passed)
         else:
@@ -181,7 +181,7 @@ class StreamProjection:
         passed.append(event)
 
     def _release(self, passed: list[Event], stop: StopReason | None = None) -> None:
-        """The end of a call, now that it is known what follows it: more of the answer, or why that ended."""
+        """End a call, now that it is known what follows it: more of the reply, or the stop reason."""
         held, self._held = self._held, None
         if held is None:
             return
@@ -193,7 +193,7 @@ class StreamProjection:
             self._pass_held_call(held.call, event, passed)
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
-        """The end of a call that was begun under its own id."""
+        """End a call that was passed on from its start."""
         if self._is_strange:
             self._is_strange, self._pending = False, []
             block_for_client = self._projection.opened_call(opened, whole, cut=event.cut)
@@ -216,13 +216,13 @@ class StreamProjection:
             self._pass_block(words_for(shown.block), passed)
 
     def _is_cut(self, call: ToolCall, event: BlockEnded) -> bool:
-        """Whether a call that the answer ended in may not be run. One whose arguments are blank may need none."""
+        """Whether a call in which the reply ended may not be run. A call with blank arguments may need none."""
         if not event.cut or self._is_failing or not self._projection.is_foreign or call.arguments != {}:
             return event.cut
         return self._projection.may_be_cut(call, came_blank=True)
 
     def _pass_held_call(self, call: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
-        """A call that was kept until it is whole."""
+        """Pass on a call that was held back until it was complete."""
         self._pass_block(self._projection.call(call, cut=self._is_cut(call, event)), passed)
 
     def _pass_block(self, block: Block | None, passed: list[Event], *, cut: bool = False) -> None:
@@ -230,7 +230,7 @@ class StreamProjection:
             passed += of_block(block, piece=1 << 24, cut=cut)
 
     def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
-        """The end of a call whose pieces the client has seen. What cannot be run is not whole."""
+        """The end of a call whose pieces the client has seen. A call that cannot be run ends as cut."""
         is_unreadable = whole.type == "function" and whole.arguments is None and bool((whole.raw_input or "").strip())
         if event.cut or is_unreadable:
             named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
@@ -254,11 +254,11 @@ class StreamProjection:
         passed.append(replace(event, stop=stop, form=form, malformed=malformed or event.malformed))
 
     def _stop(self, original: StopReason) -> StopReason:
-        """Why the answer ended. Where a call that cannot be run was shown, the answer was cut short."""
+        """The stop reason. If a call that cannot be run was shown, the reply was cut short."""
         stop = self._projection.stop(original) or original
         return "length" if self._showed_unreadable and stop in ("stop", "tool_calls") else stop
 
 
 def _says_cut(finished: Finished) -> bool:
-    """Whether the provider's own word says that the reply was cut; a reader may have found that out by itself."""
+    """Whether the provider itself says that the reply was cut off, and not only our reader."""
     return finished.form is not None and finished.form.stop_text in _CUT_WORDS

@@ -1,1 +1,1 @@
-"""Tools, calls and the choice between them, as the target takes them."""
+"""Tools, calls and the tool choice, as the target accepts them."""

@@ -1,6 +1,6 @@
 """Calls and results of the history under the names and ids that the target accepts.
 
-The last pass: it needs the names of all tools, and gives ids only to calls that are still there.
+The last pass: it needs the names of all tools, and assigns ids only to calls that are still there.
 Law 6: different calls get different ids, and a result has the id of its call.
 """
 
@@ -24,12 +24,12 @@ from toolglot.render.tools.tool_table import ToolTable
 
 _CLASP_PREFIX: Final = "fc_"
 MANY: Final = 4
-"""Calls whose ids are given in less time at once than one by one."""
+"""From this many calls on, assigning ids all at once is faster than one by one."""
 
 _HALF_PAIR: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-"""Half of a character, escaped: providers refuse the text of arguments that holds one (G4)."""
+"""An escaped lone surrogate: providers refuse arguments that hold one (G4)."""
 
 
 def projection_for(ctx: RenderContext, canonical_id: Callable[[str], str] | None, issuer: str) -> Projection:
@@ -41,7 +41,7 @@ def projection_for(ctx: RenderContext, canonical_id: Callable[[str], str] | None
 def emit_calls(
     turns: tuple[Turn, ...], table: ToolTable, projection: Projection, plain: PlainTurns | None, ctx: RenderContext
 ) -> Iterable[Turn]:
-    """The turns as they are sent, one by one as they are asked for."""
+    """The turns as they are sent, made one by one on demand."""
     if plain is not None and table.is_plain and ctx.profile.ids.written:
         if _all_ids_stay(plain, projection, ctx):
             ctx.has_errors = any(result.is_error for result in plain.results)
@@ -56,7 +56,7 @@ def emit_calls(
 
 
 def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
-    """Whether every name and every id of ready turns is sent as it is."""
+    """Whether every name and every id of plain turns is sent unchanged."""
     rule = ctx.profile.results.name
     named = [result for result in plain.results if result.name]
     if (rule == "required" and len(named) < len(plain.results)) or (rule == "refused" and named):
@@ -65,7 +65,7 @@ def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext)
 
 
 def _swap_prefixes(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> Mapping[str, str] | None:
-    """The ids of ready turns, if nothing but their prefixes has to be another; None: something else has to."""
+    """The new ids of plain turns, if only their prefixes have to change; None if more has to."""
     if len(plain.calls) < MANY or ctx.is_native or ctx.profile.results.name in ("required", "wanted"):
         return None
     return None if any(result.name for result in plain.results) else projection.swap(plain.call_ids)
@@ -74,7 +74,7 @@ def _swap_prefixes(plain: PlainTurns, projection: Projection, ctx: RenderContext
 def _emit_turn(
     emitted_call: Callable[[ToolCall], ToolCall], emitted_result: Callable[[ToolResult], ToolResult], turn: Turn
 ) -> Turn:
-    """A turn as it is sent. Calls stand before their results, so that they have their ids by then."""
+    """A turn as it is sent. Calls come before their results, so they have their ids by then."""
     changed: list[Block] | None = None
     for index, block in enumerate(turn.blocks):
         if type(block) is ToolCall:
@@ -90,7 +90,7 @@ def _emit_turn(
 
 
 class _Swapper:
-    """Gives ready turns their ids: nothing else of them changes."""
+    """Gives plain turns their ids; nothing else of them changes."""
 
     def __init__(self, ids: Mapping[str, str], hidden: OmittedIds, ctx: RenderContext) -> None:
         self._ids = ids
@@ -111,7 +111,7 @@ class _Swapper:
 
 
 class _Emitter:
-    """Gives every call and result what the target wants of them."""
+    """Gives every call and result the name, the id and the arguments that the target accepts."""
 
     def __init__(self, table: ToolTable, projection: Projection, hidden: OmittedIds, ctx: RenderContext) -> None:
         self._table = table
@@ -129,7 +129,7 @@ class _Emitter:
         emitted = self._table.emitted_call(block)
         self._called[block.id] = block.name
         if emitted.type != block.type:
-            reason = f"there is no free text of a call {self._ctx.rule('tools.custom')}; it is an argument here"
+            reason = f"free-text calls are not supported {self._ctx.rule('tools.custom')}; the text became an argument"
             self._ctx.report("converted", reason, call_ids=(block.id,))
         if self._rule != "refused":
             self._names[block.id] = emitted.name
@@ -151,13 +151,13 @@ class _Emitter:
             self._ctx.has_errors = True
         called = self._called[block.call_id]
         if block.name not in ("", called):
-            reason = f"a result of {called[:80]!r} was named {block.name[:80]!r}; the name of its call holds"
+            reason = f"a result of {called[:80]!r} was named {block.name[:80]!r}; the name of its call was used"
             self._ctx.report("replaced", reason, "canonical", call_ids=(block.call_id,))
         is_same = block.call_id == id and block.name == name
         return self._hidden.result(block if is_same else replace(block, call_id=id, name=name), block.call_id)
 
     def _report_id(self, call: ToolCall, id: str) -> None:
-        """Report an id that could not stay, in a request to its own provider."""
+        """Report an id that could not stay, in a native request."""
         native = call.metadata.raw_id if call.metadata is not None else call.id
         if native and self._hidden.has_call(call.id):
             if not self._has_reported_refused:
@@ -165,11 +165,11 @@ class _Emitter:
                 self._ctx.report("dropped", reason, "projection", gravity="housekeeping")
                 self._has_reported_refused = True
         elif native and id != native:
-            reason = f"the id {native[:80]!r} is refused or taken; it is {id!r} here"
+            reason = f"the id {native[:80]!r} is refused or taken; changed to {id!r}"
             self._ctx.report("replaced", reason, "projection", call_ids=(call.id,), gravity="housekeeping")
 
     def _with_argument_object(self, call: ToolCall) -> ToolCall:
-        """A call whose arguments are an object, also where the model wrote none."""
+        """A call whose arguments are an object, even if the model wrote none."""
         if call.type != "function":
             return call
         if call.arguments is not None:
@@ -178,33 +178,33 @@ class _Emitter:
             return call
         written = call.raw_input or ""
         if written.strip():
-            reason = f"arguments that are no JSON object are refused; they stand in {RAW_ARGUMENTS!r}"
+            reason = f"arguments that are not a JSON object are refused; they were put into {RAW_ARGUMENTS!r}"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,))
         else:
-            reason = "a call without arguments is sent with an empty object"
+            reason = "a call without arguments was sent with an empty object"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         return replace(call, arguments={RAW_ARGUMENTS: written} if written.strip() else {}, raw_input=None)
 
     def _with_written_arguments(self, call: ToolCall) -> ToolCall:
-        """A call with an object as arguments. Its own provider gets the model's text, unless it would refuse that."""
+        """A call with an object as arguments. Its own provider gets the original text, unless it would refuse that."""
         if self._ctx.is_native:
             reason = self._refusal_of(call.raw_input or "")
             if not reason:
                 return call
             self._ctx.report(
-                "converted", f"{reason}; they are the object that they mean", "canonical", call_ids=(call.id,)
+                "converted", f"{reason}; sent as the object that they mean", "canonical", call_ids=(call.id,)
             )
         elif call.raw_input is not None:
             self._report_text(call, call.raw_input)
         return replace(call, raw_input=None)
 
     def _report_text(self, call: ToolCall, text: str) -> None:
-        """Report arguments whose text holds more than the object that is sent to another provider."""
+        """Report arguments whose text says more than the object that another provider gets."""
         if not text.strip():
-            reason = "a call without arguments is sent with an empty object"
+            reason = "a call without arguments was sent with an empty object"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="housekeeping")
         elif not text.lstrip().startswith("{"):
-            reason = "arguments were JSON in a string; they are sent as the object that they mean"
+            reason = "arguments were JSON in a string; sent as the object that they mean"
             self._ctx.report("converted", reason, "canonical", call_ids=(call.id,))
         elif _HALF_PAIR.search(text) is not None or text.count('"') != compact(call.arguments or {}).count('"'):
             reason = _lost_in_parsing(text)
@@ -212,15 +212,15 @@ class _Emitter:
                 self._ctx.report("converted", reason, "canonical", call_ids=(call.id,), gravity="loss")
 
     def _refusal_of(self, text: str) -> str:
-        """Why the text of arguments is refused although it means an object; empty: it is not."""
+        """Why the text of arguments is refused although it means an object; empty if it is not refused."""
         if self._ctx.profile.calls.arguments_object_only and not text.lstrip().startswith("{"):
-            return "arguments that are no JSON object are refused"
-        return "arguments with half a character are refused" if _HALF_PAIR.search(text) is not None else ""
+            return "arguments that are not a JSON object are refused"
+        return "arguments with a lone surrogate are refused" if _HALF_PAIR.search(text) is not None else ""
 
 
 def _lost_in_parsing(text: str) -> str:
-    """What the text of arguments says that the object read from it does not."""
+    """What was lost when the text of arguments was parsed."""
     if _HALF_PAIR.search(text) is not None:
-        return "half a character in arguments became U+FFFD"
+        return "a lone surrogate in arguments became U+FFFD"
     twice = duplicate_keys(text)
-    return f"arguments have {quote(twice[0])} more than once; the last one is sent" if twice else ""
+    return f"arguments have {quote(twice[0])} more than once; the last value was sent" if twice else ""

@@ -1,7 +1,7 @@
-"""The tool choice for a target: what it may be asked, and the nearest thing where it may not.
+"""The tool choice for a target: the same, or the nearest that it accepts.
 
-A forced tool that the target refuses to be forced to (E9, E10) is still the only one that it is told of. The pass
-runs after the tools are fitted, since it may leave some of them out, and before names are given.
+If the target refuses a forced tool (E9, E10), that tool is still the only one that is declared. The pass runs after the
+tools are fitted, since it may drop some of them, and before names are assigned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEAREST: Final[dict[ChoiceMode, tuple[ChoiceMode, ...]]] = {
     "none": (),
     "auto": (),
 }
-"""What else to ask for, best first. `named` and `allowed` leave only their tools."""
+"""The nearest modes, best first. `named` and `allowed` leave only their tools."""
 
 
 def fit_choice(
@@ -36,9 +36,9 @@ def fit_choice(
         return None, tools
     fitted, left = _fit(choice, conversation, tools, ctx)
     if choice.extra is not None and (fitted is None or fitted.extra is None):
-        ctx.report_fields(choice.extra, None, "the tool choice as it is here")
+        ctx.report_fields(choice.extra, None, "the target's tool choice")
     if choice.form is not None and (fitted is None or fitted.form is None):
-        ctx.report_fields(None, choice.form, "the tool choice as it is here")
+        ctx.report_fields(None, choice.form, "the target's tool choice")
     return fitted, left
 
 
@@ -51,7 +51,7 @@ def _fit(
         is_moot = choice.mode in ("auto", "none")
         ctx.report(
             "dropped",
-            f"there are no tools to choose from for {choice.mode!r}",
+            f"tool choice {choice.mode!r} without tools",
             path="$.tool_choice",
             gravity="housekeeping" if is_moot else "loss",
         )
@@ -68,7 +68,7 @@ def _fit(
 
 
 def _drop_unknown_names(choice: ToolChoice, tools: Sequence[EmittedTool], ctx: RenderContext) -> ToolChoice:
-    """A choice among tools that are there."""
+    """A choice among declared tools."""
     if not choice.names:
         return choice
     known = {tool.original.name for tool in tools}
@@ -87,7 +87,7 @@ def _report_unknown(choice: ToolChoice, ctx: RenderContext) -> None:
         return
     written = choice.opaque.value
     kind = written.get("type") if isinstance(written, dict) else written
-    reason = f"the tool choice {quote(kind)} is not known here; asked for 'auto'"
+    reason = f"the target has no tool choice {quote(kind)}; set to 'auto'"
     ctx.report("dropped", reason, path="$.tool_choice")
 
 
@@ -101,15 +101,17 @@ def _fit_parallel(choice: ToolChoice, ctx: RenderContext) -> ToolChoice:
     if choice.parallel is None:
         return choice
     if choice.mode == "none" and rules.parallel_switch and not rules.parallel_with_none:
-        reason = "where no tool may be called, the switch for parallel calls is refused"
+        reason = "the switch for parallel calls is refused with tool choice none"
         ctx.report(
             "dropped", f"{reason} {ctx.rule('choice.parallel_with_none')}", path="$.tool_choice", gravity="housekeeping"
         )
         return replace(choice, parallel=None)
     if rules.parallel_switch:
         return choice
-    if not choice.parallel or ctx.is_native:  # that calls may be parallel goes without saying, unless it was said here
-        reason = f"the target has no switch for parallel calls {ctx.rule('choice.parallel_switch')}"
+    if (
+        not choice.parallel or ctx.is_native
+    ):  # parallel calls are the default, so only a native client's switch is reported
+        reason = f"there is no switch for parallel calls {ctx.rule('choice.parallel_switch')}"
         ctx.report("dropped", reason, path="$.tool_choice", gravity="housekeeping" if choice.parallel else None)
     return replace(choice, parallel=None)
 
@@ -120,10 +122,10 @@ def _forbid_tools(
     """`none` for a target that has no such mode: no tools at all, unless the history needs them declared."""
     uses_tools = any(turn.calls or turn.results for turn in conversation.turns)
     if uses_tools and ctx.profile.tools.required_with_history:
-        reason = f"the target has no way to forbid tools that its history needs {ctx.rule('choice.modes')}"
+        reason = f"tools that the history needs cannot be forbidden {ctx.rule('choice.modes')}"
         ctx.report("dropped", reason, path="$.tool_choice")
         return None, tools
-    reason = f"the target cannot be told to call no tool {ctx.rule('choice.modes')}; the tools were left out"
+    reason = f"there is no tool choice 'none' {ctx.rule('choice.modes')}; the tools were dropped"
     ctx.report("converted", reason, path="$.tool_choice")
     return None, ()
 
@@ -136,15 +138,15 @@ def _nearest(
     if choice.names:
         wanted = frozenset(choice.names)
         tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
-    kept = " of the tools that it names alone" if choice.names else ""
+    kept = ", with only the named tools" if choice.names else ""
     replacement = f"{mode!r}{kept}" if mode is not None else "nothing"
     rule = "choice.while_thinking" if choice.mode in ctx.profile.choice.modes else "choice.modes"
     is_kept = mode == "required" or choice.mode == "allowed"
-    asked = repr(choice.mode) if choice.mode != "required" or not choice.names else "a call of one of several tools"
+    refused = repr(choice.mode) if choice.mode != "required" or not choice.names else "a call of one of several tools"
     rule = "choice.modes" if mode == choice.mode else rule
     ctx.report(
         "converted",
-        f"{asked} is refused {ctx.rule(rule)}; asked for {replacement}",
+        f"tool choice {refused} is refused {ctx.rule(rule)}; set to {replacement}",
         path="$.tool_choice",
         gravity="change" if is_kept else "loss",
     )

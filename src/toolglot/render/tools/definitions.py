@@ -1,8 +1,8 @@
 """Tool definitions for a target: which tools there are.
 
-The steps, in their order: tools that only another provider runs are refused or left out, since nothing after
-this could carry them; tools beyond the target's limit go, so that no work is spent on them; then each gets its
-form (`tool_form.py`). Names come last (`tool_table.py`), because they need to know all tools that are left.
+The steps, in order: tools that only another provider runs are refused or dropped, since nothing after this could carry
+them; tools beyond the target's limit are dropped, so that no work is spent on them; then each gets its form
+(`tool_form.py`). Names come last (`tool_table.py`), because they depend on all tools that are left.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ STUB: Final = "A tool that was used earlier in this conversation. It is not avai
 
 
 def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedTool]:
-    """The tools that the target is told of, each with what it was."""
+    """The tools that are declared to the target, each with its original."""
     if conversation.tools and ctx.profile.tools.protocol:
         raise ToolProtocolError(
-            f"{ctx.profile.model or ctx.profile.title} takes no tools over this protocol {ctx.rule('tools.protocol')}",
+            f"{ctx.profile.model or ctx.profile.title} does not support tools in this protocol "
+            f"{ctx.rule('tools.protocol')}",
             path="$.tools",
             hint=f"send the request to the target {ctx.profile.tools.protocol!r}",
         )
@@ -39,7 +40,7 @@ def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedToo
 
 
 def _group_namespaces(tools: list[ToolSpec]) -> list[ToolSpec]:
-    """The tools of one namespace side by side, where its first one stands: a namespace is declared once."""
+    """The tools of one namespace together, at the position of its first one: a namespace is declared once."""
     first_positions: dict[object, int] = {}
     for position, tool in enumerate(tools):
         first_positions.setdefault(tool.namespace or position, position)
@@ -48,13 +49,13 @@ def _group_namespaces(tools: list[ToolSpec]) -> list[ToolSpec]:
 
 
 def _stubs(tools: list[ToolSpec], conversation: Conversation, ctx: RenderContext) -> list[ToolSpec]:
-    """Tools that the history calls and nobody declared, for a target that wants them declared (E6)."""
+    """Tools that the history calls and the request does not declare, for a target that requires them (E6)."""
     if tools or not ctx.profile.tools.required_with_history:
         return []
     names = dict.fromkeys((call.namespace, call.name) for turn in conversation.turns for call in turn.calls)
     if names:
         reason = f"the history calls tools, so they must be declared {ctx.rule('tools.required_with_history')}"
-        ctx.report("added", f"{reason}; stubs were put in", path="$.tools")
+        ctx.report("added", f"{reason}; stubs were added", path="$.tools")
     empty: dict[str, Any] = {"type": "object", "properties": {}}
     return [ToolSpec(name, STUB, {**empty, "properties": {}}, namespace=namespace) for namespace, name in names]
 
@@ -80,19 +81,19 @@ def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderC
             ctx.report("converted", reason, path=path)
             found.append(function)
         elif _may_go(tool, tools, choice, ctx):
-            ctx.report("dropped", f"only {tool.issuer.provider} runs {tool.type}", "policy", path=path)
+            ctx.report("dropped", f"only {tool.issuer.provider} can run {tool.type}", "policy", path=path)
             report_lost_marker(tool, ctx)
         else:
             raise ServerToolError(
-                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot",
+                f"{tool.type} is a tool that {tool.issuer.provider} runs itself; {ctx.profile.title} cannot run it",
                 path=path,
-                hint='take the tool out, or let it be left out with Policy(server_tools="drop")',
+                hint='remove the tool, or set Policy(server_tools="drop")',
             )
     return found
 
 
 def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> bool:
-    """Whether a tool that nobody here can run is left out; otherwise the request is refused for it."""
+    """Whether a tool that cannot be run here is dropped; otherwise the request is refused."""
     if ctx.policy.server_tools != "spare":
         return ctx.policy.server_tools == "drop"
     is_asked_for = choice is not None and tool.name in choice.names
@@ -107,7 +108,7 @@ def _is_run_by(tool: ToolSpec, ctx: RenderContext) -> bool:
 
 
 def _drop_repeated(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
-    """The tools without those whose name another has already (E5)."""
+    """The tools without those whose name another one has (E5)."""
     if not ctx.profile.names.unique or len({(tool.namespace, tool.name) for tool in tools}) == len(tools):
         return tools
     seen: set[Key] = set()
@@ -123,7 +124,8 @@ def _drop_repeated(tools: list[ToolSpec], ctx: RenderContext) -> list[ToolSpec]:
         kept.append(tool)
     if not again:
         return tools
-    reason = f"a name may stand for one tool {ctx.rule('names.unique')}; the first stays of {_list_names(tuple(again))}"
+    reason = f"names of tools must be unique {ctx.rule('names.unique')}; only the first was kept of "
+    reason += _list_names(tuple(again))
     ctx.report("dropped", reason, "canonical", path="$.tools")
     return kept
 
@@ -139,8 +141,8 @@ def _drop_beyond_limit(tools: list[ToolSpec], conversation: Conversation, ctx: R
     kept = frozenset(chosen.kept)
     ctx.report(
         "dropped",
-        f"the target takes at most {limit} {'tool' if limit == 1 else 'tools'} {ctx.rule('tools.max_count')}; "
-        f"left out: {_list_names(chosen.dropped)}",
+        f"the target accepts at most {limit} {'tool' if limit == 1 else 'tools'} {ctx.rule('tools.max_count')}; "
+        f"dropped: {_list_names(chosen.dropped)}",
         path="$.tools",
     )
     for tool in tools:
@@ -149,6 +151,6 @@ def _drop_beyond_limit(tools: list[ToolSpec], conversation: Conversation, ctx: R
     return [tool for tool in tools if tool.name in kept][:limit]
 
 
-def _list_names(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(name[:40] for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _list_names(names: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(name[:40] for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

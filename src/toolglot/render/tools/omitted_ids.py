@@ -1,9 +1,8 @@
-"""Calls and results that are sent without their ids: where the target refuses ids, and where its own client wrote none.
+"""Calls and results that are sent without their ids: the target refuses ids, or its own client wrote none.
 
-A value keeps its id here, by which everything else knows it; `id_omitted` tells the codec not to write it, and
-`written_id` of a result what to write instead: the id that the client wrote, to a call without one. Law: an id is left
-out only where order and name alone give every result of the exchange to its call, so that nobody is answered with what
-was meant for another (laws 2 and 6), and whether it is depends on the exchange alone (law 5).
+A value keeps its id in the conversation; with `id_omitted` the codec does not write it, and writes the `written_id` of
+a result instead: the id that the client wrote, for a call without one. Law: an id is omitted only if order and name
+alone assign every result of the exchange to its call (laws 2 and 6), which depends on the exchange alone (law 5).
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ class OmittedIds:
         self._calls: set[str] = set()
         self._results: set[str] = set()
         self._own_ids: dict[str, str] = {}
-        """The ids of results whose calls have none."""
+        """The ids of results whose calls have no id."""
         if ctx.is_native and ctx.profile.ids.written and not ctx.profile.ids.required:
             self._collect(turns)
 
     def call(self, call: ToolCall, key: str) -> ToolCall:
-        """A call, known here by the key, as it is to be written."""
+        """The call with this key, as it is to be written."""
         reason = self._reason(is_omitted=key in self._calls)
         return call if call.id_omitted == reason else replace(call, id_omitted=reason)
 
@@ -65,7 +64,7 @@ class OmittedIds:
         self._omit(calls, results)
 
     def _omit(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
-        """Leave out the ids that an exchange did not have, if it is understood without them."""
+        """Omit the ids that an exchange did not have, if it is unambiguous without them."""
         nameless = {call.id for call in calls if self._has_no_id(call, call.id)}
         omitted = {result.call_id for result in results if self._is_omitted(result, nameless)}
         own = {result.call_id: id for result in results if (id := self._own_id_of(result, nameless, omitted))}
@@ -76,7 +75,7 @@ class OmittedIds:
             self._own_ids |= own
 
     def _own_id_of(self, result: ToolResult, nameless: set[str], omitted: set[str]) -> str | None:
-        """The id of a result that names no call, since its call has none."""
+        """The id of a result that matches no call, since its call has no id."""
         if result.call_id not in nameless or result.call_id in omitted or result.metadata is None:
             return None
         return result.metadata.raw_id
@@ -88,7 +87,7 @@ class OmittedIds:
         return not native
 
     def _is_omitted(self, result: ToolResult, nameless: set[str]) -> bool:
-        """Whether a result has no id. One that nobody wrote has what its call has."""
+        """Whether a result has no id. A synthetic one follows its call."""
         if result.metadata is None and result.synthetic is not None:
             return result.call_id in nameless
         return self._has_no_id(result, result.call_id)

@@ -1,10 +1,10 @@
-"""What tools become for a target, where the same ones come with every request.
+"""Remembers what tools become for a target, because the same ones come with every request.
 
-Where a memory of them is kept (`conversation/tool_memory.py`), all that came of them is remembered; otherwise of tools
-of native requests only that they are accepted as they are.
+If there is a tool memory (`conversation/tool_memory.py`), the whole result is remembered; otherwise only, for native
+requests, that the tools are accepted unchanged.
 
-Law: only what depends on the tools, the target and the policies alone is remembered: no choice of tools, no limit of
-them that the history decides on, no name that only the history knows.
+Law: only what depends on nothing but the tools, the target and the policies is remembered: no tool choice, no limit on
+tools that depends on the history, no name that only the history has.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from toolglot.render.tools.tool_table import Key, ToolTable
 
 
 class FittedTools(Struct, frozen=True):
-    """Tools as the target is told of them, and what is told of that."""
+    """Tools as they are declared to the target, and the report entries for them."""
 
     of: tuple[Profile, Policy, Profile | None]
-    """For whom; held, so that nobody else can have their place."""
+    """What the result depends on. It is referenced here, so that no other object can get its identity."""
     entries: tuple[Entry, ...]
     table: ToolTable
     emitted: RememberedTools | None
-    """None: the very ones that were given."""
+    """None if they are the original ones."""
     declared: frozenset[Key]
 
 
 MOST: Final = 32
-"""Lists of tools of which it is remembered that they are taken as they are."""
+"""The number of lists of tools that are remembered as accepted unchanged."""
 _taken: Final[dict[object, frozenset[Key]]] = {}
-"""The tools that each of them declares."""
+"""The tools that each of these lists declares."""
 
 
 def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ctx: RenderContext) -> FittedTools | None:
-    """What the tools of a conversation became the last time; None: that is not known, or says nothing."""
+    """What the tools of a conversation became the last time; None if that is not known, or does not apply."""
     tools = conversation.tools
     if plain is None or not tools or _depends_on_more(conversation, ctx):
         return None
@@ -56,7 +56,7 @@ def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ct
 
 
 def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether what becomes of the tools depends on what is asked for beside them."""
+    """Whether what the tools become depends on other settings of the request."""
     options = conversation.options
     return options.tool_choice is not None or (
         options.output is not None and output_cost(options.output, ctx) != NOTHING
@@ -79,7 +79,7 @@ def remember_fitted_tools(
     entries: list[Entry],
     ctx: RenderContext,
 ) -> tuple[ToolSpec, ...]:
-    """Remember what came of tools, where they will come again; what is sent of them."""
+    """Remember what tools became, if they may come again. Returns the tools that are sent."""
     tools, limit = conversation.tools, ctx.profile.tools.max_count
     if _depends_on_more(conversation, ctx) or (limit is not None and len(tools) > limit):
         return emitted
@@ -106,7 +106,7 @@ def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], ctx: 
 
 
 def forget() -> None:
-    """Forget which tools are taken as they are."""
+    """Forget which tools are accepted unchanged."""
     _taken.clear()
 
 

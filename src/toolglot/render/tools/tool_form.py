@@ -1,8 +1,7 @@
 """The form of one tool definition for a target: free text, required names, `strict`, the schema.
 
-Agents send the same tools with every request, and fitting a schema costs more than all the rest of a render, so
-what came of a definition is remembered. Law: what is remembered is bytes and frozen values; nobody's later
-change of a request can reach it.
+Agents send the same tools with every request, and fitting a schema costs more than the rest of a render, so the result
+is remembered. Law: what is remembered is bytes and frozen values; no later change of a request can affect it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "opena
 
 REMEMBERED: Final = 64
 LARGEST: Final = 262_144
-"""A longer list of definitions is fitted anew each time."""
+"""A list of definitions with more bytes is fitted anew each time."""
 HASHED: Final = 256
 
 _PLAIN: Final = ("type", "description", "strict", "format", "extra", "form")
@@ -45,7 +44,7 @@ _decode_tools: Final = msgspec.msgpack.Decoder(list[ToolSpec], dec_hook=read_for
 
 
 class _Form(Struct, frozen=True):
-    """What came of a definition: the fields that changed. A schema that did not change the caller has."""
+    """The result for a definition: the fields that changed. The caller has a schema that did not change."""
 
     entries: tuple[Entry, ...]
     changes: tuple[tuple[str, str | bool | None], ...] = ()
@@ -57,8 +56,8 @@ _AS_IT_IS: Final = _Form(())
 
 
 class WrittenTools:
-    """Definitions as bytes, found by how long they are and how they end: to hash them all would take as long as to
-    write them. Whether they are the same is decided by every byte."""
+    """Definitions as bytes, hashed by their length and their end, since hashing all of them would take as long as
+    writing them. Equality compares every byte."""
 
     __slots__ = ("_hash", "data")
 
@@ -74,12 +73,12 @@ class WrittenTools:
 
 
 Cost = tuple[int, int]
-"""How many optional properties a schema has, and how many of several types."""
+"""How many optional properties a schema has, and how many with several types."""
 NOTHING: Final[Cost] = (0, 0)
 
 
 def output_cost(output: OutputFormat | None, ctx: RenderContext) -> Cost:
-    """What the schema of the output takes of the limits that it shares with strict tools."""
+    """What the schema of the output uses of the limits that it shares with strict tools."""
     rules, when = ctx.profile.schema, ctx.profile.request.output_closed
     if output is None or output.schema is None or when == "no" or (when == "strict" and not output.strict):
         return NOTHING
@@ -88,7 +87,7 @@ def output_cost(output: OutputFormat | None, ctx: RenderContext) -> Cost:
 
 
 def fit_forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost = NOTHING) -> list[EmittedTool]:
-    """Tools as the target is to be told of them, each with what it was; `spent` is what the output costs already."""
+    """Tools as they are declared to the target, each with its original; `spent` is what the output uses already."""
     fitted = []
     for tool, form in zip(tools, _forms(tools, ctx, spent), strict=True):
         if form is _AS_IT_IS:
@@ -112,9 +111,9 @@ def _forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost) -> tuple[_For
 
 
 def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
-    """What definitions are known by; None for such as are not worth remembering, or cannot be written so."""
+    """The key of definitions; None if they are not worth remembering, or cannot be written as bytes."""
     try:
-        encoded = msgspec.msgpack.encode(tools)  # in half the time of JSON, and it tells 1 from 1.0 and from true too
+        encoded = msgspec.msgpack.encode(tools)  # takes half the time of JSON, and distinguishes 1, 1.0 and true
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return WrittenTools(encoded) if len(encoded) <= LARGEST else None
@@ -171,7 +170,7 @@ def _within_strict_limits(
             used = {key: used[key] + costs[key] for key in used}
             kept.append(form)
             continue
-        reason = f"a request may not hold so much in strict mode {ctx.rule(over)}; {tool.name[:80]} is not strict here"
+        reason = f"the limits of strict mode are exceeded {ctx.rule(over)}; {tool.name[:80]} was sent without strict"
         ctx.entries.clear()
         ctx.report("dropped", reason, path=_path(tool))
         changes = (*(pair for pair in form.changes if pair[0] != "strict"), ("strict", False))
@@ -196,7 +195,7 @@ def _form(tool: ToolSpec, ctx: RenderContext) -> _Form:
 
 
 def _fit_form(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
-    """The tool as the target is to be told of it, and what its arguments are checked against."""
+    """The tool as it is declared to the target, and the schema that its arguments are checked against."""
     if tool.type == "custom":
         return _describe(_lower_schema(_as_function(tool, ctx), ctx), ctx), None
     filtered, checked_by = _with_required_filtered(tool, ctx)
@@ -204,7 +203,7 @@ def _fit_form(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | N
 
 
 def _as_function(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
-    """A free-text tool as a function of one string, with its grammar where the model can read it."""
+    """A free-text tool as a function of one string, with its grammar in the description."""
     ctx.report("converted", f"the free-text tool {tool.name[:80]} became a function of one string", path=_path(tool))
     form = tool.format or {}
     grammar = form.get("definition")
@@ -224,7 +223,7 @@ def _path(tool: ToolSpec) -> str:
 
 
 def _with_required_filtered(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpec, _Schema | None]:
-    """The tool without needless required names, and the schema that arguments are checked against."""
+    """The tool without unneeded required names, and the schema that arguments are checked against."""
     way = ctx.policy.required
     if way == "auto" and ctx.source is not None:
         way = "filter" if (ctx.source.protocol, ctx.profile.protocol) in _FILTERED else "keep"
@@ -238,7 +237,7 @@ def _with_required_filtered(tool: ToolSpec, ctx: RenderContext) -> tuple[ToolSpe
 
 
 def _takes_any_schema(tool: ToolSpec, ctx: RenderContext) -> bool:
-    """Whether a schema stands in a field of the target's protocol that takes any JSON Schema."""
+    """Whether the schema is in a field of the target's protocol that accepts any JSON Schema."""
     if tool.form is None or tool.form.protocol != ctx.profile.protocol:
         return False
     rules, field = ctx.profile.schema, tool.form.schema_field
@@ -250,16 +249,16 @@ def _lower_schema(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
         return tool
     if tool.strict and ctx.is_native and ctx.profile.takes_any_strict and ctx.profile.tools.strict != "omit":
         return replace(_lower_schema(replace(tool, strict=None), ctx), strict=True)
-    asked = {} if tool.parameters is None and tool.strict else tool.parameters
-    if asked == {} and not tool.strict and ctx.profile.tools.empty_schema:
-        lowered = Lowered(asked)
+    wanted = {} if tool.parameters is None and tool.strict else tool.parameters
+    if wanted == {} and not tool.strict and ctx.profile.tools.empty_schema:
+        lowered = Lowered(wanted)
     else:
-        lowered = lower(asked, ctx.profile, strict=bool(tool.strict))
-    is_changed = lowered.schema is not asked or lowered.strict != bool(tool.strict)
-    if is_changed and ctx.is_native and asked and is_accepted(asked, ctx.profile, strict=bool(tool.strict)):
-        lowered = Lowered(asked, strict=bool(tool.strict))
+        lowered = lower(wanted, ctx.profile, strict=bool(tool.strict))
+    is_changed = lowered.schema is not wanted or lowered.strict != bool(tool.strict)
+    if is_changed and ctx.is_native and wanted and is_accepted(wanted, ctx.profile, strict=bool(tool.strict)):
+        lowered = Lowered(wanted, strict=bool(tool.strict))
     for loss in lowered.losses:
-        where = "; the description says it" if loss.described else ""
+        where = "; moved into the description" if loss.described else ""
         reason = f"{loss.keyword}: {loss.reason}{where}"
         path = _path(tool) + loss.path.removeprefix("$")
         ctx.report("lowered", reason, path=path, gravity=_gravity(loss))
@@ -268,7 +267,7 @@ def _lower_schema(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
         and lowered.schema is not tool.parameters
         and not _says_the_same(lowered.schema, tool.parameters)
     ):
-        reason = "the schema is written in words that the target takes; it means the same"
+        reason = "the schema was rewritten with keywords that the target accepts; it means the same"
         ctx.report("lowered", reason, path=_path(tool), gravity="housekeeping")
     strict = _strict(tool, lowered, ctx)
     if lowered.schema is tool.parameters and strict == tool.strict:
@@ -277,29 +276,29 @@ def _lower_schema(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
 
 
 def _gravity(loss: Loss) -> Gravity:
-    """How much a keyword that is not sent matters. Arguments are checked against the client's schema anyway."""
+    """How grave the loss of a keyword is. Arguments are checked against the client's schema anyway."""
     if loss.keyword in SILENT:
         return "housekeeping"
     return "change" if loss.described or loss.keyword in OPEN_ENDED else "loss"
 
 
 def _says_the_same(new: _Schema | None, old: _Schema | None) -> bool:
-    """Whether two schemas differ in nothing, or in how they say that there are no parameters."""
+    """Whether two schemas are equal, or differ only in how they express that there are no parameters."""
     if new == old:
         return True
     return not new and old is not None and not any(value for name, value in old.items() if name != "type")
 
 
 def _strict(tool: ToolSpec, lowered: Lowered, ctx: RenderContext) -> bool | None:
-    """The switch as the target wants it: refused, free, or false in so many words."""
+    """The value of `strict` that the target wants: none, any, or an explicit false."""
     form = ctx.profile.tools.strict
     if form == "request":
-        return tool.strict  # the switch asks nothing of the schemas
+        return tool.strict  # here the switch does not restrict schemas
     if tool.strict and not lowered.strict:
-        ctx.report("dropped", f"strict cannot be kept for {tool.name[:80]} without loss", path=_path(tool))
+        ctx.report("dropped", f"{tool.name[:80]} cannot be strict without loss; sent without strict", path=_path(tool))
     if form == "omit":
         if tool.strict is False and ctx.is_native:
-            reason = f"'strict' is refused {ctx.rule('tools.strict')}; false is what holds without it"
+            reason = f"'strict' is refused {ctx.rule('tools.strict')}; false is the default"
             ctx.report("dropped", reason, path=_path(tool), gravity="housekeeping")
         return None
     if form == "only_false":
@@ -312,12 +311,12 @@ def _strict(tool: ToolSpec, lowered: Lowered, ctx: RenderContext) -> bool | None
 
 
 def _was_unset(tool: ToolSpec, ctx: RenderContext) -> bool:
-    """A client of the target itself that left the switch out meant what leaving it out means there."""
+    """Whether a native client left the switch out, and so meant the target's default."""
     return tool.strict is None and ctx.is_native
 
 
 def _describe(tool: ToolSpec, ctx: RenderContext) -> ToolSpec:
-    """A tool with the description that the target demands, and without an empty one from elsewhere."""
+    """A tool with the description that the target requires, and without an empty one of a foreign request."""
     if tool.description or (tool.description is None and not ctx.profile.tools.description_required):
         return tool
     if ctx.profile.tools.description_required:

@@ -1,4 +1,4 @@
-"""The tools of one request as the target sees them, and the way back for what the model calls.
+"""The tools of one request as the target sees them, and how to restore the client's tools in the calls of the model.
 
 Law: whatever a render changed about a tool (its name, its namespace, its free text, its schema) can be undone
 in the call that comes back.
@@ -28,7 +28,7 @@ Key = tuple[str | None, str]
 """A tool's namespace and name."""
 _NAMESPACE: Final = itemgetter(0)
 REMEMBERED_BYTES: Final = 16 * 1024
-"""Of a schema, at most, that is kept ready to check arguments against."""
+"""The maximal size of a schema whose validator is cached."""
 
 
 class EmittedTool(Struct, frozen=True):
@@ -37,7 +37,7 @@ class EmittedTool(Struct, frozen=True):
     original: ToolSpec
     emitted: ToolSpec
     filtered: bytes | None = None
-    """The original schema as JSON, less the required names that were filtered; None where none was."""
+    """The original schema as JSON, without the required names that were filtered; None if the tool has none."""
 
 
 class ToolTable:
@@ -46,7 +46,7 @@ class ToolTable:
     def __init__(
         self, profile: Profile, tools: Sequence[EmittedTool | ToolSpec], used: Iterable[Key], *, is_plain: bool = False
     ) -> None:
-        """`tools` that are no `EmittedTool` are sent as they are; `is_plain`: it is known that all names are, too."""
+        """Plain `ToolSpec`s in `tools` are sent unchanged; `is_plain`: all names are known to be sent unchanged too."""
         self._profile = profile
         self._wraps_free_text = not profile.tools.custom
         self._has_namespaces = profile.tools.namespaces
@@ -54,7 +54,7 @@ class ToolTable:
         self._declared = tools
         self._used = used
         self.is_plain: bool = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._flat)))
-        """No name is another than the client's."""
+        """Whether every name is the client's."""
 
     @cached_property
     def _own_tools(self) -> list[EmittedTool]:
@@ -74,7 +74,7 @@ class ToolTable:
 
     @property
     def flattened(self) -> list[str]:
-        """The namespaces that became a part of names."""
+        """The namespaces that became part of names."""
         if self._has_namespaces:
             return []
         return list(dict.fromkeys([namespace for namespace, _ in self._flat if namespace]))
@@ -95,7 +95,7 @@ class ToolTable:
 
     @cached_property
     def _keys(self) -> dict[Key, Key]:
-        """The client's names by those that the target knows; a model may call what it only saw being called before."""
+        """The client's names by those that the target knows; a model may call a tool that only the history calls."""
         if self._has_namespaces:
             return {(key[0], self.emitted_name(key)): key for key in self._flat}
         return {(None, self.emitted_name(key)): key for key in self._flat}
@@ -105,7 +105,7 @@ class ToolTable:
         return self.names[flat] if flat is not None else key[1]
 
     def chosen_name(self, name: str) -> str:
-        """The name of a tool that a tool choice means, which says no namespace."""
+        """The name of a tool in a tool choice, which has no namespaces."""
         key = next((key for key in self._flat if key[1] == name), (None, name))
         return self.emitted_name(key)
 
@@ -114,7 +114,7 @@ class ToolTable:
         return self._tools.get(emitted)
 
     def emitted_call(self, call: ToolCall) -> ToolCall:
-        """A call of the history as the target must see it, but for its id."""
+        """A call of the history as the target must see it, except for its id."""
         if self.is_plain and call.type != "custom":
             return call
         name = self.emitted_name((call.namespace, call.name))
@@ -145,7 +145,7 @@ class ToolTable:
         return call
 
     def _meant_by(self, call: ToolCall) -> Key:
-        """The tool of a call. Where the target has namespaces, tools of one name may differ in them alone."""
+        """The tool of a call. If the target has namespaces, tools may share a name and differ only in the namespace."""
         meant = self._keys.get((call.namespace if self._has_namespaces else None, call.name))
         if meant is None and call.name in self._tools:
             original = self._tools[call.name].original
@@ -160,7 +160,7 @@ class ToolTable:
         return (tool.original.type == "custom" and tool.emitted.type != "custom") or bool(tool.emitted.strict)
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
-        """How the arguments of a call, as the client will see it, differ from what its tool takes."""
+        """How the arguments of a call, as the client sees it, differ from the schema of its tool."""
         name = call.name if self.is_plain else self.emitted_name((call.namespace, call.name))
         if call.type != "function" or call.arguments is None or name not in self._tools:
             return ()
@@ -171,7 +171,7 @@ class ToolTable:
         try:
             return validator.mismatches(call.arguments) if validator is not None else ()
         except InputError:
-            return ()  # arguments too large to be checked; what they are is the client's to judge
+            return ()  # the arguments are too large to be checked; that is left to the client
 
     def _validator(self, tool: EmittedTool) -> Validator | None:
         if tool.filtered is None and tool.original.parameters is None:
@@ -181,17 +181,17 @@ class ToolTable:
             is_small = len(written) <= REMEMBERED_BYTES
             return _validator_of(written) if is_small else Validator(msgspec.json.decode(written))
         except (InputError, TypeError, ValueError, RecursionError):
-            return None  # a schema that cannot be checked against says nothing about arguments
+            return None  # without a usable schema arguments are not checked
 
 
 @lru_cache(maxsize=512)
 def _validator_of(schema: bytes) -> Validator:
-    """The tools of a client are the same in every request of it."""
+    """Cached, since a client sends the same tools with every request."""
     return Validator(msgspec.json.decode(schema))
 
 
 def _free_text(call: ToolCall) -> str:
-    """The text that the model put into the one parameter; all that it wrote where it did not."""
+    """The text in the one parameter; everything that the model wrote if it did not use the parameter."""
     if call.arguments is not None:
         text = call.arguments.get(FREE_TEXT)
         if isinstance(text, str):
@@ -200,7 +200,7 @@ def _free_text(call: ToolCall) -> str:
 
 
 def _name_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
-    """The same tools come with every request of an agent; a list that is too long is not worth remembering."""
+    """The names, cached unless there are too many: an agent sends the same tools with every request."""
     if len(names) > REMEMBERED_NAMES or sum(map(len, names)) > REMEMBERED_CHARACTERS:
         return NameMap(profile, names)
     return _remembered_map(profile, names)
@@ -212,7 +212,7 @@ def _remembered_map(profile: Profile, names: tuple[str, ...]) -> NameMap:
 
 
 def _flat_names(keys: Iterable[Key], profile: Profile) -> dict[Key, str]:
-    """One name for each tool; a namespace becomes a prefix where the target has none (E8)."""
+    """One name for each tool; a namespace becomes a prefix if the target has no namespaces (E8)."""
     plain = {key: key[1] for key in keys}
     if profile.tools.namespaces or not any(map(_NAMESPACE, plain)):
         return plain
