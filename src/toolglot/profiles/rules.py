@@ -181,11 +181,12 @@ class TurnRules(Group, frozen=True, kw_only=True):
         Literal["no", "yes", "flag"],
         Meta(description="The last turn may be the start of the answer; `flag`: when marked as such."),
     ] = "no"
-    prefill_flags: Annotated[
-        Names, Meta(description="Fields of a message, of which each marks it as the start of the answer.")
-    ] = ("prefix", "partial")
+    prefill_flags: Annotated[Names, Meta(description="Fields that mark a message as the start of the answer.")] = (
+        "prefix",
+        "partial",
+    )
     pauses: Annotated[
-        bool, Meta(description="The last turn may be one in which a tool that the provider runs is not finished.")
+        bool, Meta(description="The last turn may be one that the model paused while the provider runs a tool.")
     ] = False
     alternate: Annotated[bool, Meta(description="User and assistant must alternate.")] = True
     min_user: Annotated[int, Meta(ge=0, description="Minimum number of user turns.")] = 1
@@ -217,9 +218,9 @@ class TurnRules(Group, frozen=True, kw_only=True):
     ] = ("data",)
     media_stores: Annotated[Names, Meta(description="Schemes of URLs in the provider's own store.")] = ()
     media_base64: Annotated[
-        bool, Meta(description="Data that is not base64 is refused before anything else is looked at.")
+        bool, Meta(description="Data that is not base64 is refused before anything else is checked.")
     ] = False
-    media_by_type: Annotated[bool, Meta(description="What a medium is follows from its MIME type alone.")] = False
+    media_by_type: Annotated[bool, Meta(description="The kind of a medium follows from its MIME type alone.")] = False
     untyped_media: Annotated[Names, Meta(description="Media kinds that may be sent without a MIME type.")] = ()
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
     refusals: Annotated[bool, Meta(description="A reply may have a refusal next to its content.")] = True
@@ -251,7 +252,7 @@ class ReasoningRules(Group, frozen=True, kw_only=True):
         ],
         Meta(description="Where the target keeps thinking in a history."),
     ] = "none"
-    summaries: Annotated[bool, Meta(description="A summary of thinking can be asked for.")] = False
+    summaries: Annotated[bool, Meta(description="A summary of thinking can be requested.")] = False
     foreign: Annotated[
         Literal["refused", "text"],
         Meta(description="Thinking of another issuer: refused, or accepted as plain text."),
@@ -418,7 +419,7 @@ class RequestRules(Group, frozen=True, kw_only=True):
 
     max_tokens_field: Annotated[str, Meta(description="The field that limits the answer.")] = "max_tokens"
     old_max_tokens_field: Annotated[
-        str, Meta(description="An older name of that field, which models without hidden thinking understand, too.")
+        str, Meta(description="An older name of that field, which models without hidden thinking accept too.")
     ] = "max_tokens"
     max_tokens_required: Annotated[bool, Meta(description="That field must be present.")] = False
     min_max_tokens: Annotated[int, Meta(ge=1, description="Its smallest accepted value.")] = 1
@@ -440,7 +441,7 @@ class RequestRules(Group, frozen=True, kw_only=True):
         tuple[Literal["json", "json_schema"], ...], Meta(description="Structured output that is accepted.")
     ] = ()
     output_with_tools: Annotated[bool, Meta(description="Structured output and tools may be used together.")] = False
-    output_description: Annotated[bool, Meta(description="The schema of structured output may say what it is for.")] = (
+    output_description: Annotated[bool, Meta(description="The schema of structured output may have a description.")] = (
         False
     )
     output_closed: Annotated[

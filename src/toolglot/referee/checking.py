@@ -31,7 +31,7 @@ FACTS: Final[Mapping[str, Check]] = {**checks_schema.FACTS, **checks_turns.FACTS
 
 UNSEEN: Final[Mapping[str, str]] = {
     "ids.style": "how ids are made; pattern and length decide what is legal",
-    "ids.prefix": "a habit of the issuer: other prefixes are accepted",
+    "ids.prefix": "a convention of the issuer: other prefixes are accepted",
     "tools.unknown_fields": "an exception to `request.unknown_fields`, whose check follows it",
     "results.carrier": "the form of the protocol: no other can be written",
     "reasoning.foreign": "a request does not show who made its thinking",
@@ -45,5 +45,15 @@ UNSEEN: Final[Mapping[str, str]] = {
     "calls.malformed": "about replies",
     "turns.refusals": "about replies",
     "tools.by_prompt": "tools in the prompt are text",
+    "turns.prefill_flags": "names of marks; `turns.prefill` decides whether one is needed",
+    "turns.pauses": "an exception to `turns.prefill`, whose check follows it",
+    "turns.media_stores": "schemes of URLs; `turns.media_sources` decides how media may be sent",
+    "turns.media_base64": "the form of the protocol: the reader checks the data",
+    "turns.media_by_type": "how a medium is understood, not whether it is accepted",
+    "turns.untyped_media": "the form of the protocol: the reader checks the type",
+    "reasoning.summaries": "a field of the protocol: elsewhere it is an unknown field",
+    "request.old_max_tokens_field": "an exception to `request.max_tokens_field`, whose check follows it",
+    "request.output_description": "a field of the protocol: elsewhere it is an unknown field",
+    "request.common_fields": "fields that are known; others are unknown fields",
 }
 """Keys about things that a request does not show, and why."""

@@ -655,7 +655,7 @@ _ADDED: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
 )
 """How words that are put in begin, and what the report says of each."""
 _ADDING: Final = frozenset({"added", "converted", "moved", "replaced"})
-_ADDED_WORDS: Final = ("text", "bridge", "stands", "stand-in", "result", "made-up", "empty", "prompt")
+_ADDED_WORDS: Final = ("text", "bridge", "placeholder", "result", "synthetic", "empty", "prompt")
 
 
 def _added_text(text: str) -> Difference:

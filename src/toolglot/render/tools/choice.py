@@ -51,7 +51,7 @@ def _fit(
         is_moot = choice.mode in ("auto", "none")
         ctx.report(
             "dropped",
-            f"tool choice {choice.mode!r} without tools",
+            f"there are no tools for tool choice {choice.mode!r}",
             path="$.tool_choice",
             gravity="housekeeping" if is_moot else "loss",
         )
