@@ -13,7 +13,7 @@ from toolglot import InputError, Text, ToolResult
 from toolglot.conversation import Media
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments, read_object
-from toolglot.protocols.fields.failed_result import text_of, told_content
+from toolglot.protocols.fields.failed_result import content_with_error, text_of
 from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
 from toolglot.protocols.fields.reading import Fields, each_by_type, from_root, held, held_or_none, require_all, required
 
@@ -84,7 +84,7 @@ PICTURE = Media("image", url="u")
     ],
 )
 def test_a_failed_result_says_so_in_its_first_text(result: ToolResult, content: Any) -> None:
-    assert told_content(result) == content
+    assert content_with_error(result) == content
 
 
 def test_the_text_of_content_is_one_string() -> None:

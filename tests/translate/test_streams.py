@@ -717,7 +717,7 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_told_as_one(source: str,
     translator = StreamTranslator(source=source, target=target)
     output = through(translator, body, list(range(0, len(body), step)))
     assert [call.arguments for call in assembled(output, target).turn.calls] == [{"a": "ü"}, {}]
-    assert any("at once" in entry.reason for entry in translator.report)
+    assert any("a whole reply although a stream" in entry.reason for entry in translator.report)
 
 
 @pytest.mark.parametrize("target", PROTOCOLS)

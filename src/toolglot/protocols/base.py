@@ -7,7 +7,7 @@
 A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream_reader.py`,
 `stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written. `lenient.py` and
 `fragments.py` are optional: how malformed bodies and pieces of replies are read.
-Law: everything outside that package asks the record; no table elsewhere is keyed by names of protocols. A record and
+Law: everything outside that package uses the record; no table elsewhere is keyed by names of protocols. A record and
 its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
 
@@ -245,17 +245,17 @@ RequestShape = Literal[
     "tool: input_schema",
     "tool: run by the provider",
 ]
-"""How parts of a request can be written that do not tell by a name whose they are."""
+"""How parts of a request can be written that carry no name of their protocol."""
 
 
 class RequestMarks(Struct, frozen=True, kw_only=True):
-    """What tells a request from those of other protocols (`request_detection`).
+    """What distinguishes a request from those of other protocols (`request_detection`).
 
     A mark leaves the protocols that list it. One whose turns are in `messages` also lists what it shares with others.
     """
 
     starts: frozenset[str] = frozenset()
-    """Fields of which each tells that a body without messages is of this protocol."""
+    """Fields of which each marks a body without messages as one of this protocol."""
     fields: frozenset[str] = frozenset()
     message_fields: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
@@ -296,7 +296,7 @@ class TokenCount(Struct, frozen=True, kw_only=True):
 
 
 class ListedModel(Struct, frozen=True):
-    """A model that a client of the gateway can ask for."""
+    """A model that a client of the gateway can use."""
 
     name: str
     """What the client sends."""
@@ -314,7 +314,7 @@ class ListedModel(Struct, frozen=True):
 
 
 def model_entry(model: ListedModel) -> Fields:
-    """A model in OpenAI's form, which most servers have. Nobody knows when a model was made."""
+    """A model in OpenAI's form, which most servers use. The creation time is unknown."""
     return {"id": model.name, "object": "model", "created": 0, "owned_by": model.upstream}
 
 
@@ -325,7 +325,7 @@ class ModelList(Struct, frozen=True, kw_only=True):
     """Under the base address, for GET; None: there is no list under it."""
     name_field: str = "id"
     name_prefix: str = ""
-    """What stands before the names in the list and is no part of them."""
+    """What comes before the names in the list and is not a part of them."""
     needs: tuple[str, str] | None = None
     """A field that lists what a model can do, and what it must list for a model to be one for chats."""
     entry: Callable[[ListedModel], Fields] = model_entry
@@ -357,7 +357,7 @@ ClientAction = Literal[
 
 
 class ClientRoute(Struct, frozen=True, kw_only=True):
-    """Paths that clients of a protocol know, and what they ask for there."""
+    """Paths that clients of a protocol use, and what they get there."""
 
     action: ClientAction
     paths: tuple[str, ...]
@@ -470,7 +470,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
     has_separate_tools: bool = False
     """Whether tools are in the field `tools`, and nothing else of a request depends on them when it is read."""
     shared_fields: frozenset[str] = frozenset()
-    """Fields of a request without a canonical place that mean the same in all protocols that list them."""
+    """Fields of a request without a canonical form that mean the same in all protocols that list them."""
     has_image_detail: bool = False
     """Whether an image says how closely to look at it."""
     has_schema_description: bool = False
@@ -499,7 +499,7 @@ class Protocol(Struct, frozen=True, kw_only=True):
     reply_marks: Mapping[str, type]
     """Fields, with their types, of which any marks a reply as one of this protocol."""
     is_fragment: Callable[[Fields], bool] | None = None
-    """Whether an object seems to be a piece of a reply or an event of a stream; None: no object alone tells."""
+    """Whether an object seems to be a piece of a reply or an event of a stream; None: that cannot be decided."""
     reply_rank: int = 100
     """Protocols with a lower number are looked for first: their marks say more."""
 
@@ -582,7 +582,7 @@ def register(package: str) -> Protocol:
         raise InputError(
             f"the protocol {quote(record.name)} is that of {_packages[record.name]}",
             path=f"{package}.endpoint.PROTOCOL.name",
-            hint="give it a name of its own",
+            hint="choose another name",
         )
     if record.name not in PROTOCOLS:
         PROTOCOLS.append(record.name)

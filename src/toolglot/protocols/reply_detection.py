@@ -11,7 +11,7 @@ from toolglot.protocols.fields.reading import Fields
 
 
 def protocol_of_reply(body: Fields) -> str | None:
-    """The protocol that a reply seems to be of; None where it does not tell."""
+    """The protocol of a reply; None if that is not clear."""
     for protocol in sorted(records(), key=_rank):
         if any(isinstance(body.get(name), kind) for name, kind in protocol.reply_marks.items()):
             return protocol.name

@@ -1,6 +1,6 @@
 """Which protocol a request body is written in, by its structure.
 
-    detect(body)            # "anthropic", or None where the body does not tell
+    detect(body)            # "anthropic", or None if it is not clear
     examine(body)           # the same with its reason, and what else it could be
 
 Every mark (a field, the form of a call, the type of a block) leaves the protocols that list it in the `request_marks`
@@ -24,7 +24,7 @@ _Mark = tuple[str, str]
 """A field of `RequestMarks`, and what of it was found."""
 
 MESSAGES: Final = "messages"
-"""The field of the turns that most protocols have, and that alone does not tell which it is."""
+"""The field of the turns in most protocols, which alone does not identify one."""
 _MAX_MODEL: Final = 200
 _DATED: Final = re.compile(r"_\d{8}$")
 
@@ -40,7 +40,7 @@ class ProtocolDetection(Struct, frozen=True, kw_only=True):
 
 
 def detect(body: object) -> str | None:
-    """The protocol of a request body; None where it does not tell."""
+    """The protocol of a request body; None if it is not clear."""
     return examine(body).protocol
 
 

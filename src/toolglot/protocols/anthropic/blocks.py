@@ -12,7 +12,7 @@ from typing import Any, Final
 from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.protocols.anthropic.form import NOT_ERROR, PROTOCOL, AnthropicResult, AnthropicText
 from toolglot.protocols.fields.argument_text import object_of
-from toolglot.protocols.fields.failed_result import has_failed, said_content
+from toolglot.protocols.fields.failed_result import has_failed, result_content
 from toolglot.protocols.fields.reading import (
     Fields,
     each_by_type,
@@ -241,7 +241,7 @@ def _write_call(call: ToolCall) -> Fields:
 
 def _write_result(result: ToolResult) -> Fields:
     fields: Fields = {"type": "tool_result", "tool_use_id": result.call_id}
-    content = said_content(result)
+    content = result_content(result)
     if isinstance(content, tuple):
         fields["content"] = write_blocks(content)
     elif content is not None:

@@ -29,7 +29,7 @@ from toolglot.protocols.bedrock.form import (
     BedrockThinking,
 )
 from toolglot.protocols.fields.argument_text import object_of
-from toolglot.protocols.fields.failed_result import has_failed, said_content
+from toolglot.protocols.fields.failed_result import has_failed, result_content
 from toolglot.protocols.fields.media import AUDIO_TYPES
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -333,7 +333,7 @@ def _write_text(block: Text) -> Fields:
 
 
 def _write_result(result: ToolResult) -> Fields:
-    content = said_content(result)
+    content = result_content(result)
     parts = (Text(content),) if isinstance(content, str) else content or ()
     fields: Fields = {"toolUseId": result.call_id, "content": write_blocks(parts)}
     form = result.form if type(result.form) is BedrockResult else None

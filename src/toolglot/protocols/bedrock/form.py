@@ -1,4 +1,4 @@
-"""How the Bedrock Converse protocol writes what canonical values do not tell apart.
+"""How the Bedrock Converse protocol writes what canonical values do not distinguish.
 
 Most objects of this protocol are unions: one member says what the object is. What is beside that member is the
 `block_rest` of a form.

@@ -3,8 +3,8 @@
 `additionalModelRequestFields` is whatever the model takes; of that, what Claude takes is known: `thinking`,
 `output_config.effort`, `top_k`. `outputConfig` holds the schema of the answer as text, and an effort too.
 
-Law: these objects are carried as they came for as long as they say what is asked for. What is not known in them
-is carried whatever is asked for, and no value of them is refused: they are the model's to judge.
+Law: these objects are carried as they came while they match the canonical options. Unknown fields are always carried,
+and no value is refused: the model decides about them.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ def _read_output(config: Fields) -> OutputFormat | None:
     )
 
 
-def unread(body: Fields) -> Fields:
-    """What the two objects say beside that, for whoever tells what has no place elsewhere."""
-    fields, config, asked = _object(body.get(FIELDS)), _object(body.get(CONFIG)), read(body)
-    return {key: rest for key, rest in _rests(fields, config, asked).items() if rest}
+def unread_fields(body: Fields) -> Fields:
+    """The fields of the two objects that have no canonical form, for the report."""
+    fields, config, wanted = _object(body.get(FIELDS)), _object(body.get(CONFIG)), read(body)
+    return {key: rest for key, rest in _without_read(fields, config, wanted).items() if rest}
 
 
-def _rests(fields: Fields, config: Fields, asked: RequestOptions) -> dict[str, Fields]:
-    """Both objects without what was read of them."""
-    rest = {key: value for key, value in fields.items() if not (key == "top_k" and asked.top_k is not None)}
-    if asked.mode is not None:
+def _without_read(fields: Fields, config: Fields, wanted: RequestOptions) -> dict[str, Fields]:
+    """Both objects without the fields that were read."""
+    rest = {key: value for key, value in fields.items() if not (key == "top_k" and wanted.top_k is not None)}
+    if wanted.mode is not None:
         del rest["thinking"]
     effort = _object(rest.get("output_config"))
     if type(effort.get("effort")) is str:
@@ -106,7 +106,7 @@ def _rests(fields: Fields, config: Fields, asked: RequestOptions) -> dict[str, F
         if not rest["output_config"]:
             del rest["output_config"]
     kept = {key: value for key, value in config.items() if not (key == "effort" and type(value) is str)}
-    if asked.output is not None:
+    if wanted.output is not None:
         del kept["textFormat"]
     return {FIELDS: rest, CONFIG: kept}
 
@@ -115,28 +115,28 @@ def _rests(fields: Fields, config: Fields, asked: RequestOptions) -> dict[str, F
 
 
 def write(options: Options, kept: Fields | None) -> Fields:
-    """The two objects, as far as there is something to say. `kept` is how they came."""
-    came = kept or {}
-    said, asked = read(came), _asked(options)
-    if _meaning(asked) == _meaning(said):
-        return came
-    rests = _rests(_object(came.get(FIELDS)), _object(came.get(CONFIG)), said)
+    """The two objects, if they have content. `kept` is how they came."""
+    original = kept or {}
+    before, wanted = read(original), _wanted(options)
+    if _meaning(wanted) == _meaning(before):
+        return original
+    rests = _without_read(_object(original.get(FIELDS)), _object(original.get(CONFIG)), before)
     fields, config = rests[FIELDS], rests[CONFIG]
-    if asked.mode is not None or asked.budget is not None:
-        thinking: Fields = {"type": _MODES_BACK[asked.mode or "on"]}
-        if asked.budget is not None:
-            thinking["budget_tokens"] = asked.budget
+    if wanted.mode is not None or wanted.budget is not None:
+        thinking: Fields = {"type": _MODES_BACK[wanted.mode or "on"]}
+        if wanted.budget is not None:
+            thinking["budget_tokens"] = wanted.budget
         fields["thinking"] = thinking
-    if asked.effort is not None:
-        fields["output_config"] = {**_object(fields.get("output_config")), "effort": asked.effort}
-    if asked.top_k is not None:
-        fields["top_k"] = asked.top_k
-    if asked.output is not None:
-        config["textFormat"] = _write_output(asked.output)
+    if wanted.effort is not None:
+        fields["output_config"] = {**_object(fields.get("output_config")), "effort": wanted.effort}
+    if wanted.top_k is not None:
+        fields["top_k"] = wanted.top_k
+    if wanted.output is not None:
+        config["textFormat"] = _write_output(wanted.output)
     return {key: value for key, value in rests.items() if value}
 
 
-def _asked(options: Options) -> RequestOptions:
+def _wanted(options: Options) -> RequestOptions:
     reasoning, output = options.reasoning or Reasoning(), options.output
     return RequestOptions(
         reasoning.mode,
@@ -147,10 +147,10 @@ def _asked(options: Options) -> RequestOptions:
     )
 
 
-def _meaning(asked: RequestOptions) -> tuple[Any, ...]:
-    """What is compared: the schema by its text, since 1 and 1.0 are two things there."""
-    output = asked.output
-    return (*asked[:4], None if output is None else (output.name, compact(output.schema)))
+def _meaning(wanted: RequestOptions) -> tuple[Any, ...]:
+    """What is compared. The schema counts by its text, since 1 and 1.0 differ there."""
+    output = wanted.output
+    return (*wanted[:4], None if output is None else (output.name, compact(output.schema)))
 
 
 def _write_output(output: OutputFormat) -> Fields:

@@ -21,7 +21,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.profiles import Profile
-from toolglot.protocols.bedrock import options as asked
+from toolglot.protocols.bedrock import options as model_options
 from toolglot.protocols.bedrock.blocks import beside, read_block, write_blocks
 from toolglot.protocols.bedrock.form import (
     CACHE_MARKING,
@@ -52,7 +52,7 @@ from toolglot.protocols.fields.reading import (
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 
 _BODY = frozenset({"modelId", "messages", "system", "inferenceConfig", "toolConfig"})
-_OWN: Final = (asked.FIELDS, asked.CONFIG)
+_OWN: Final = (model_options.FIELDS, model_options.CONFIG)
 _MESSAGE = frozenset({"role", "content"})
 _SAMPLING: Final = {
     "max_tokens": "maxTokens",
@@ -76,9 +76,9 @@ def decode(body: Fields) -> Conversation:
     turns += each(required(body, "messages", list), _read_message, ".messages")
     tools, choice, tools_rest = held_or_none(body, "toolConfig", _read_tools) or ((), None, None)
     sampling, rest = held_or_none(body, "inferenceConfig", _read_inference) or (Sampling(), None)
-    settings, own = asked.read(body), {key: body[key] for key in _OWN if type(body.get(key)) is dict}
+    settings, own = model_options.read(body), {key: body[key] for key in _OWN if type(body.get(key)) is dict}
     extra = leftover(body, without_empty(body, _BODY) | own.keys(), PROTOCOL)
-    unread = asked.unread(body)
+    unread = model_options.unread_fields(body)
     if unread:
         extra = {PROTOCOL: {**(extra or {PROTOCOL: {}})[PROTOCOL], **unread}}
     return Conversation(
@@ -204,7 +204,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     inference = write_sampling(conversation.options.sampling, _SAMPLING)
     if inference or form.inference_rest is not None:
         body["inferenceConfig"] = refilled(inference, form.inference_rest)
-    body.update(asked.write(conversation.options, form.model_fields))
+    body.update(model_options.write(conversation.options, form.model_fields))
     config = _write_tools(conversation)
     if "tools" in config or form.tool_config_rest is not None:
         body["toolConfig"] = refilled(config, form.tool_config_rest)

@@ -17,8 +17,8 @@ from toolglot.protocols.fields.reading import Fields
 
 def _in_band(body: Fields) -> object:
     delta = body.get("delta")
-    said = own_error(body) or (own_error(delta) if isinstance(delta, dict) else None)
-    return said or (_with_id(body) if isinstance(body.get("message"), str) else None)
+    error = own_error(body) or (own_error(delta) if isinstance(delta, dict) else None)
+    return error or (_with_id(body) if isinstance(body.get("message"), str) else None)
 
 
 def _with_id(body: Fields) -> Fields:

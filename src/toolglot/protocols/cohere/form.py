@@ -1,4 +1,4 @@
-"""How Cohere's chat protocol writes what canonical values do not tell apart.
+"""How Cohere's chat protocol writes what canonical values do not distinguish.
 
 Law: only the codecs of this folder read these structs. Everybody else asks `Form`.
 """

@@ -26,7 +26,7 @@ from toolglot.protocols.cohere.form import (
 )
 from toolglot.protocols.fields import result_messages
 from toolglot.protocols.fields.argument_text import object_of, read_arguments
-from toolglot.protocols.fields.failed_result import told_content
+from toolglot.protocols.fields.failed_result import content_with_error
 from toolglot.protocols.fields.media import data_url, image_detail, read_data_url
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -182,7 +182,7 @@ def write_turn(turn: Turn) -> list[Fields]:
 
 
 def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
-    """What a turn says, its results apart. Text alone is a string unless parts came or are asked for."""
+    """The content of a turn without its results. Text alone is a string, unless parts came or are required."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
     own = turn.form if type(turn.form) is CohereMessage else None
     form = None if own is None else own.content
@@ -206,7 +206,7 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
 
 
 def _split_plan(blocks: Iterable[Block], *, is_planned: bool) -> tuple[list[Text], list[Block]]:
-    """What is said beside calls, and the rest. Content and calls do not go together here."""
+    """The content besides calls, and the rest. A message cannot have both content and calls."""
     plans: list[Text] = []
     rest: list[Block] = []
     for block in blocks:
@@ -222,7 +222,7 @@ def is_plan(block: Text) -> bool:
 
 
 def _write_parts(blocks: Iterable[Block]) -> list[Fields]:
-    """The blocks that have a place in content."""
+    """The blocks that content can hold."""
     return [part for block in blocks if (part := _write_part(block)) is not None]
 
 
@@ -237,7 +237,7 @@ def _write_part(block: Block) -> Fields | None:
 
 
 def _write_thinking(block: Thinking) -> Fields | None:
-    """What was thought, by whichever model. What another provider does not show has no place here."""
+    """The thinking of any model. What another provider does not show is not written."""
     if not block.text and type(block.form) is not CohereThinking:
         return None
     return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
@@ -264,9 +264,9 @@ def _write_image(block: Media) -> Fields | None:
 
 
 def _write_result(result: ToolResult) -> Fields:
-    """A result, without its images. There is no field for a failure, so that its text says it."""
+    """A result without its images. There is no field for a failure, so the text says it."""
     fields: Fields = {"role": "tool", "tool_call_id": result.call_id}
-    content = told_content(result)
+    content = content_with_error(result)
     if isinstance(content, tuple):
         fields["content"] = _write_parts(part for part in content if not isinstance(part, Media))
     elif content is not None or type(result.form) is not CohereMessage or result.form.content != "none":

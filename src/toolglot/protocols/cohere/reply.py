@@ -50,7 +50,7 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A reply's body. The stop reason is derived from the calls in it; the form keeps the original."""
     turn = held(body, "message", _read_message)
     finish_reason = optional(body, "finish_reason", str)
     return Reply(

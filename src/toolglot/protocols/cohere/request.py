@@ -116,7 +116,7 @@ def _read_output(format: Fields) -> OutputFormat:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
-    """A conversation as a request body. What the protocol has no place for is not written."""
+    """A conversation as a request body. What the protocol cannot express is left out."""
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
     body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
@@ -150,7 +150,7 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
 
 
 def _write_choice(choice: ToolChoice | None) -> str | None:
-    """Free choice is what Cohere does when nothing is said."""
+    """Without a tool choice, Cohere chooses freely."""
     if choice is None:
         return None
     verbatim: str | None = opaque_value(choice.opaque, PROTOCOL)

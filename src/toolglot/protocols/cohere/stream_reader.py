@@ -136,7 +136,7 @@ class Decoder:
             self.builder.add(key, piece)
         except KeyError:  # a call that was whole ended when another block began
             if piece.strip():
-                self.builder.report("something was said of a call that was whole; it was left out")
+                self.builder.report("arguments came for a call that was whole; they were left out")
 
     def finish(self) -> list[Event]:
         self._end_unsaid(is_ended=False)
@@ -174,19 +174,19 @@ class Decoder:
             self._id = id if type(id) is str else ""
             self.builder.start(self._id, form=STREAMED)
 
-    # --- what is said ---------------------------------------------------------------------------------
+    # --- content --------------------------------------------------------------------------------------
 
     def _start_content(self, event: Fields, message: Fields) -> None:
         content: Any = message.get("content")
         if type(content) is not dict:
-            self.builder.report("a content that is no object was left out")
+            self.builder.report("content that is not an object was left out")
             return
         kind: Any = content.get("type", "thinking" if "thinking" in content else "text")
-        given = {**content, "type": kind}
-        if kind in ("text", "thinking") and given.get(kind) is None:
-            given[kind] = ""
+        entry = {**content, "type": kind}
+        if kind in ("text", "thinking") and entry.get(kind) is None:
+            entry[kind] = ""
         try:
-            block = read_message({"role": "assistant", "content": [given]}).blocks[0]
+            block = read_message({"role": "assistant", "content": [entry]}).blocks[0]
         except InputError as error:
             self.builder.report(f"a content could not be read and was left out: {error.message}")
             return
@@ -199,7 +199,7 @@ class Decoder:
         kind = "thinking" if type(content) is dict and content.get("thinking") is not None else "text"
         words: Any = content.get(kind) if type(content) is dict else None
         if type(words) is not str:
-            self.builder.report("a piece of a content that is no text was left out")
+            self.builder.report("a piece of a content that is not a string was left out")
             return
         index = self._index(event, self._contents, is_new=False)
         key, block = self._contents.get(index), Text("") if kind == "text" else Thinking(form=THINKING)
@@ -214,7 +214,7 @@ class Decoder:
     def _add_plan(self, _event: Fields, message: Fields) -> None:
         plan: Any = message.get("tool_plan")
         if type(plan) is not str:
-            self.builder.report("a piece of a plan that is no text was left out")
+            self.builder.report("a piece of a plan that is not a string was left out")
             return
         if not plan:
             return
@@ -226,11 +226,11 @@ class Decoder:
     # --- calls ----------------------------------------------------------------------------------------
 
     def _start_call(self, event: Fields, message: Fields) -> None:
-        given: Any = message.get("tool_calls")
-        if type(given) is list and len(given) == 1:
-            given = given[0]
+        entry: Any = message.get("tool_calls")
+        if type(entry) is list and len(entry) == 1:
+            entry = entry[0]
         try:
-            call = _call(given)
+            call = _call(entry)
         except InputError as error:
             message_ = f"the model's call cannot be read: {error.message}"
             self.builder.fail(Failure("bad_output", message_, in_band=True))
@@ -242,10 +242,10 @@ class Decoder:
         self._open(self._calls, self._index(event, self._calls), call)
 
     def _add_call(self, event: Fields, message: Fields) -> None:
-        given: Any = message.get("tool_calls")
-        if type(given) is list and len(given) == 1:
-            given = given[0]
-        function: Any = given.get("function") if type(given) is dict else None
+        entry: Any = message.get("tool_calls")
+        if type(entry) is list and len(entry) == 1:
+            entry = entry[0]
+        function: Any = entry.get("function") if type(entry) is dict else None
         piece: Any = function.get("arguments") if type(function) is dict else None
         if piece is None:
             return
@@ -265,14 +265,14 @@ class Decoder:
         index: Any = event.get("index")
         if type(index) is int:
             return index
-        self.builder.report("an event does not say which block it is of")
+        self.builder.report("an event does not say to which block it belongs")
         return len(opened) if is_new or not opened else next(reversed(opened))
 
     def _open(self, opened: dict[int, _Key], index: int, block: Block) -> _Key:
         self._end_plan()
         before = opened.pop(index, None)
         if before is not None:
-            self.builder.report("a block began in the place of one that did not end")
+            self.builder.report("a block began at the index of one that had not ended")
             self.builder.close(before)
         key = opened[index] = _Key(type(block))
         text, _ = spoken(block)
@@ -310,14 +310,14 @@ class Decoder:
         if whole.usage is not None:
             self.builder.add_usage(whole.usage)
         if whole.stop is None:
-            self.builder.report("the answer ended without saying why")
+            self.builder.report("the reply ended without a finish reason")
         form = whole.form
         if self._citations and type(form) is CohereReply:
             form = replace(form, citations=self._citations)
         self.builder.finish(whole.stop, whole.extra, form)
 
     def _whole_reply(self, event: Fields, delta: Fields) -> Reply:
-        """What is known of the answer as a whole: its end as a body that says nothing."""
+        """The reply without its blocks, from the event that ends it."""
         body = {key: value for key, value in event.items() if key not in _EVENT}
         body.update((key, value) for key, value in delta.items() if key != "error" or value)
         if self._logprobs:
@@ -325,14 +325,16 @@ class Decoder:
         try:
             return reply.decode({**body, "id": self._id, "message": {"role": "assistant"}})
         except InputError as error:
-            self.builder.report(f"the answer could not be read in full: {error.message} at {error.path}")
-            said = delta.get("finish_reason")
+            self.builder.report(f"the reply could not be read in full: {error.message} at {error.path}")
+            reason = delta.get("finish_reason")
             return Reply(
-                Turn("assistant"), reply.stop_of(said if type(said) is str else None, has_calls=False), form=STREAMED
+                Turn("assistant"),
+                reply.stop_of(reason if type(reason) is str else None, has_calls=False),
+                form=STREAMED,
             )
 
     def _pass(self, _event: Fields, _message: Fields) -> None:
-        """What says nothing."""
+        """An event without content."""
 
     _READERS: ClassVar[dict[str, Callable[[Decoder, Fields, Fields], None]]] = {
         _START: _start,
@@ -352,7 +354,7 @@ class Decoder:
 
 
 def _without_words(block: Block) -> Block:
-    """A block before anything of it was said, but with what else it holds."""
+    """A block without its text."""
     if isinstance(block, Text | Thinking):
         return replace(block, text="")
     if isinstance(block, ToolCall):
@@ -360,15 +362,15 @@ def _without_words(block: Block) -> Block:
     return replace(block, data="") if isinstance(block, Media) and block.data else block
 
 
-def _call(given: Any) -> ToolCall:
+def _call(entry: Any) -> ToolCall:
     """A call that begins, with as much of its arguments as comes with that."""
-    function: Any = given.get("function") if type(given) is dict else None
+    function: Any = entry.get("function") if type(entry) is dict else None
     if type(function) is not dict:
         raise InputError("a call without a function", path=".function")
     written: Any = function.get("arguments")
     if written is not None and type(written) is not str:
         raise InputError("arguments that are no text", path=".function.arguments")
-    name = function.get("name") or ""  # a call without one is told as such, and never run
-    whole = {**given, "id": given.get("id") or "", "function": {**function, "name": name, "arguments": "{}"}}
+    name = function.get("name") or ""  # a call without a name is reported, and never run
+    whole = {**entry, "id": entry.get("id") or "", "function": {**function, "name": name, "arguments": "{}"}}
     call = read_message({"role": "assistant", "tool_calls": [whole]}).calls[0]
     return replace(call, arguments=None, raw_input=written or "")

@@ -1,7 +1,7 @@
-"""How a failed result says that it failed where a protocol has no field for it (Chat, Responses, Cohere, Ollama).
+"""The text of a failed result, for protocols without a field for failures (Chat, Responses, Cohere, Ollama).
 
-The rule: its first text starts with `Error: `, unless it starts with `Error:` already; a result without text
-gets one. A result that has nothing but the value that its tool returned says that.
+Its first text starts with `Error: `, unless it starts with `Error:` already; a result without text gets one. A result
+that has only the value that its tool returned has that as its text.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def has_failed(result: ToolResult) -> bool:
     return type(result.content) is not tuple or all(type(part) is Text for part in result.content)
 
 
-def said_content(result: ToolResult) -> Content:
-    """A result's content, or in its place what went wrong or the value that the tool returned, as text."""
+def result_content(result: ToolResult) -> Content:
+    """The content of a result; without one, its error or the value that the tool returned, as text."""
     if result.status == "cancelled" and not result.content:
         return result.error or CANCELLED
     if result.content is not None:
@@ -39,9 +39,9 @@ def said_content(result: ToolResult) -> Content:
     return result.result if isinstance(result.result, str) else compact(result.result)
 
 
-def told_content(result: ToolResult) -> Content:
-    """The same, which tells of the failure if the result is one."""
-    content = said_content(result)
+def content_with_error(result: ToolResult) -> Content:
+    """The content of a result, marked as an error if it failed."""
+    content = result_content(result)
     if not has_failed(result):
         return content
     if not isinstance(content, tuple):

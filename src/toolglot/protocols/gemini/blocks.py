@@ -83,12 +83,12 @@ def in_camel(fields: Fields) -> tuple[Fields, Snake | None]:
 
 
 def unknown_fields(fields: Fields, known: frozenset[str]) -> Extra | None:
-    """The fields of an object that nobody knows, for the canonical value that it is."""
+    """The unknown fields of an object, for its canonical value."""
     return leftover(fields, known, PROTOCOL)
 
 
 def with_unknown_fields(fields: Fields, extra: Extra | None, form: object) -> Fields:
-    """An object with the fields that nobody knows, in the spelling it came in."""
+    """An object with its unknown fields, in the original spelling."""
     rest = extra.get(PROTOCOL) if extra else None
     return refill(fields, rest, form.snake if isinstance(form, GeminiForm) else None)
 
@@ -173,7 +173,7 @@ def _read_result(fields: Fields, snake: Snake | None, result: Fields) -> ToolRes
 
 
 def meaning_of(response: Fields | None) -> tuple[str | None, bool]:
-    """What a response says in words, None if there is none, and whether it tells of an error."""
+    """The text of a function response (None if there is none), and whether it is an error."""
     if response is None:
         return None, False
     if len(response) != 1:

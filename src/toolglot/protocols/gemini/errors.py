@@ -21,9 +21,9 @@ _UNUSABLE: Final = frozenset(
 
 
 def _in_band(body: Fields) -> object:
-    said = own_error(body)
-    if said:
-        return said
+    error = own_error(body)
+    if error:
+        return error
     candidates = body.get("candidates")
     if isinstance(candidates, list) and candidates:
         return _unusable(candidates[0])
@@ -43,8 +43,8 @@ def _unusable(candidate: object) -> object:
     content = candidate.get("content")
     if not isinstance(reason, str) or reason not in _UNUSABLE or (isinstance(content, dict) and content.get("parts")):
         return None
-    said = candidate.get("finishMessage") or candidate.get("finish_message")
-    return {"message": said or f"The model wrote an unusable answer: {reason}", "code": reason}
+    message = candidate.get("finishMessage") or candidate.get("finish_message")
+    return {"message": message or f"The model wrote an unusable answer: {reason}", "code": reason}
 
 
 def _write(failure: Failure, spelling: ErrorSpelling, message: str) -> Fields:

@@ -1,4 +1,4 @@
-"""How Gemini's generateContent protocol writes what canonical values do not tell apart.
+"""How Gemini's generateContent protocol writes what canonical values do not distinguish.
 
 Clients write known fields in camelCase or in snake_case. An object is read in camelCase; `snake` of its form says which
 fields were not, so that they are written in the spelling they came in.

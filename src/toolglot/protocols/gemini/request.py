@@ -114,7 +114,7 @@ def decode(body: Fields) -> Conversation:
 
 
 def _read_list(fields: Fields, key: str) -> list[Any]:
-    """A list of objects, or the one object that some clients write in its place."""
+    """A list of objects, or the single object that some clients send instead."""
     return [fields[key]] if type(fields.get(key)) is dict else required(fields, key, list)
 
 
@@ -290,9 +290,9 @@ def _read_output(config: Fields) -> tuple[OutputFormat | None, set[str]]:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written.
+    """A conversation as a request body. What the protocol cannot express is left out.
 
-    The profile says in which of two fields schemas from elsewhere stand; the one takes JSON Schema, the other not.
+    The profile says which of two fields holds schemas of other protocols: only one of them takes JSON Schema.
     """
     as_json_schema = profile is None or profile.schema.field == "parametersJsonSchema"
     options = conversation.options

@@ -1,11 +1,11 @@
-"""Reads a Gemini stream: partial answers, each of the shape of a whole one.
+"""Reads a Gemini stream: partial replies, each in the form of a whole one.
 
-What makes the same blocks as the one-shot form: parts of one chunk are blocks of their own; plain text goes on over
-chunks as long as its kind (said, thought) is the same. A part with a signature, or with anything else of its own, is
-never joined with another one, an empty text included. Everything but the parts is put together into one body, which
-`reply.decode` reads at the end: why it ended, what it cost, what is left over.
+Blocks are the same as in a reply that is not streamed: the parts of one chunk are separate blocks, and plain text
+continues over chunks as long as its kind (text or thinking) is the same. A part with a signature, or with other fields
+of its own, is never joined with another one, even if its text is empty. Everything except the parts is merged into one
+body, which `reply.decode` reads at the end.
 
-The end is the end of the bytes: servers may give a reason in every chunk, and counts after the reason.
+The stream ends with its bytes: servers may send a finish reason in every chunk, and usage after the reason.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import errors, reply
 from toolglot.protocols.gemini.blocks import in_camel, read_part
 from toolglot.protocols.gemini.form import PROTOCOL, THOUGHT
-from toolglot.protocols.gemini.streaming.candidates import Merged, OtherCandidate, plain_text
+from toolglot.protocols.gemini.streaming.candidates import MergedFields, OtherCandidate, plain_text
 from toolglot.protocols.gemini.streaming.framing import GeminiFramer
-from toolglot.protocols.gemini.streaming.partial_arguments import ArgumentsInParts, is_in_parts
+from toolglot.protocols.gemini.streaming.partial_arguments import PartialArguments, has_partial_arguments
 
 framer: Final = GeminiFramer
 native_framer: Final = partial(GeminiFramer, keeps_array=True)
@@ -58,7 +58,7 @@ class _Candidate(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Chunk(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    """More text, and nothing else: nearly all chunks. Any other is read with care."""
+    """More text and nothing else: nearly all chunks. Any other is read with care."""
 
     candidates: list[_Candidate]
     usage_metadata: Raw = _NONE
@@ -77,17 +77,17 @@ class Decoder:
         del tools  # names come whole here
         self.builder: EventBuilder = EventBuilder(build_call=keep_call, limits=limits)
         self._objects = ObjectReader(self.builder, limits)
-        self._body = Merged()
-        """What the chunks say besides their candidates; a later one counts."""
-        self._candidate = Merged()
+        self._body = MergedFields()
+        """The fields of the chunks besides their candidates. A later value counts."""
+        self._candidate = MergedFields()
         self._index: int | None = None
-        """Which candidate is the reply: the one that came first."""
+        """The index of the candidate that is the reply: the first that came."""
         self._others: dict[int, OtherCandidate] = {}
         self._has_content = False
         self._reason: str | None = None
         self._counts = _NONE
         self._has_counts = False
-        self._arguments: ArgumentsInParts | None = None
+        self._arguments: PartialArguments | None = None
 
     def read(self, frame: Frame) -> list[Event]:
         builder = self.builder
@@ -130,28 +130,28 @@ class Decoder:
             failure = errors.decode(200, body, target=PROTOCOL)
             self.builder.fail(failure or Failure("server", "the stream ended with an error", in_band=True))
             return
-        fields = self._body.add(body, but="candidates")
+        fields = self._body.add(body, skip="candidates")
         self.builder.start(_text_or_empty(fields.get("responseId")), _text_or_empty(fields.get("modelVersion")))
         if fields.get("usageMetadata") is not None:
             self._count()
         self._read_candidates(fields.get("candidates"))
 
     def _count(self) -> None:
-        """The first counts are told at once: they say how long the prompt is. Of the rest, the last ones count."""
+        """Add the first counts at once, since they hold the length of the prompt. Of the rest, the last ones count."""
         self._counts = _NONE
         if not self._has_counts:
             self._has_counts = True
-            self._tell_usage(self._whole_reply())
+            self._add_usage(self._whole_reply())
 
     def _read_candidates(self, candidates: Any) -> None:
         if candidates is None:
             return
         if type(candidates) is not list:
-            self.builder.report("candidates that are no list were left out")
+            self.builder.report("candidates that are not a list were left out")
             return
         for position, candidate in enumerate(candidates):
             if type(candidate) is not dict:
-                self.builder.report("a candidate that is no object was left out")
+                self.builder.report("a candidate that is not an object was left out")
                 continue
             index: Any = candidate.get("index")
             index = index if type(index) is int else position
@@ -162,26 +162,26 @@ class Decoder:
             else:
                 self._others.setdefault(index, OtherCandidate()).add(candidate)
 
-    def _read_candidate(self, given: Fields) -> None:
-        fields = self._candidate.add(given, but="content")
+    def _read_candidate(self, candidate: Fields) -> None:
+        fields = self._candidate.add(candidate, skip="content")
         failure = None
         written: Any = fields.get("finishReason")
-        # A number stands for a word, but for 0, which is no reason.
+        # A number stands for a name, except 0, which is not a reason.
         reason = reply.reason_of(fields)[0] if type(written) is str or (type(written) is int and written) else None
         if reason is not None:
             self._reason = reason
             self.builder.is_end_announced = True
-            # J3: what the model wrote was no call that can be run. That is no answer, whatever was said before.
-            rest = {key: value for key, value in given.items() if key != "content"} | {"finishReason": reason}
+            # J3: the model wrote a call that cannot run. That is a failure, whatever came before.
+            rest = {key: value for key, value in candidate.items() if key != "content"} | {"finishReason": reason}
             failure = errors.decode(200, {"candidates": [rest]}, target=PROTOCOL)
         content: Any = fields.get("content")
         if type(content) is dict:
             self._has_content = True
             self._read_parts(content.get("parts"), is_usable=failure is None)
         elif content is not None:
-            self.builder.report("a content that is no object was left out")
+            self.builder.report("content that is not an object was left out")
         if failure is not None:
-            self._tell_usage(self._whole_reply())  # what the model wrote was paid for, usable or not
+            self._add_usage(self._whole_reply())  # what the model wrote was paid for, usable or not
             self.builder.fail(failure)
 
     # --- parts ----------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Decoder:
             if self.builder.is_over:
                 return
             if type(part) is not dict:
-                self.builder.report("a part that is no object was left out")
+                self.builder.report("a part that is not an object was left out")
                 continue
             plain = plain_text(part)
             if plain is None:
@@ -216,10 +216,10 @@ class Decoder:
             self.builder.add(THINKING_KEY, text)
 
     def _read_part(self, part: Fields, *, is_usable: bool) -> None:
-        """A part that is a block of its own."""
+        """Read a part that is a block of its own."""
         fields, _ = in_camel(part)
         call: Any = fields.get("functionCall")
-        if type(call) is dict and (self._arguments is not None or is_in_parts(call)):
+        if type(call) is dict and (self._arguments is not None or has_partial_arguments(call)):
             self._read_arguments(fields, call, is_usable=is_usable)
             return
         try:
@@ -228,15 +228,15 @@ class Decoder:
             if call is None:
                 self.builder.report(f"a part could not be read and was left out: {error.message}")
                 return
-            mended = self._mended_call(fields, call)
-            if mended is None:
+            fixed = self._fix_call(fields, call)
+            if fixed is None:
                 self.builder.fail(_unusable(f"the model's call cannot be read: {error.message}"))
                 return
-            block = mended
+            block = fixed
         self.builder.add_whole_block(block, cut=not is_usable)
 
-    def _mended_call(self, fields: Fields, call: Any) -> ToolCall | None:
-        """A call whose arguments are text, as other protocols write them, or one that has no name."""
+    def _fix_call(self, fields: Fields, call: Any) -> ToolCall | None:
+        """A call whose arguments are a string, as in other protocols, or one without a name."""
         if type(call) is not dict:
             return None
         written, named = call.get("args"), call if call.get("name") is not None else {**call, "name": ""}
@@ -248,16 +248,16 @@ class Decoder:
             self.builder.report("a call has no name")
         if type(written) is not str:
             return block if isinstance(block, ToolCall) else None
-        self.builder.report("the arguments of a call came as text; they were read as what they say")
+        self.builder.report("the arguments of a call came as a string; they were parsed")
         arguments, raw, _ = read_arguments(written)
         raw = raw if arguments is None else None
         return replace(block, arguments=arguments, raw_input=raw) if isinstance(block, ToolCall) else None
 
     def _read_arguments(self, fields: Fields, call: Fields, *, is_usable: bool) -> None:
-        """A call that comes in parts, as Vertex sends it where that was asked for."""
+        """Read a part of a call whose arguments come in parts, as Vertex sends them on request."""
         if self._arguments is None or not self._arguments.is_of(call):
             self._cut_arguments()
-            self._arguments = ArgumentsInParts(call)
+            self._arguments = PartialArguments(call)
             self.builder.holds_back = True
         try:
             is_whole = self._arguments.add(fields, call)
@@ -271,7 +271,7 @@ class Decoder:
             self.builder.add_whole_block(block, cut=not is_usable)
 
     def _cut_arguments(self) -> None:
-        """A call whose parts did not come to an end."""
+        """Add a call whose parts did not end, as cut."""
         if self._arguments is not None:
             self.builder.add_whole_block(self._arguments.call, cut=True)
             self._arguments = None
@@ -281,22 +281,22 @@ class Decoder:
 
     def _finish(self) -> None:
         self._cut_arguments()
-        said = self._whole_reply()
-        self._tell_usage(said)
-        is_blocked = self._index is None and said.stop is not None
+        whole = self._whole_reply()
+        self._add_usage(whole)
+        is_blocked = self._index is None and whole.stop is not None
         if self._reason is not None or is_blocked:
-            self.builder.finish(said.stop, said.extra, said.form)
+            self.builder.finish(whole.stop, whole.extra, whole.form)
         else:
-            self.builder.finish_without_reason(is_ended=False, extra=said.extra, form=said.form)
+            self.builder.finish_without_reason(is_ended=False, extra=whole.extra, form=whole.form)
 
-    def _tell_usage(self, said: Reply) -> None:
-        if said.usage is not None:
-            self.builder.add_usage(said.usage)
+    def _add_usage(self, whole: Reply) -> None:
+        if whole.usage is not None:
+            self.builder.add_usage(whole.usage)
 
     def _whole_reply(self) -> Reply:
-        """The answer as one body, its parts apart."""
+        """The reply without its blocks."""
         if self._counts:
-            self._body.add({"usageMetadata": msgspec.json.decode(self._counts)}, but="")
+            self._body.add({"usageMetadata": msgspec.json.decode(self._counts)}, skip="")
             self._counts = _NONE
         body = self._body.whole
         if self._index is not None:
@@ -304,7 +304,7 @@ class Decoder:
         try:
             return reply.decode(body)
         except InputError as error:
-            self.builder.report(f"the answer could not be read in full: {error.message} at {error.path}")
+            self.builder.report(f"the reply could not be read in full: {error.message} at {error.path}")
             return Reply(Turn("assistant"), reply.stop_of(self._reason, has_calls=False))
 
     def _candidates(self) -> list[Fields]:

@@ -1,8 +1,8 @@
-"""Writes a Gemini stream: server-sent events, each a partial answer.
+"""Writes a Gemini stream: server-sent events, each a partial reply.
 
-A delta of text is a chunk. Calls and media are written whole when they end, a call that was cut never. What a text has
-besides its words (a signature, fields of its own) comes in a part with no words after it, as Gemini itself does it.
-The last chunk says why the answer ended and what it cost; each one says which model answered.
+A delta of text is a chunk. Calls and media are written whole when they end; a call that was cut is not written. What a
+text has besides its words (a signature, fields of its own) follows in a part with an empty text, as Gemini does it. The
+last chunk has the finish reason and the usage; every chunk names the model.
 """
 
 from __future__ import annotations

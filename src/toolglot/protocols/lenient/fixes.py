@@ -95,32 +95,33 @@ def fix_name(fields: Fields, path: str, fixes: Fixes) -> None:
 
 
 def fix_object(fields: Fields, key: str, path: str, fixes: Fixes) -> None:
-    """Arguments that must be an object."""
-    given = fields.get(key)
-    if isinstance(given, dict):
+    """Make arguments an object."""
+    value = fields.get(key)
+    if isinstance(value, dict):
         return
-    fields[key] = object_meant(given)
+    fields[key] = argument_object(value)
     fixes.append((f"{path}.{key}", "arguments that are not an object were made one"))
 
 
-def object_meant(given: Any) -> Fields:
-    if given in (None, "", []):
+def argument_object(value: Any) -> Fields:
+    """Arguments as an object: parsed if they are a JSON object, else kept as raw text."""
+    if value in (None, "", []):
         return {}
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            parsed = msgspec.json.decode(given)
+            parsed = msgspec.json.decode(value)
         except (ValueError, RecursionError):
-            return {RAW_ARGUMENTS: given}
-        return parsed if isinstance(parsed, dict) else {RAW_ARGUMENTS: given}
-    return {RAW_ARGUMENTS: given}
+            return {RAW_ARGUMENTS: value}
+        return parsed if isinstance(parsed, dict) else {RAW_ARGUMENTS: value}
+    return {RAW_ARGUMENTS: value}
 
 
 def fix_text(fields: Fields, key: str, path: str, fixes: Fixes) -> None:
-    """Arguments that must be text."""
-    given = fields.get(key)
-    if isinstance(given, str):
+    """Make arguments a string."""
+    value = fields.get(key)
+    if isinstance(value, str):
         return
-    fields[key] = "" if given is None else msgspec.json.encode(given).decode()
+    fields[key] = "" if value is None else msgspec.json.encode(value).decode()
     fixes.append((f"{path}.{key}", "arguments that are not a string were written as one"))
 
 
@@ -130,8 +131,8 @@ def fix_call(call: Fields, path: str, fixes: Fixes) -> None:
         return
     if call.get("type") == "custom":
         return
-    given: Any = next((call[key] for key in ("arguments", "args", "input") if key in call), {})
-    written = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    value: Any = next((call[key] for key in ("arguments", "args", "input") if key in call), {})
+    written = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     call["function"] = {"name": call["name"], "arguments": written}
     for key in ("name", "arguments", "args", "input", "type"):
         call.pop(key, None)
@@ -199,7 +200,7 @@ def fix_reason(fields: Fields, key: str, path: str, fixes: Fixes) -> None:
 
 
 def fix_counts(holder: Fields, key: str, path: str, fixes: Fixes) -> None:
-    """Counts of tokens: numbers with a fraction of nothing, or as text, are read; others are left out."""
+    """Fix token counts: numbers like 3.0 and numeric strings are read as integers."""
     counts: Any = holder.get(key)
     if counts is None:
         return
@@ -221,13 +222,13 @@ def fix_list(holder: Fields, key: str, path: str, fixes: Fixes) -> None:
     """A list: one object where a list belongs is a list of one, and null is none."""
     if key not in holder:
         return
-    given: Any = holder[key]
-    if isinstance(given, dict):
-        set_field(holder, key, [given], path, "a lone object was read as a list of one", fixes)
-    elif given is None:
+    value: Any = holder[key]
+    if isinstance(value, dict):
+        set_field(holder, key, [value], path, "a lone object was read as a list of one", fixes)
+    elif value is None:
         set_field(holder, key, [], path, "null instead of a list was read as an empty one", fixes)
-    elif isinstance(given, list) and None in given:
-        set_field(holder, key, [member for member in given if member is not None], path, "nulls were left out", fixes)
+    elif isinstance(value, list) and None in value:
+        set_field(holder, key, [member for member in value if member is not None], path, "nulls were left out", fixes)
 
 
 def fix_type(fields: Fields, types: tuple[tuple[str, str], ...], path: str, fixes: Fixes) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from toolglot.conversation import RAW_ARGUMENTS
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields.reading import Fields
-from toolglot.protocols.lenient.fixes import CallForm, Fixes, fix_name, fix_text, object_meant
+from toolglot.protocols.lenient.fixes import CallForm, Fixes, argument_object, fix_name, fix_text
 
 
 def fix_request(body: Fields, protocol: str) -> tuple[Fields, Fixes]:
@@ -52,7 +52,7 @@ def _fix_call_fields(call: Fields, path: str, form: CallForm, fixes: Fixes) -> N
         if arguments is not None:
             fix_text(call, form.arguments, path, fixes)
         return
-    meant = object_meant(arguments)
+    meant = argument_object(arguments)
     if RAW_ARGUMENTS not in meant:
         call[form.arguments] = meant
         reason = "arguments that are not an object were read as the object that they encode"

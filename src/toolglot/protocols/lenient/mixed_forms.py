@@ -158,7 +158,7 @@ def read_mixed(body: Fields, protocol: str, decode: Decode) -> tuple[Conversatio
 
 
 def _in_body(path: str, key: str, numbers: list[int]) -> str:
-    """The place in the whole body of what was told of some of its messages."""
+    """The paths of fixes of some messages, in the whole body."""
     found = _PLACE.match(path)
     return f"$.{key}[{numbers[int(found[1])]}]{path[found.end() :]}" if found is not None else path
 
@@ -182,7 +182,7 @@ def _joined(turns: list[Turn], role: Role | None, path: str, fixes: Fixes) -> li
     return [replace(turns[0], blocks=tuple(blocks), extra=None, form=None)]
 
 
-# --- whose a message is -----------------------------------------------------------------------------
+# --- the protocol of a message ----------------------------------------------------------------------
 
 
 def _pieces(message: Any, own: str, path: str, fixes: Fixes) -> Iterator[Piece]:
@@ -227,7 +227,7 @@ def _item_types(known: tuple[str, ...]) -> dict[str, str]:
 
 
 def _protocol_of_parts(message: Fields) -> str | None:
-    """The protocol that has content in another field than most, if this message has that field."""
+    """The protocol whose content is in another field than `content`, if this message has that field."""
     for field, protocol in _content_fields(names()).items():
         if isinstance(message.get(field), list | dict):
             return protocol

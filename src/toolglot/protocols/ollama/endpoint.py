@@ -10,7 +10,7 @@ from toolglot.protocols.fields.model_pages import EPOCH
 from toolglot.protocols.fields.reading import Fields
 
 VERSION: Final = "0.12.6"
-"""The version whose protocol this is: clients look at it to learn what they may ask for."""
+"""The version of this protocol. Clients use it to decide what they can request."""
 
 
 def _model_entry(model: ListedModel) -> Fields:

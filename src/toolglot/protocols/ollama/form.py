@@ -1,4 +1,4 @@
-"""How Ollama's chat protocol writes what canonical values do not tell apart.
+"""How Ollama's chat protocol writes what canonical values do not distinguish.
 
 Law: only the codecs of this folder read these structs. Everybody else asks `Form`.
 """

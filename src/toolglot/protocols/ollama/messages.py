@@ -12,7 +12,7 @@ from typing import Final
 from toolglot.conversation import Block, Extra, Form, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.protocols.fields import result_messages
 from toolglot.protocols.fields.argument_text import object_of
-from toolglot.protocols.fields.failed_result import text_of, told_content
+from toolglot.protocols.fields.failed_result import content_with_error, text_of
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -99,7 +99,7 @@ def write_turn(turn: Turn) -> list[Fields]:
 
 
 def write_message(turn: Turn) -> Fields:
-    """What a turn says, its results apart."""
+    """The message of a turn without its results."""
     fields: Fields = {"role": {"tool": "user", "developer": "system"}.get(turn.role, turn.role)}
     texts = (block.text for block in turn.blocks if isinstance(block, Text))
     _write_content(fields, result_messages.one_text(texts, turn.role), turn.blocks, turn.form)
@@ -126,9 +126,9 @@ def _write_content(
 
 
 def _write_result(result: ToolResult) -> Fields:
-    """A result. There is no field for a failure, so that its text says it."""
+    """A result. There is no field for a failure, so the text says it."""
     fields: Fields = {"role": "tool"}
-    content = told_content(result)
+    content = content_with_error(result)
     _write_content(fields, text_of(content), content if isinstance(content, tuple) else (), result.form)
     if result.name:
         fields["tool_name"] = result.name

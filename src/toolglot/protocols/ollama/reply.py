@@ -29,16 +29,16 @@ _CUT: Final = ("length", "error")
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A reply's body. The stop reason is derived from the calls in it; the form keeps the original."""
     turn = held(body, "message", _read_message)
-    done, said = required(body, "done", bool), optional(body, "done_reason", str)
+    done, reason = required(body, "done", bool), optional(body, "done_reason", str)
     return Reply(
         turn,
-        stop_of(said, done=done, has_calls=bool(turn.calls)),
+        stop_of(reason, done=done, has_calls=bool(turn.calls)),
         _read_usage(body),
         model=required(body, "model", str),
         extra=leftover(body, _BODY, PROTOCOL),
-        form=OllamaReply(done, said),
+        form=OllamaReply(done, reason),
     )
 
 
@@ -46,9 +46,9 @@ def _read_message(fields: Fields) -> Turn:
     return one_of(fields, "role", {"assistant": read_message})(fields)
 
 
-def stop_of(said: str | None, *, done: bool, has_calls: bool) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says."""
-    return meant_by(said or "stop", _STOPS, has_calls=has_calls) if done else None
+def stop_of(reason: str | None, *, done: bool, has_calls: bool) -> StopReason | None:
+    """The stop reason, by the content of the reply rather than by `done_reason`."""
+    return meant_by(reason or "stop", _STOPS, has_calls=has_calls) if done else None
 
 
 def _read_usage(body: Fields) -> Usage | None:
@@ -59,15 +59,15 @@ def _read_usage(body: Fields) -> Usage | None:
 def encode(reply: Reply) -> Fields:
     """A reply as a body that an Ollama client reads."""
     form = reply.form if type(reply.form) is OllamaReply else None
-    done, said = (form.done, form.done_reason) if form is not None else (None, None)
+    done, reason = (form.done, form.done_reason) if form is not None else (None, None)
     turn = reply.turn if done is not None else without_media(reply.turn)
     body: Fields = {"model": reply.model, "message": write_message(turn)}
-    if done is None or stop_of(said, done=done, has_calls=bool(reply.turn.calls)) != reply.stop:
+    if done is None or stop_of(reason, done=done, has_calls=bool(reply.turn.calls)) != reply.stop:
         done = reply.stop is not None
-        said = ("length" if reply.stop in _CUT else "stop") if done else None
+        reason = ("length" if reply.stop in _CUT else "stop") if done else None
     body["done"] = done
-    if said is not None:
-        body["done_reason"] = said
+    if reason is not None:
+        body["done_reason"] = reason
     counts = reply.usage or Usage()
     if counts.input_tokens is not None:
         body["prompt_eval_count"] = counts.input_tokens

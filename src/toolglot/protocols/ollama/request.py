@@ -101,7 +101,7 @@ def _read_output(body: Fields) -> OutputFormat | None:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
-    """A conversation as a request body. What the protocol has no place for is not written."""
+    """A conversation as a request body. What the protocol cannot express is left out."""
     options = conversation.options
     body: Fields = {"model": conversation.model} if conversation.model else {}
     body["messages"] = [message for turn in conversation.turns for message in write_turn(turn)]
@@ -113,7 +113,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if settings or form.options_rest is not None:
         body["options"] = refilled(settings, form.options_rest)
     if not (options.stream and form.is_stream_implied):
-        body["stream"] = bool(options.stream)  # this protocol streams unless it is told not to
+        body["stream"] = bool(options.stream)  # this protocol streams by default
     _write_reasoning_and_output(body, options)
     return restored(body, conversation.extra, PROTOCOL)
 

@@ -43,7 +43,7 @@ class _Message(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Line(Struct, gc=False, forbid_unknown_fields=True):
-    """More text, and nothing else: nearly all lines. Any other is read with care."""
+    """More text and nothing else: nearly all lines. Any other is read with care."""
 
     message: _Message
     done: bool
@@ -62,7 +62,7 @@ class Decoder:
         self.builder: EventBuilder = EventBuilder(build_call=keep_call, limits=limits)
         self._objects = ObjectReader(self.builder, limits)
         self._body: Fields = {}
-        """What the lines say besides their messages; a later one counts."""
+        """The fields of the lines besides their messages. A later value counts."""
         self._logprobs: list[Any] = []
 
     def read(self, frame: Frame) -> list[Event]:
@@ -118,7 +118,7 @@ class Decoder:
             if type(text) is str:
                 self.builder.add_implicit(key, text)
             elif text is not None:
-                self.builder.report(f"a {field} that is no text was left out")
+                self.builder.report(f"{field} that is not a string was left out")
         for image in self._listed(message, "images"):
             self._read_image(image)
         for call in self._listed(message, "tool_calls"):
@@ -129,56 +129,58 @@ class Decoder:
         values: Any = message.get(field)
         if values is None or type(values) is list:
             return values or []
-        self.builder.report(f"{field} that are no list were left out")
+        self.builder.report(f"{field} that are not a list were left out")
         return []
 
     def _read_image(self, image: Any) -> None:
         if type(image) is str:
             self.builder.add_whole_block(Media("image", data=image))
         else:
-            self.builder.report("an image that is no text was left out")
+            self.builder.report("an image that is not a string was left out")
 
-    def _read_call(self, given: Any) -> None:
+    def _read_call(self, fields: Any) -> None:
         try:
-            call = _call(given)
+            call = _read_whole_call(fields)
         except InputError as error:
-            mended = _mended_call(given)
-            if mended is None:
+            fixed = _fix_call(fields)
+            if fixed is None:
                 message = f"the model's call cannot be read: {error.message}"
                 self.builder.fail(Failure("bad_output", message, in_band=True))
                 return
-            self.builder.report("a call has no name, or its arguments came as text or not at all")
-            call = mended
+            self.builder.report("a call has no name, or its arguments are a string or missing")
+            call = fixed
         self.builder.add_whole_block(call)
 
-    def _end(self, said: Any) -> None:
+    def _end(self, reason: Any) -> None:
         body = {**self._body, "message": {"role": "assistant", "content": ""}}
         if self._logprobs:
             body[_LOGPROBS] = self._logprobs
         try:
             whole = reply.decode(body)
         except InputError as error:
-            self.builder.report(f"the answer could not be read in full: {error.message} at {error.path}")
-            stop = reply.stop_of(said if type(said) is str else None, done=True, has_calls=False)
+            self.builder.report(f"the reply could not be read in full: {error.message} at {error.path}")
+            stop = reply.stop_of(reason if type(reason) is str else None, done=True, has_calls=False)
             whole = Reply(Turn("assistant"), stop)
         if whole.usage is not None:
             self.builder.add_usage(whole.usage)
         self.builder.finish(whole.stop, whole.extra, whole.form)
 
 
-def _call(given: Any) -> ToolCall:
-    return read_message({"role": "assistant", "tool_calls": [given]}).calls[0]
+def _read_whole_call(fields: Any) -> ToolCall:
+    return read_message({"role": "assistant", "tool_calls": [fields]}).calls[0]
 
 
-def _mended_call(given: Any) -> ToolCall | None:
-    """A call whose arguments are text, as in other protocols, or null; or one that has no name."""
-    function: Any = given.get("function") if type(given) is dict else None
+def _fix_call(fields: Any) -> ToolCall | None:
+    """A call whose arguments are a string, as in other protocols, or null; or one without a name."""
+    function: Any = fields.get("function") if type(fields) is dict else None
     written: Any = function.get("arguments") if type(function) is dict else None
     if type(function) is not dict or not isinstance(written, dict | str | None):
         return None
     named = function if function.get("name") is not None else {**function, "name": ""}
     try:
-        call = _call({**given, "function": {**named, "arguments": written if type(written) is dict else {}}})
+        call = _read_whole_call(
+            {**fields, "function": {**named, "arguments": written if type(written) is dict else {}}}
+        )
     except InputError:
         return None
     if type(written) is dict:

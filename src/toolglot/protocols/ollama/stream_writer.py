@@ -31,7 +31,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Encoder:
-    """The bytes of one stream. Calls are written whole when they end, one that was cut never."""
+    """Writes one stream. Calls are written whole when they end; one that was cut is not written."""
 
     def __init__(self, options: StreamOptions = _DEFAULT_OPTIONS) -> None:
         self._model = options.model
@@ -53,7 +53,7 @@ class Encoder:
         return b"".join(written)
 
     def ping(self) -> bytes:
-        """A line that says nothing."""
+        """A line without content."""
         return self._before_text + b'""},"done":false}\n'
 
     def _write(self, event: Event) -> bytes:
@@ -80,7 +80,7 @@ class Encoder:
         self._is_own = type(started.form) is OllamaReply
 
     def _end(self, block: Block) -> bytes:
-        """What is not written in deltas: calls, and images where the answer is Ollama's own."""
+        """Write a block without deltas: a call, or an image if the reply is Ollama's own."""
         if not isinstance(block, ToolCall) and not (isinstance(block, Media) and self._is_own):
             return b""
         self._has_calls = self._has_calls or isinstance(block, ToolCall)
@@ -90,7 +90,7 @@ class Encoder:
         return self._before + json_line(message) + b',"done":false}\n'
 
     def _finish(self) -> bytes:
-        """The last line: a whole body that says nothing more. A call in it is only for the choice of the word."""
+        """Write the last line: a whole body without content. Only its stop reason depends on the calls."""
         blocks = (ToolCall("", ""),) if self._has_calls else ()
         body = reply.encode(replace(self._sum.reply, turn=Turn("assistant", blocks)))
         body["message"] = {"role": "assistant", "content": ""}

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from toolglot.conversation import Block, Extra, Form, Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.failed_result import told_content
+from toolglot.protocols.fields.failed_result import content_with_error
 from toolglot.protocols.fields.media import (
     audio_format,
     audio_type,
@@ -77,9 +77,9 @@ def read_content(fields: Fields) -> tuple[tuple[Part, ...], ContentForm]:
     return _read_content(fields, _READERS)
 
 
-def read_said(fields: Fields) -> tuple[tuple[Part | Thinking, ...], ContentForm]:
-    """The same of an assistant message, which may hold chunks of thinking."""
-    return _read_content(fields, _SAID_READERS)
+def read_assistant_content(fields: Fields) -> tuple[tuple[Part | Thinking, ...], ContentForm]:
+    """The content of an assistant message, which may hold parts with thinking."""
+    return _read_content(fields, _ASSISTANT_READERS)
 
 
 def _read_content(fields: Fields, readers: Mapping[str, Callable[[Fields], Any]]) -> tuple[Any, ContentForm]:
@@ -233,7 +233,7 @@ _READERS: Final[dict[str, Callable[[Fields], Part]]] = {
     "document_url": _document,
     "file_url": _file_address,
 }
-_SAID_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READERS, "thinking": _thinking}
+_ASSISTANT_READERS: Final[dict[str, Callable[[Fields], Part | Thinking]]] = {**_READERS, "thinking": _thinking}
 
 
 # --- tool calls and tool messages -------------------------------------------------------------------
@@ -480,7 +480,7 @@ def write_result(result: ToolResult) -> Fields:
     own = result.extra.get(PROTOCOL) if result.extra else None
     content: Any = result.content
     if result.is_error or result.status is not None or type(content) is not str:
-        content = told_content(result)
+        content = content_with_error(result)
     if own is None and form is None and type(content) is str and not result.name:
         return {"role": "tool", "tool_call_id": result.call_id, "content": content}
     missing = form.content if form is not None else None

@@ -1,4 +1,4 @@
-"""How the Chat Completions protocol and its hosts write what canonical values do not tell apart.
+"""How the Chat Completions protocol and its hosts write what canonical values do not distinguish.
 
 Law: only the codecs of this folder read these structs. Everybody else asks `Form`.
 """

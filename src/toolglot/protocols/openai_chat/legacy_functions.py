@@ -1,8 +1,8 @@
-"""Calls as some clients of the Chat Completions protocol still write them: arguments as an object, and functions.
+"""Legacy forms of calls in the Chat Completions protocol: functions, and arguments as an object.
 
-Before there were tools there were functions: an assistant's `function_call`, a message of the role `function` and a
-list of `functions`. A provider that takes them (`turns.function_role`) gets them of its own client as they came;
-otherwise they are calls, results and tools like any other.
+The predecessors of tools are functions: an assistant's `function_call`, a message of the role `function` and a list of
+`functions`. A provider that accepts them (`turns.function_role`) gets them from its own clients as they came. For
+others they become calls, results and tools.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CALLED: Final = frozenset({"name", "arguments"})
 
 
 def read_function_call(fields: Fields) -> ToolCall:
-    """The call of a reply, as it was before there were tools. A client of this protocol gets it in that form again."""
+    """The legacy call of a reply. A client of this protocol gets it in the same form."""
     name, written = fields.get("name"), fields.get("arguments")
     name = name if isinstance(name, str) else ""
     arguments, raw, done = read_arguments(written) if isinstance(written, str) else (written or {}, None, ())
@@ -37,7 +37,7 @@ def read_function_call(fields: Fields) -> ToolCall:
 
 
 def with_text_arguments(conversation: Conversation) -> Conversation:
-    """The conversation without calls whose arguments are an object or null; itself where there is none."""
+    """The conversation with all arguments as strings, not as an object or null; the same object if nothing changes."""
     turns = [_with_text(turn) for turn in conversation.turns]
     is_same = all(turn is before for turn, before in zip(turns, conversation.turns, strict=True))
     return conversation if is_same else replace(conversation, turns=tuple(turns))
@@ -50,7 +50,7 @@ def _with_text(turn: Turn) -> Turn:
 
 
 def _as_text(block: Block) -> Block:
-    """A call whose arguments will be text; any other block as it is."""
+    """A call whose arguments are written as a string; any other block unchanged."""
     form = block.form
     return replace(block, form=replace(form, arguments=None)) if _is_object(block) and type(form) is ChatCall else block
 
@@ -61,7 +61,7 @@ def _is_object(block: Block) -> bool:
 
 
 def with_tools_for_functions(conversation: Conversation) -> Conversation:
-    """The conversation with calls, results and tools in the place of functions; itself where there is none."""
+    """The conversation with tools instead of functions; the same object if nothing changes."""
     turns = [_with_calls(turn) for turn in conversation.turns]
     own = (conversation.extra or {}).get(PROTOCOL, {})
     tools = _tools(own["functions"]) if own.get("functions") is not None else []
@@ -99,7 +99,7 @@ def _call_or_result(block: Block) -> Block:
 
 
 def function_call_in(block: Block) -> Fields | None:
-    """The `function_call` that a block holds. A part of that type which a client made up itself holds none."""
+    """The `function_call` of a block; None for another block, or a part of that type that a client invented."""
     if type(block) is not Opaque or block.kind != FUNCTION_CALL or not isinstance(block.value, dict):
         return None
     called = block.value.get(FUNCTION_CALL)
@@ -108,16 +108,16 @@ def function_call_in(block: Block) -> Fields | None:
 
 def _tools(functions: object) -> list[ToolSpec]:
     if not isinstance(functions, list):
-        raise expected("an array", functions, "$.functions", hint="a list of functions, or tools in their place")
-    return [_spec(given, f"$.functions[{index}]") for index, given in enumerate(functions)]
+        raise expected("an array", functions, "$.functions", hint="a list of functions, or use tools instead")
+    return [_read_function(fields, f"$.functions[{index}]") for index, fields in enumerate(functions)]
 
 
-def _spec(given: object, path: str) -> ToolSpec:
-    if not isinstance(given, dict):
-        raise expected("an object", given, path)
+def _read_function(fields: object, path: str) -> ToolSpec:
+    if not isinstance(fields, dict):
+        raise expected("an object", fields, path)
     try:
         return ToolSpec(
-            required(given, "name", str), optional(given, "description", str), optional(given, "parameters", dict)
+            required(fields, "name", str), optional(fields, "description", str), optional(fields, "parameters", dict)
         )
     except InputError as error:
         raise inside(error, path) from None

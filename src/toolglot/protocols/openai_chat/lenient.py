@@ -84,7 +84,7 @@ def _fix_reply(body: Fields, fixes: Fixes) -> ReplyCalls:
 
 
 def _message_meant(choice: Fields, path: str, fixes: Fixes) -> Fields | None:
-    """The message of a choice that has the delta of a stream or a bare text in its place."""
+    """The message of a choice that has the delta of a stream, or only a string, instead."""
     if isinstance(choice.get("delta"), dict):
         reason = "a delta instead of a message was read as the message"
         message: Fields = choice.pop("delta")

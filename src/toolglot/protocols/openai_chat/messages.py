@@ -16,10 +16,10 @@ from toolglot.protocols.fields.reading import Fields, each, leftover, one_of, op
 from toolglot.protocols.fields.refusals import REFUSAL
 from toolglot.protocols.openai_chat.blocks import (
     FUNCTION_CALL,
+    read_assistant_content,
     read_call,
     read_content,
     read_result,
-    read_said,
     write_call,
     write_chunk,
     write_content,
@@ -91,7 +91,7 @@ def read_assistant(fields: Fields) -> Turn:
         blocks.append(Text(fields["content"]))
         form: ContentForm = "text"
     else:
-        parts, form = read_said(fields)
+        parts, form = read_assistant_content(fields)
         blocks += parts
     if fields.get("refusal") is not None:
         blocks.append(Text(required(fields, "refusal", str), form=REFUSAL_FIELD, is_refusal=True))
@@ -142,11 +142,11 @@ _ROLES: Final[dict[str, Callable[[Fields], Turn]]] = {
 def write_turn(turn: Turn, messages: list[Fields], style: HostStyle = PLAIN) -> None:
     """Add a turn's messages: its results one each, and one for the rest if there is any."""
     if turn.role == "assistant":
-        said: Fields = {"role": "assistant"}
-        messages.append(said)
-        _write_assistant(turn, said, messages, style)
-        if style.nothing != "null" and said.get("content", "") is None and "tool_calls" in said:
-            _write_nothing(said, style)
+        message: Fields = {"role": "assistant"}
+        messages.append(message)
+        _write_assistant(turn, message, messages, style)
+        if style.nothing != "null" and message.get("content", "") is None and "tool_calls" in message:
+            _write_nothing(message, style)
         return
     text = _plain_text(turn)
     if text is not None:
@@ -201,10 +201,10 @@ def position_of(block: Block) -> str | None:
 
 
 def write_assistant(turn: Turn, style: HostStyle = PLAIN) -> Fields:
-    """The one message of a model's turn; results, which would be messages of their own, have no place in it."""
-    said: Fields = {"role": "assistant"}
-    _write_assistant(turn, said, [], style)
-    return said
+    """The message of a model's turn, without results, which would be messages of their own."""
+    message: Fields = {"role": "assistant"}
+    _write_assistant(turn, message, [], style)
+    return message
 
 
 def _write_assistant(turn: Turn, fields: Fields, apart: list[Fields], style: HostStyle) -> None:

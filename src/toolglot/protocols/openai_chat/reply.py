@@ -66,7 +66,7 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A reply's body. Why it ended is derived from the calls that are in it; what it said is kept.
+    """A reply's body. The stop reason is derived from the calls in it; the form keeps the original.
 
     The first choice is the reply; the others are carried.
     """
@@ -115,10 +115,8 @@ def _read_choice(fields: Fields) -> tuple[Turn, ChatReply]:
         turn = read_assistant(message)
     except InputError as error:
         raise inside(error, ".message") from None
-    if message.get(FUNCTION_CALL) is not None and not message.get(
-        "tool_calls"
-    ):  # some hosts write a call in both forms
-        turn = replace(turn, blocks=tuple(map(_with_function, turn.blocks)))
+    if message.get(FUNCTION_CALL) is not None and not message.get("tool_calls"):  # some hosts send a call in both forms
+        turn = replace(turn, blocks=tuple(map(_read_legacy_call, turn.blocks)))
     return turn, ChatReply(rest, finish_reason=reason, is_in_details=is_in_details)
 
 
@@ -129,8 +127,8 @@ def _reason_in_details(fields: Fields) -> str | None:
     return reason if type(reason) is str else None
 
 
-def _with_function(block: Block) -> Block:
-    """The call of old times as a call; what names no function, or says nothing of its arguments, is none."""
+def _read_legacy_call(block: Block) -> Block:
+    """A legacy call as a call, if it has a name and arguments."""
     called = function_call_in(block)
     if called is not None and called.get("name") and isinstance(called["name"], str) and "arguments" in called:
         return read_function_call(called)
@@ -140,30 +138,30 @@ def _with_function(block: Block) -> Block:
 _ROLES: Final = {"assistant": True}
 
 
-def meaning_of(said: str) -> StopReason | None:
-    """What a finish reason means by itself; None for a word that no provider of this protocol has."""
-    return _STOPS.get(said)
+def meaning_of(reason: str) -> StopReason | None:
+    """The meaning of a finish reason alone; None if it is unknown."""
+    return _STOPS.get(reason)
 
 
-def reason_for(stop: StopReason, said: str | None, turn: Turn) -> str:
-    """The finish reason of a stream: what the provider said where that is just what it means."""
-    is_meant = said is not None and said != "function_call" and _STOPS.get(said) == stop
-    return said if said is not None and is_meant else _word_for(stop, turn)
+def reason_for(stop: StopReason, reason: str | None, turn: Turn) -> str:
+    """The finish reason of a stream: the provider's own, if it means the same."""
+    is_meant = reason is not None and reason != "function_call" and _STOPS.get(reason) == stop
+    return reason if reason is not None and is_meant else _word_for(stop, turn)
 
 
 def _word_for(stop: StopReason, turn: Turn) -> str:
-    """The protocol's own word. A reply that only refuses came to its end: its `refusal` says what it is."""
+    """The finish reason of the protocol. A reply that is only a refusal ended normally: it has the field `refusal`."""
     return "stop" if stop == "filter" and only_refuses(turn.blocks) else _STOPS_BACK[stop]
 
 
-def stop_of(said: str | None, turn: Turn) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says. One that only refuses was filtered."""
-    if said is None:
+def stop_of(reason: str | None, turn: Turn) -> StopReason | None:
+    """The stop reason, by the content of the reply rather than by its finish reason. A mere refusal was filtered."""
+    if reason is None:
         return None
     has_calls = ToolCall in map(type, turn.blocks)
-    if has_calls and said == "tool_calls":
-        return "tool_calls"  # as nearly all say it
-    meant = meant_by(said, _STOPS, has_calls=has_calls)
+    if has_calls and reason == "tool_calls":
+        return "tool_calls"  # the common case
+    meant = meant_by(reason, _STOPS, has_calls=has_calls)
     return "filter" if meant == "stop" and only_refuses(turn.blocks) else meant
 
 

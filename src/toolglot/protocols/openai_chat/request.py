@@ -38,7 +38,7 @@ from toolglot.protocols.fields.reading import (
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
 from toolglot.protocols.openai_chat.messages import read_message, style_of, write_turn
-from toolglot.protocols.openai_chat.reasoning import claimed, read_reasoning, write_reasoning
+from toolglot.protocols.openai_chat.reasoning import read_reasoning, reasoning_fields, write_reasoning
 from toolglot.protocols.openai_chat.tools import read_tool, write_tool
 
 _BODY = frozenset(
@@ -80,7 +80,7 @@ def _read_rest(body: Fields) -> Extra | None:
     """The fields of the body that are not known."""
     known = _BODY if body.get("model") else _BODY - {"model"}
     limits = [key for key in _LIMITS if body.get(key) is not None]
-    return leftover(body, known.difference(limits[1:]).union(claimed(body)), PROTOCOL)
+    return leftover(body, known.difference(limits[1:]).union(reasoning_fields(body)), PROTOCOL)
 
 
 def _read_form(body: Fields) -> ChatRequest | None:
@@ -185,7 +185,7 @@ def _read_schema(format: Fields, inner: Fields, name: str | None) -> OutputForma
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:
-    """A conversation as a request body. What the protocol has no place for is not written.
+    """A conversation as a request body. What the protocol cannot express is left out.
 
     Hosts differ in how they want some of it: the profile of the target says how.
     """

@@ -36,7 +36,7 @@ from toolglot.protocols.framing.event_builder import (
 )
 from toolglot.protocols.framing.text_frames import Frame, SseFramer
 from toolglot.protocols.openai_chat import errors, reply
-from toolglot.protocols.openai_chat.blocks import read_said
+from toolglot.protocols.openai_chat.blocks import read_assistant_content
 from toolglot.protocols.openai_chat.form import REFUSAL_FIELD, ChatThinking
 from toolglot.protocols.openai_chat.streaming.calls import CallAssembler
 from toolglot.protocols.openai_chat.streaming.chunk_templates import TEXT, ChunkTemplate, TemplateMaker, decode_text
@@ -425,7 +425,7 @@ class Decoder:
     def _read_part(self, part: object) -> None:
         """Read a part of content that is a list, as Mistral sends it."""
         try:
-            (block,), _ = read_said({"content": [part]})
+            (block,), _ = read_assistant_content({"content": [part]})
         except InputError:
             self.builder.report("a part of the content cannot be read; it was left out")
             return

@@ -1,9 +1,9 @@
-"""Streams of the Chat Completions protocol, written for the strictest of its clients.
+"""Writes the streams of the Chat Completions protocol, for the strictest of its clients.
 
-Law: a client that puts the deltas together gets the message that `reply.encode` writes of the same reply. Indexes of
-calls count up from 0; a call's id, type and name are in its first delta and nowhere else; nothing follows the end. A
-call that was cut is left as it is: the reason to stop says that the answer is not whole. A client that wants whole
-calls gets each in one delta, and nothing of one that was cut.
+Law: a client that puts the deltas together gets the message that `reply.encode` writes for the same reply. Indexes of
+calls count up from 0; the id, type and name of a call are in its first delta and nowhere else; nothing follows the end.
+A call that was cut is left as it is: the finish reason says that the reply is not complete. A client that wants whole
+calls gets each in one delta, and nothing of a call that was cut.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ class Encoder:
     def __init__(self, options: StreamOptions = StreamOptions()) -> None:  # noqa: B008
         self._options = options
         self._started: Started | None = None
-        self._is_home = False
+        self._is_native = False
         self._is_over = False
         self._chunk: bytes = b""
         """A chunk up to its choices."""
         self._delta: bytes = b""
-        """A chunk up to what its delta holds."""
+        """A chunk up to the content of its delta."""
         self._before: bytes | None = None
-        """What stands before a piece of the open block; None while its pieces are not written."""
+        """What comes before a piece of the open block; None while its pieces are not written."""
         self._after: bytes = b""
         self._blocks: list[Block] = []
-        """What the reason to stop depends on."""
+        """The blocks that the finish reason depends on."""
         self._calls = 0
         self._has_text = False
-        self._is_old = False
-        """Whether a call was written as it was before there were tools."""
+        self._has_legacy_call = False
+        """Whether a legacy `function_call` was written."""
         self._has_input = True
-        """Whether anything of the open call's arguments was written."""
+        """Whether arguments of the open call were written."""
         self._head: Fields | None = None
-        """The beginning of the open call, which is written with its first argument: one that was cut before that must
-        not look like one that has none."""
+        """The beginning of the open call. It is written with the first arguments: a call that was cut before them must
+        not look like one without arguments."""
         self._usage: Usage | None = None
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -114,7 +114,7 @@ class Encoder:
 
     def _start(self, started: Started, out: list[bytes]) -> None:
         self._started = started
-        self._is_home = type(started.form) is ChatReply
+        self._is_native = type(started.form) is ChatReply
         model = started.model or self._options.model
         body = reply.encode(
             Reply(Turn("assistant"), id=started.id, model=model, extra=started.extra, form=started.form)
@@ -124,16 +124,16 @@ class Encoder:
         head = {"id": started.id, "object": "chat.completion.chunk", "created": 0, "model": model, **own}
         self._chunk = b"data: " + json_bytes(head)[:-1] + b',"choices":['
         self._delta = self._chunk + b'{"index":0,"delta":{'
-        self._say({"role": "assistant", "content": None}, out)
+        self._add_delta({"role": "assistant", "content": None}, out)
 
-    def _say(self, delta: Fields, out: list[bytes]) -> None:
+    def _add_delta(self, delta: Fields, out: list[bytes]) -> None:
         out.append(self._delta + json_bytes(delta)[1:-1] + _END_OF_DELTA)
 
     def _finish(self, finished: Finished, out: list[bytes]) -> None:
         """The reason to stop, what else is known of the choice, and what the reply cost."""
         self._is_over = True
         started = self._started or Started()
-        extra = _laid_over(started.extra, finished.extra)
+        extra = _merge_extra(started.extra, finished.extra)
         turn = Turn("assistant", tuple(self._blocks) if self._options.refusals else without_refusals(self._blocks))
         form = finished.form if type(finished.form) is ChatReply else started.form
         body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra, form))
@@ -142,8 +142,12 @@ class Encoder:
         if not self._has_text and not self._calls:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
-        said = form.finish_reason if type(form) is ChatReply else None
-        reason = said if self._is_old and said == "function_call" else reply.reason_for(finished.stop, said, turn)
+        original_reason = form.finish_reason if type(form) is ChatReply else None
+        reason = (
+            original_reason
+            if self._has_legacy_call and original_reason == "function_call"
+            else reply.reason_for(finished.stop, original_reason, turn)
+        )
         written = {"index": 0, "delta": delta, **rest, "finish_reason": reason}
         cost = b',"usage":' + json_bytes(body["usage"]) if "usage" in body else b""
         out.append(self._chunk + json_bytes(written) + b"]" + (cost if self._options.whole_calls else b"") + b"}\n\n")
@@ -154,7 +158,7 @@ class Encoder:
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
         """What the reply cost so far, where that is known, and an error, which clients know by this one name."""
         self._is_over = True
-        if self._usage is not None and self._options.usage and not self._options.whole_calls and not self._is_home:
+        if self._usage is not None and self._options.usage and not self._options.whole_calls and not self._is_native:
             started = self._started or Started()
             body = reply.encode(Reply(Turn("assistant"), None, self._usage, started.id, started.model))
             out.append(self._chunk + b'],"usage":' + json_bytes(body["usage"]) + b"}\n\n")
@@ -170,18 +174,18 @@ class Encoder:
         if isinstance(block, ToolCall):
             self._begin_call(block)
         elif isinstance(block, Text):
-            place = self._place(block)
-            if place is not None:
-                self._before = self._field(place)
+            field = self._refusal_field(block)
+            if field is not None:
+                self._before = self._field(field)
             elif type(write_part(block)) is str:
                 self._before = self._field("content")
         elif isinstance(block, Thinking):
             self._begin_thinking(block)
 
-    def _place(self, block: Text) -> str | None:
+    def _refusal_field(self, block: Text) -> str | None:
         """The field of a text that is no part of the content."""
         position = position_of(block)
-        is_foreign = position is None and not self._is_home and self._options.refusals
+        is_foreign = position is None and not self._is_native and self._options.refusals
         return REFUSAL if is_foreign and block.is_refusal else position
 
     def _field(self, key: str) -> bytes:
@@ -219,7 +223,7 @@ class Encoder:
 
     def _show_call(self, out: list[bytes]) -> None:
         if self._head is not None:
-            self._say({"tool_calls": [self._head]}, out)
+            self._add_delta({"tool_calls": [self._head]}, out)
             self._calls += 1
             self._head = None
 
@@ -233,9 +237,9 @@ class Encoder:
             self._end_text(block, out)
         elif isinstance(block, Thinking):
             if self._after is not _END_OF_DELTA and block.signature is not None:
-                self._say({"content": [{"type": "thinking", "thinking": [], "signature": block.signature}]}, out)
+                self._add_delta({"content": [{"type": "thinking", "thinking": [], "signature": block.signature}]}, out)
         elif isinstance(block, Opaque | Media):
-            self._write_whole(block, out)
+            self._write_block(block, out)
         self._before = None
 
     def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
@@ -255,25 +259,25 @@ class Encoder:
             self._blocks.append(replace(block, text="."))
         self._has_text = self._has_text or position_of(block) is None
         if self._before is None:
-            self._say({"content": [write_part(block)]}, out)
+            self._add_delta({"content": [write_part(block)]}, out)
 
-    def _write_whole(self, block: Opaque | Media, out: list[bytes]) -> None:
-        """What comes at once, where the protocol has a place for it."""
+    def _write_block(self, block: Opaque | Media, out: list[bytes]) -> None:
+        """Write a whole block, if the protocol has a form for it."""
         position = position_of(block)
         if isinstance(block, Opaque) and position == "tool_calls":
-            self._say({"tool_calls": [{**block.value, "index": self._calls}]}, out)
+            self._add_delta({"tool_calls": [{**block.value, "index": self._calls}]}, out)
             self._calls += 1
         elif isinstance(block, Opaque) and position == "function_call":
-            self._is_old = True
-            self._say({position: block.value[position]}, out)
-        elif self._is_home or isinstance(block, Opaque):
+            self._has_legacy_call = True
+            self._add_delta({position: block.value[position]}, out)
+        elif self._is_native or isinstance(block, Opaque):
             part = write_part(block)
             if part is not None:
                 self._has_text = True
-                self._say({"content": [part]}, out)
+                self._add_delta({"content": [part]}, out)
 
 
-def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:
-    """What is known at the end, of this protocol."""
+def _merge_extra(early: Extra | None, late: Extra | None) -> Extra | None:
+    """The fields of this protocol at the end of the reply."""
     fields = {**(early or {}).get(PROTOCOL, {}), **(late or {}).get(PROTOCOL, {})}
     return {PROTOCOL: fields} if fields else None

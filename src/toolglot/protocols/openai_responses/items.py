@@ -35,7 +35,7 @@ from toolglot.conversation import (
 )
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.failed_result import text_of, told_content
+from toolglot.protocols.fields.failed_result import content_with_error, text_of
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -374,7 +374,7 @@ class ItemWriter:
         is_custom = result.call_id in self._custom if form is None else form.is_custom
         kind = "custom_tool_call_output" if is_custom else "function_call_output"
         fields: Fields = {"type": kind, "call_id": result.call_id}
-        content = told_content(result)
+        content = content_with_error(result)
         way = None if form is None else form.output
         if content is not None or way != "absent":
             said = result.error or "" if content is None else content

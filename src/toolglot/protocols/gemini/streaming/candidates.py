@@ -1,7 +1,7 @@
-"""Objects of a Gemini stream that have no canonical place, put together out of their pieces.
+"""Collects what has no canonical form in a Gemini stream: fields of chunks, and candidates besides the first.
 
-What a chunk says replaces what one before it said. Candidates that are not the reply go back as they came; so they are
-put together as parts, not as blocks.
+A field of a chunk replaces that of earlier chunks. Other candidates are returned as they came, so they are collected as
+parts, not as blocks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from toolglot.protocols.gemini.blocks import in_camel
 
 
 def plain_text(part: Fields) -> tuple[str, bool] | None:
-    """The text of a part and whether it is a thought, if it is nothing but that; fields that say nothing aside."""
+    """The text of a part and whether it is thinking; None if the part holds more than that."""
     text: Any = part.get("text")
     if type(text) is not str:
         return None
@@ -23,19 +23,19 @@ def plain_text(part: Fields) -> tuple[str, bool] | None:
     return text, part.get("thought") is True
 
 
-class Merged:
-    """The fields of one object over all chunks, each in the spelling in which it came last."""
+class MergedFields:
+    """The fields of one object over all chunks, each in its last spelling."""
 
     def __init__(self) -> None:
         self._fields: Fields = {}
         self._spelled: dict[str, str] = {}
 
-    def add(self, given: Fields, *, but: str) -> Fields:
-        """More of it, but one field; what was given, in camelCase."""
-        fields, snake = in_camel(given)
+    def add(self, original: Fields, *, skip: str) -> Fields:
+        """Add fields, except one. Returns all of them in camelCase."""
+        fields, snake = in_camel(original)
         back = {camel: written for written, camel in snake.items()} if snake else {}
         for key, value in fields.items():
-            if key != but:
+            if key != skip:
                 self._fields[key] = value
                 self._spelled[key] = back.get(key, key)
         return fields
@@ -46,17 +46,17 @@ class Merged:
 
 
 class OtherCandidate:
-    """One candidate. `whole` is what it is by now."""
+    """One candidate. `whole` is the candidate so far."""
 
     def __init__(self) -> None:
-        self._fields = Merged()
+        self._fields = MergedFields()
         self._content: Fields | None = None
         self._parts: list[Any] = []
-        """Parts as they came; of plain text, whether it is a thought and its pieces."""
+        """Parts as they came; for plain text, whether it is thinking, and its pieces."""
 
-    def add(self, given: Fields) -> None:
-        self._fields.add(given, but="content")
-        content: Any = given.get("content")
+    def add(self, original: Fields) -> None:
+        self._fields.add(original, skip="content")
+        content: Any = original.get("content")
         if type(content) is not dict:
             return
         self._content = {key: value for key, value in content.items() if key != "parts"}
