@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 import toolglot
 from toolglot.conversation import Conversation, Media, Text, ToolCall, ToolResult, Turn
-from toolglot.render.content.media_faults import fault_of, has_type, is_base64, scheme_of, standard, standard_base64
+from toolglot.render.content.media_faults import (
+    fault_of,
+    has_type,
+    is_base64,
+    scheme_of,
+    standard_base64,
+    with_standard_base64,
+)
 
 TARGETS = {
     "openai": "gpt-4.1",
@@ -146,5 +153,5 @@ def test_types_and_schemes_are_read_from_what_is_written() -> None:
         False,
     ]
     by_id = Media("file", file_id="file-1")
-    assert standard(by_id) is by_id
+    assert with_standard_base64(by_id) is by_id
     assert fault_of(by_id) == ""

@@ -165,7 +165,7 @@ class CautiousFacts(TurnFacts):
     def __init__(self, turns: tuple[Turn, ...]) -> None:
         super().__init__(turns)
         self.kinds |= {Thinking, Media}
-        self.has_calls = self.has_signatures = self.has_blanks = self.is_mixed = True
+        self.has_tool_blocks = self.has_signatures = self.has_blanks = self.is_mixed = True
         self.prompts += 1
 
 

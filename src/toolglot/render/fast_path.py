@@ -14,7 +14,7 @@ from toolglot.conversation.ids import SMUGGLED_MARK
 from toolglot.render.content.document_names import is_document
 from toolglot.render.content.reasoning import is_thinking
 from toolglot.render.context import RenderContext
-from toolglot.render.turn_facts import stands_among_messages
+from toolglot.render.turn_facts import was_message
 
 
 def plain_turns(turns: Sequence[Turn], options: Options, ctx: RenderContext) -> PlainTurns | None:
@@ -23,7 +23,7 @@ def plain_turns(turns: Sequence[Turn], options: Options, ctx: RenderContext) -> 
     if (rules.placeholder is not None or rules.leading) and is_thinking(options, ctx):
         return None
     look = PlainTurns(ctx)
-    return look if look.takes(turns) and look.may_end() else None
+    return look if look.accepts(turns) and look.may_end() else None
 
 
 _NOTHING_REMOVED: Final = Turn("user").metadata
@@ -56,11 +56,11 @@ class PlainTurns:
         self._last = ""
         """The last speaker."""
 
-    def used(self) -> Iterable[tuple[str | None, str]]:
+    def called_tools(self) -> Iterable[tuple[str | None, str]]:
         """The tools that are called, by namespace and name. Plain turns have no namespaces."""
         return [(None, name) for name in dict.fromkeys([call.name for call in self.calls])]
 
-    def takes(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
+    def accepts(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
         """Whether the target accepts turns in this order."""
         calls, results, words = self.calls, self.results, self._words
         by_user, takes_after, last = self._is_carried_by_user, self._takes_words_after, ""
@@ -82,7 +82,7 @@ class PlainTurns:
                         return False
                     else:
                         words.append(block)
-                if waiting and not self._takes_calls(waiting, len(blocks)):
+                if waiting and not self._accepts_calls(waiting, len(blocks)):
                     return False
                 last = role
                 continue
@@ -109,7 +109,7 @@ class PlainTurns:
             if count and not has_words and not waiting and before == "assistant":
                 continue  # all results at once
             follows = followed > 0
-            if waiting < 0 or not self._takes_turn(before, count, follows, has_words, waiting > 0, role == "tool"):
+            if waiting < 0 or not self._accepts_turn(before, count, follows, has_words, waiting > 0, role == "tool"):
                 return False
         self._last = last
         return True
@@ -119,13 +119,13 @@ class PlainTurns:
         rules = self._turns
         if rules.system != "field" or rules.system_inside == "anywhere":
             return False
-        return stands_among_messages(prompt, self._protocol)
+        return was_message(prompt, self._protocol)
 
-    def _takes_calls(self, count: int, blocks: int) -> bool:
+    def _accepts_calls(self, count: int, blocks: int) -> bool:
         """Whether a turn of this many blocks may hold this many calls."""
         return (count == blocks or self._takes_words_beside) and (count < 2 or self._is_parallel)
 
-    def _takes_turn(
+    def _accepts_turn(
         self, before: str, count: int, follows_results: bool, has_words: bool, is_waiting: bool, is_tools: bool
     ) -> bool:
         """Whether a turn of this many results, and maybe text, may follow the one before."""

@@ -33,7 +33,7 @@ _ASIDE: Final = {"late": LATE, "conflict": SECOND, "superseded": SECOND}
 def pair_results(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every exchange complete and in order."""
     facts = ctx.facts(turns)
-    if not facts.has_calls or (facts.is_paired and (_may_be_separate(facts, ctx) or _are_adjacent(turns, ctx))):
+    if not facts.has_tool_blocks or (facts.is_paired and (_may_be_separate(facts, ctx) or _are_adjacent(turns, ctx))):
         return turns
     if facts.has_removed or not facts.is_paired:
         return tuple(_Pairing(turns, ctx).rebuild())

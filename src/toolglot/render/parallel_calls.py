@@ -13,7 +13,7 @@ from toolglot.render.context import RenderContext
 
 def split_parallel_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with at most one call each, if the target wants that."""
-    if ctx.profile.calls.parallel or not ctx.facts(turns).has_calls:
+    if ctx.profile.calls.parallel or not ctx.facts(turns).has_tool_blocks:
         return turns
     if not any(len(turn.calls) > 1 for turn in turns):
         return turns

@@ -127,19 +127,19 @@ def render(
     plain = plain_turns(conversation.turns, options, ctx) if shortcuts else None
     if plain is not None:
         names = WellFormedTurns(conversation.turns, issuer)
-        turns = taken = conversation.turns
+        turns = kept_turns = conversation.turns
     else:
         facts = TurnFacts()
         names = well_formed_turns(conversation.turns, issuer, facts.take) if shortcuts else None
         if names is not None:
-            taken = names.turns
-            facts.extend(taken, ())
+            kept_turns = names.turns
+            facts.extend(kept_turns, ())
             ctx.use_facts(facts)
         else:
-            taken = _take_in(conversation.turns, issuer, ctx)
-        turns = taken
-        if taken or profile.turns.required:  # otherwise it is empty on purpose
-            turns, options = _fit_turns(taken, options, ctx)
+            kept_turns = _canonicalise(conversation.turns, issuer, ctx)
+        turns = kept_turns
+        if kept_turns or profile.turns.required:  # otherwise it is empty on purpose
+            turns, options = _fit_turns(kept_turns, options, ctx)
     if turns is not conversation.turns or options is not conversation.options:
         conversation = replace(conversation, turns=turns, options=options)
     table, emitted, options = _fit_tools_and_choice(conversation, plain, ctx)
@@ -170,7 +170,7 @@ def render(
     if ctx.entries:
         entries = tuple(ctx.entries)
         if any(entry.turn_key or entry.call_ids for entry in entries):
-            locator = _EntryLocator(names, taken)
+            locator = _EntryLocator(names, kept_turns)
             entries = tuple([locator.locate(entry) for entry in entries])
     return Rendered(rendered, entries, table, projection, is_unchanged, names)
 
@@ -231,7 +231,7 @@ def _has_tools(conversation: Conversation, ctx: RenderContext) -> bool:
     return any(turn.calls for turn in conversation.turns)
 
 
-def _take_in(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
+def _canonicalise(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with canonical ids, each result matched with its call."""
     issued = [turn if turn.issuer is not None else replace(turn, issuer=issuer) for turn in turns]
     return Intake(ctx.entries).take_all(issued)
@@ -240,10 +240,10 @@ def _take_in(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tup
 class _EntryLocator:
     """Adds to entries of the report the turn of the original conversation, and the ids that the client knows."""
 
-    def __init__(self, names: WellFormedTurns | None, taken: tuple[Turn, ...]) -> None:
+    def __init__(self, names: WellFormedTurns | None, kept_turns: tuple[Turn, ...]) -> None:
         self._names = names
-        self._numbers = {} if names is not None else {turn.key: number for number, turn in enumerate(taken)}
-        calls = () if names is not None else (call for turn in taken for call in turn.calls)
+        self._numbers = {} if names is not None else {turn.key: number for number, turn in enumerate(kept_turns)}
+        calls = () if names is not None else (call for turn in kept_turns for call in turn.calls)
         self._natives = {call.id: call.metadata.raw_id or "" for call in calls if call.metadata is not None}
 
     def locate(self, entry: Entry) -> Entry:
@@ -266,9 +266,9 @@ class _EntryLocator:
 def _tool_table(
     turns: tuple[Turn, ...], tools: Sequence[EmittedTool], plain: PlainTurns | None, ctx: RenderContext
 ) -> ToolTable:
-    used: Iterable[Key] = plain.used() if plain is not None else ctx.facts(turns).used
+    used: Iterable[Key] = plain.called_tools() if plain is not None else ctx.facts(turns).called_tools
     table = ToolTable(ctx.profile, tools, used)
-    for namespace in table.flattened:
+    for namespace in table.flattened_namespaces:
         reason = f"namespaces of tools are not supported {ctx.rule('tools.namespaces')}"
         ctx.report(
             "renamed",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Role, ServerTool, Text, Turn
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.pairing import may_share
-from toolglot.render.turn_facts import PROMPTS, stands_among_messages
+from toolglot.render.turn_facts import PROMPTS, was_message
 
 TAGGED: Final = "<system>\n{text}\n</system>"
 SEAM: Final = "\n\n"
@@ -115,7 +115,7 @@ def _fit_leading_prompts(prompts: Sequence[Turn], ctx: RenderContext) -> list[Tu
 
 def _move_to_field(prompt: Turn, ctx: RenderContext) -> Turn:
     """A prompt that is written into its field, even if it was the first message."""
-    if not stands_among_messages(prompt, ctx.profile.protocol):
+    if not was_message(prompt, ctx.profile.protocol):
         return prompt
     rule = ctx.rule("turns.system_inside")
     reason = f"a system prompt may not be the first message {rule}; it was moved to its own field"
@@ -158,7 +158,7 @@ def _leaves_nothing(prompts: Sequence[Turn], ctx: RenderContext) -> bool:
     rules = ctx.profile.turns
     if rules.system != "field" or not ctx.is_native:
         return rules.system == "field"
-    is_empty = not any(stands_among_messages(turn, ctx.profile.protocol) for turn in prompts)
+    is_empty = not any(was_message(turn, ctx.profile.protocol) for turn in prompts)
     return is_empty and rules.required and not ctx.is_continued
 
 
@@ -177,7 +177,7 @@ def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
     runs: list[_Run] = []
     for turn in turns:
         last = runs[-1] if runs and (alternate or turn.calls) else None
-        if last is not None and last.takes(turn, ctx):
+        if last is not None and last.accepts(turn, ctx):
             _join_run(runs, turn, ctx)
             rule = ctx.rule("turns.alternate" if alternate else "calls.after")
             reason = f"consecutive turns of one speaker are refused {rule}; they were joined"
@@ -194,7 +194,7 @@ def _join_turns(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Turn]:
 def _join_run(runs: list[_Run], turn: Turn, ctx: RenderContext) -> None:
     """Add a turn to the run before it, if that may hold it. Calls that may not follow text start a new run."""
     start = len(runs) - 1
-    while start and not ctx.profile.turns.alternate and runs[start - 1].takes(turn, ctx):
+    while start and not ctx.profile.turns.alternate and runs[start - 1].accepts(turn, ctx):
         start -= 1
     for other in runs[start + 1 :]:
         runs[start].add(other.turn(), ctx)
@@ -218,7 +218,7 @@ class _Run:
         """The index of the last block that is not empty."""
         self._is_joined = False
 
-    def takes(self, turn: Turn, ctx: RenderContext) -> bool:
+    def accepts(self, turn: Turn, ctx: RenderContext) -> bool:
         who = speaker(turn, ctx)
         if who != self._who or who in PROMPTS or who == "tool":
             return False

@@ -17,10 +17,10 @@ from toolglot.render.context import RenderContext
 DEFAULT_MAX_TOKENS: Final = 8192
 """The limit for a target that requires one, if the client set none."""
 
-LEAST_TOP_P_THINKING: Final = 0.95
+MIN_TOP_P_WHILE_THINKING: Final = 0.95
 """A lower top_p is refused by targets on which thinking narrows sampling."""
 
-_HOLDS_ANYWAY: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+_DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
 """Values of settings that are accepted even if the setting is refused while the model thinks: the defaults."""
 
 _beside_limit: Final = attrgetter(*[name for name in Sampling.__struct_fields__ if name != "max_tokens"])
@@ -104,7 +104,7 @@ def narrow_sampling(sampling: Sampling, reasoning: Reasoning | None, ctx: Render
     if ctx.profile.reasoning.refused_sampling and _thinks_by_effort(reasoning, ctx):
         for name in ctx.profile.reasoning.refused_sampling:
             value = getattr(sampling, name)
-            if value not in (None, ()) and value != _HOLDS_ANYWAY.get(name):
+            if value not in (None, ()) and value != _DEFAULTS.get(name):
                 reason = f"{name} is not accepted while thinking {ctx.rule('reasoning.refused_sampling')}"
                 ctx.report("dropped", reason, path=f"$.{name}")
                 changes[name] = () if name == "stop" else None
@@ -124,12 +124,12 @@ def _thinks_by_effort(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
 
 
 def _is_thinking(reasoning: Reasoning | None, ctx: RenderContext) -> bool:
-    asked = reasoning.mode if reasoning is not None else None
-    return (asked or ctx.profile.reasoning.default) in ("on", "adaptive")
+    mode = reasoning.mode if reasoning is not None else None
+    return (mode or ctx.profile.reasoning.default) in ("on", "adaptive")
 
 
 def _refused_while_thinking(sampling: Sampling) -> list[str]:
     refused = ["temperature"] if sampling.temperature not in (None, 1) else []
-    if sampling.top_p is not None and not LEAST_TOP_P_THINKING <= sampling.top_p <= 1:
+    if sampling.top_p is not None and not MIN_TOP_P_WHILE_THINKING <= sampling.top_p <= 1:
         refused.append("top_p")
     return refused if sampling.top_k is None else [*refused, "top_k"]

@@ -17,7 +17,7 @@ from toolglot.render.roles import bridge
 def separate_text_and_calls(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with calls alone, if the target wants that."""
     rules = ctx.profile.calls
-    if (rules.with_text and rules.text_after) or not ctx.facts(turns).has_calls:
+    if (rules.with_text and rules.text_after) or not ctx.facts(turns).has_tool_blocks:
         return turns
     if rules.with_text:
         return unless_same(tuple([_move_text_first(turn, ctx) for turn in turns]), turns)

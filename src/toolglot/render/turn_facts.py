@@ -15,7 +15,7 @@ PROMPTS: Final = ("system", "developer")
 """The roles of prompts."""
 
 
-def stands_among_messages(prompt: Turn, protocol: str) -> bool:
+def was_message(prompt: Turn, protocol: str) -> bool:
     """Whether a prompt was written as a message although there is a field for it."""
     form = prompt.form
     return form is not None and form.protocol == protocol and form.prompt_position == "message"
@@ -30,22 +30,22 @@ class TurnFacts:
 
     __slots__ = (
         "answers",
+        "called_tools",
         "has_blanks",
-        "has_calls",
         "has_removed",
         "has_signatures",
+        "has_tool_blocks",
         "is_mixed",
         "is_paired",
         "kinds",
         "prompts",
         "turns",
-        "used",
     )
 
     def __init__(self, turns: tuple[Turn, ...] = ()) -> None:
         self.kinds: set[type[Block]] = set()
         """The kinds of blocks, within results too."""
-        self.has_calls: bool = False
+        self.has_tool_blocks: bool = False
         """Whether there are calls or results."""
         self.has_signatures: bool = False
         """Whether text or calls are signed."""
@@ -61,7 +61,7 @@ class TurnFacts:
         """No id has two calls or two results, and every result follows its call."""
         self.answers: Answers = {}
         """The result of each call; only meaningful if `is_paired`."""
-        self.used: dict[tuple[str | None, str], None] = {}
+        self.called_tools: dict[tuple[str | None, str], None] = {}
         """The tools that are called, by namespace and name, in the order of their first calls."""
         self.extend(turns, turns)
 
@@ -88,14 +88,14 @@ class TurnFacts:
                 self.has_signatures |= block.signature is not None
                 self.has_blanks |= not block.text or block.text.isspace()
             elif type(block) is ToolCall:
-                self.has_calls = True
+                self.has_tool_blocks = True
                 self.has_signatures |= block.signature is not None
                 self.is_mixed |= not is_models
                 self.is_paired &= block.id not in self.answers
                 self.answers[block.id] = None
-                self.used[block.namespace, block.name] = None
+                self.called_tools[block.namespace, block.name] = None
             elif type(block) is ToolResult:
-                self.has_calls = True
+                self.has_tool_blocks = True
                 self.is_mixed |= is_models
                 self.is_paired &= self.answers.get(block.call_id, block) is None
                 self.answers[block.call_id] = block

@@ -74,9 +74,9 @@ class NativeStreamReader(StreamReader):
     @property
     def _has_deviations(self) -> bool:
         """Whether an event deviates from the protocol in a way that this client does not expect."""
-        told = self._decoder.builder.problems
-        return bool(told) and any(
-            reason not in OUTSIDE_EVENTS and reason not in self._expected_deviations for reason in told
+        problems = self._decoder.builder.problems
+        return bool(problems) and any(
+            reason not in OUTSIDE_EVENTS and reason not in self._expected_deviations for reason in problems
         )
 
     def use_framer(self, framer: Framer) -> None:

@@ -198,12 +198,12 @@ class StreamReader:
         """A whole reply, as the events of a stream."""
         self._decoder.builder.remark("the provider sent a whole reply although a stream was requested")
         try:
-            _, reply, mended = decode_reply(data, self.source, self._limits)
+            _, reply, fixes = decode_reply(data, self.source, self._limits)
         except ProviderError as error:
             return self.fail(error)
         except LimitError as error:
             return self.fail(failure_of_stream(error))
-        report_reading(mended, self._ctx)
+        report_reading(fixes, self._ctx)
         return self._pass([*of_reply(reply)])
 
     def fail(self, why: Failure | ProviderError | InputError = DROPPED) -> list[Event]:
@@ -229,7 +229,7 @@ class StreamReader:
         """The events as the client gets them. Deltas, which are most of all events, change nothing here."""
         if self._reader is not None:
             events = self._reader.feed(events)
-        if self._projection.goes_through(events):
+        if self._projection.are_plain_deltas(events):
             return events
         self._provider_accumulated.add(events)
         passed = self._projection.pass_on(events)
@@ -272,24 +272,24 @@ class StreamReader:
             report_signatures(self._projection.signatures, ctx)
             report_arguments(self._provider_accumulated.reply, ctx)
         builder = self._decoder.builder
-        told = [
+        changes = [
             ("converted" if reason in builder.fixes else "assumed", reason)
             for reason in builder.problems
             if reason not in self._expected_deviations
         ]
-        told += [("dropped", reason) for reason in builder.remarks]
+        changes += [("dropped", reason) for reason in builder.remarks]
         found = getattr(self._reader, "found", ())  # a reader of the caller need not have it
-        told += [("converted", calls_in_text_reason(found))] if found else []
+        changes += [("converted", calls_in_text_reason(found))] if found else []
         if self._keeps_thoughts and not found:
             dropped, has_thoughts = (), False
         else:
             dropped = getattr(self._reader, "dropped", ())
             has_thoughts = not self._keeps_thoughts and getattr(self._reader, "has_thoughts", False)
-        told += [("dropped", empty_marks_reason(dropped))] if dropped else []
-        told += [("converted", THOUGHTS_WERE_TEXT)] if has_thoughts else []
+        changes += [("dropped", empty_marks_reason(dropped))] if dropped else []
+        changes += [("converted", THOUGHTS_WERE_TEXT)] if has_thoughts else []
         entries = [
             Entry(action=action, reason=reason, fault="canonical", target=self.target.name)  # type: ignore[arg-type]
-            for action, reason in told
+            for action, reason in changes
         ]
         return Report((*entries, *self._ctx.entries, *ctx.entries))
 

@@ -30,19 +30,22 @@ def drop_refused_markers(conversation: Conversation, ctx: RenderContext) -> Conv
         return conversation
     if not may_have_markers(conversation.turns, conversation.tools, protocol):
         return conversation
-    taking = _Taking(protocol)
-    turns = tuple([taking.turn(turn) for turn in conversation.turns])
-    tools = tuple([taking.without_marker(tool) for tool in conversation.tools])
-    if not taking.count:
+    remover = _MarkerRemover(protocol)
+    turns = tuple([remover.turn(turn) for turn in conversation.turns])
+    tools = tuple([remover.without_marker(tool) for tool in conversation.tools])
+    if not remover.count:
         return conversation
     reason = f"cache markers are not accepted {ctx.rule('request.cache_markers')}"
     ctx.report(
-        "dropped", reason if taking.count == 1 else f"{reason} ({taking.count} times)", path="$", gravity="housekeeping"
+        "dropped",
+        reason if remover.count == 1 else f"{reason} ({remover.count} times)",
+        path="$",
+        gravity="housekeeping",
     )
     return replace(conversation, turns=turns, tools=tools)
 
 
-class _Taking:
+class _MarkerRemover:
     """Takes markers out, and counts them."""
 
     def __init__(self, protocol: str) -> None:

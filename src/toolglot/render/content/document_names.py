@@ -23,7 +23,7 @@ MAX_LENGTH: Final = 200
 _DOCUMENTS: Final = ("document", "file")
 _UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_()\[\] -]+")
 _SPACES: Final = re.compile(r"\s+")
-_compiled = lru_cache(maxsize=64)(re.compile)
+_compile = lru_cache(maxsize=64)(re.compile)
 
 
 def name_documents(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
@@ -57,10 +57,10 @@ class _Names:
     """The names that were assigned so far."""
 
     def __init__(self, pattern: str, ctx: RenderContext) -> None:
-        self._legal = _compiled(pattern)
+        self._legal = _compile(pattern)
         self._ctx = ctx
         self._protocol = ctx.profile.protocol
-        self._taken: dict[str, int] = {}
+        self._used_names: dict[str, int] = {}
         """How often each name was wanted."""
 
     def rename_in_turn(self, turn: Turn) -> Turn:
@@ -97,11 +97,11 @@ class _Names:
     def _free_name(self, name: str) -> str:
         """A name that was not assigned yet: itself, or with a number."""
         free = name
-        while free in self._taken:
-            self._taken[name] = self._taken.get(name, 0) + 1
-            count = f" ({self._taken[name]})"
+        while free in self._used_names:
+            self._used_names[name] = self._used_names.get(name, 0) + 1
+            count = f" ({self._used_names[name]})"
             free = f"{name[: MAX_LENGTH - len(count)].rstrip()}{count}"
-        self._taken[free] = 1
+        self._used_names[free] = 1
         return free
 
 

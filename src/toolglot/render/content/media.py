@@ -147,7 +147,7 @@ def _with_type(media: Media, ctx: RenderContext) -> Media:
     if ctx.is_native and (media.data is None or media_faults.is_base64(media.data)):
         standard = media
     else:
-        standard = media_faults.standard(media)
+        standard = media_faults.with_standard_base64(media)
     if standard is not media:
         ctx.report("converted", "base64 of another alphabet was rewritten in the standard one", gravity="housekeeping")
         media = standard

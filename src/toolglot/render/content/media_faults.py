@@ -72,7 +72,7 @@ def fault_of(media: Media, schemes: tuple[str, ...] = ADDRESSES) -> str:
     return "" if media.file_id else "it is empty"
 
 
-def standard(media: Media) -> Media:
+def with_standard_base64(media: Media) -> Media:
     """The medium with its data as every provider reads them."""
     data = None if media.data is None else standard_base64(media.data)
     return media if data is None or data is media.data else replace(media, data=data)

@@ -44,9 +44,9 @@ MALFORMED: Final = "Malformed function call: {name} {written}"
 AS_IT_CAME: Final = "it was passed on unchanged"
 NOT_WHOLE: Final = "the client sees that it is incomplete"
 NOT_SHOWN: Final = "it was dropped, since none of its arguments arrived"
-CUT_SAYS: Final = frozenset({"length", "error"})
+CUT_REASONS: Final = frozenset({"length", "error"})
 """The stop reasons of a reply that was cut off."""
-SHOWN: Final = 2_000
+MAX_SHOWN: Final = 2_000
 
 
 def project_reply(
@@ -65,8 +65,10 @@ def project_reply(
     turn = strip_opaque(reply.turn, ctx) if projection.is_foreign else reply.turn
     original = turn.blocks
     if projection.is_foreign:
-        original = tuple([block for block in original if type(block) is ToolCall or not projection.is_void(block)])
-    last = original[-1] if original and reply.stop in CUT_SAYS else None
+        original = tuple(
+            [block for block in original if type(block) is ToolCall or not projection.is_empty_block(block)]
+        )
+    last = original[-1] if original and reply.stop in CUT_REASONS else None
     blocks: list[Block] = []
     for block in original:
         if type(block) is ToolCall:
@@ -115,7 +117,7 @@ class ReplyProjection:
         """The last call and its name for the provider, until the same is known."""
         self._id_projection: ids.Projection | None = None
         """The ids of the client's calls so far."""
-        self._mint = _Mint(source.name, len(request.ids) if request is not None else None)
+        self._id_maker = _IdMaker(source.name, len(request.ids) if request is not None else None)
         self._calls = 0
         self._runnable = 0
         self._malformed = ""
@@ -125,23 +127,23 @@ class ReplyProjection:
 
     def begin(self, id: str, model: str) -> tuple[str, str]:
         """The id and the model of the reply, which a client of another protocol must get."""
-        self._mint.reply_id = id
+        self._id_maker.reply_id = id
         if self._reply_model and self._reply_model != model:
             reason = f"the provider names the model {model[:80]!r}; the client sees {self._reply_model[:80]!r}"
             self._ctx.report("replaced", reason, "projection", path="$.model", gravity="housekeeping")
             model = self._reply_model
         if not self.is_foreign:
             return id, model
-        asked = self._request.conversation.model if self._request is not None else ""
-        return self._reply_id or id or f"reply_{self._mint.key}", model or asked
+        requested = self._request.conversation.model if self._request is not None else ""
+        return self._reply_id or id or f"reply_{self._id_maker.key}", model or requested
 
-    def is_void(self, block: Block) -> bool:
+    def is_empty_block(self, block: Block) -> bool:
         """Whether a block is empty, so that a client of another protocol does not get it."""
         if not self.is_foreign or not isinstance(block, Text | Thinking) or block.text or block.signature:
             return False
         return isinstance(block, Text) or block.redacted is None
 
-    def readable(self, block: Block) -> Block:
+    def readable_block(self, block: Block) -> Block:
         """A block without what only the model's provider can read, for a client of another protocol."""
         return readable_block(block) if self.is_foreign else block
 
@@ -171,7 +173,7 @@ class ReplyProjection:
 
     # --- calls --------------------------------------------------------------------------------------
 
-    def comes_whole(self, opened: ToolCall) -> bool:
+    def must_be_whole(self, opened: ToolCall) -> bool:
         """Whether a call must be complete to be passed on: its id or its form depends on all of its arguments."""
         if not opened.name.strip() or self._rewrites(opened):
             return True
@@ -220,18 +222,18 @@ class ReplyProjection:
         self._runnable += 1
         return whole if named == whole else named
 
-    def reads_whole(self, opened: ToolCall) -> bool:
+    def needs_object(self, opened: ToolCall) -> bool:
         """Whether a client of another protocol needs the arguments of a call as an object."""
         return self.is_foreign and opened.type == "function"
 
-    def opened_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
+    def unshown_call(self, opened: ToolCall, whole: ToolCall, *, cut: bool) -> Block | None:
         """A complete call that `open_call` began and that was not shown yet."""
         named = replace(whole, id=opened.id, name=opened.name, namespace=opened.namespace)
         if cut and self.writes_text and not _is_readable(named):
             self.report_unreadable(named, NOT_WHOLE, cut=True)
             return named
         if cut or not _is_readable(named):
-            return self._unreadable(named, cut=cut)
+            return self._unreadable_block(named, cut=cut)
         closed = self.close_call(opened, whole)
         return replace(closed, raw_input=None) if closed.arguments is not None else closed
 
@@ -247,7 +249,7 @@ class ReplyProjection:
         if not cut:
             self._check(original, call.name)
         if cut or (original.type == "function" and not _is_readable(original)):
-            return self._unreadable(original, cut=cut)
+            return self._unreadable_block(original, cut=cut)
         self._runnable += 1
         return call if original == call else original
 
@@ -268,17 +270,17 @@ class ReplyProjection:
             self._id_projection = ids.Projection(
                 self._target,
                 policy="reversible",
-                canonical_id=self._mint.canonical_id,
+                canonical_id=self._id_maker.canonical_id,
                 issuer=issuer,
                 keeps_legal=False,
             )
-        self._mint.call, self._mint.index = call, index
+        self._id_maker.call, self._id_maker.index = call, index
         if raw_id is not None and not is_again and raw_id not in self._id_projection and call.metadata is None:
             client_id = self._id_projection.add(call)
         else:
             named = None if is_again else raw_id
             origin = ToolMetadata(named, Issuer(issuer if named is not None else self._source.name))
-            client_id = self._id_projection.add(replace(call, id=self._mint.canonical_id(), metadata=origin))
+            client_id = self._id_projection.add(replace(call, id=self._id_maker.canonical_id(), metadata=origin))
         if client_id == raw_id:
             return call
         if raw_id is None and self._source.ids.required:
@@ -292,17 +294,17 @@ class ReplyProjection:
 
     def _forced_name(self) -> str:
         """The name of the only tool that the model could call; empty if there are several."""
-        asked = self._request.conversation if self._request is not None else None
-        choice = asked.options.tool_choice if asked is not None else None
-        if asked is None or choice is None or choice.mode not in ("named", "required"):
+        conversation = self._request.conversation if self._request is not None else None
+        choice = conversation.options.tool_choice if conversation is not None else None
+        if conversation is None or choice is None or choice.mode not in ("named", "required"):
             return ""
-        names = choice.names if choice.mode == "named" else tuple(tool.name for tool in asked.tools)
+        names = choice.names if choice.mode == "named" else tuple(tool.name for tool in conversation.tools)
         return names[0] if len(names) == 1 else ""
 
     def _nameless_text(self, call: ToolCall) -> Text:
         """A call without a name, as text: it cannot be run, and a client would fail at the empty name."""
         self._calls += 1
-        written = _shown(call) or jsontext.compact(call.arguments or {})[:SHOWN]
+        written = _shown_arguments(call) or jsontext.compact(call.arguments or {})[:MAX_SHOWN]
         self._ctx.report(
             "converted",
             f"a call has no name, so it cannot be run; it became text: {written}",
@@ -365,9 +367,9 @@ class ReplyProjection:
             self._ctx.report("dropped", reason, "canonical", call_ids=(call.id,))
             return
         action: Action = "mismatched" if self.writes_text else "converted"
-        self._ctx.report(action, f"{reason}: {_shown(call)}", "canonical", call_ids=(call.id,))
+        self._ctx.report(action, f"{reason}: {_shown_arguments(call)}", "canonical", call_ids=(call.id,))
 
-    def _unreadable(self, call: ToolCall, *, cut: bool) -> Block | None:
+    def _unreadable_block(self, call: ToolCall, *, cut: bool) -> Block | None:
         """A call whose arguments were cut off or are not an object."""
         ends_early = self.is_foreign and not cut and _ends_early(call.raw_input or "")
         self._has_cut_call = self._has_cut_call or ends_early
@@ -375,30 +377,30 @@ class ReplyProjection:
             self.report_unreadable(call, NOT_WHOLE if ends_early else AS_IT_CAME)
             self._runnable += not ends_early
             return call
-        return self.words_for(call, cut=cut)
+        return self.text_for_call(call, cut=cut)
 
-    def words_for(self, call: ToolCall, *, cut: bool) -> Text | None:
+    def text_for_call(self, call: ToolCall, *, cut: bool) -> Text | None:
         """The text instead of a call that cannot be run; None if the client only gets a stop reason for it."""
-        if not _shown(call).strip():
+        if not _shown_arguments(call).strip():
             self.report_unreadable(call, NOT_SHOWN, cut=cut)
             return None
         if self._target.calls.malformed and self.is_foreign:
             self.report_unreadable(call, "the client gets a stop reason for it", cut=cut)
-            self._malformed = MALFORMED.format(name=call.name, written=_shown(call))
+            self._malformed = MALFORMED.format(name=call.name, written=_shown_arguments(call))
             return None
         self.report_unreadable(call, "it became text", cut=cut)
-        return words_for(call)
+        return text_for_call(call)
 
 
-def words_for(call: ToolCall) -> Text:
+def text_for_call(call: ToolCall) -> Text:
     """The text for a call that cannot be run and cannot be shown."""
-    return Text(UNREADABLE.format(name=call.name, written=_shown(call)))
+    return Text(UNREADABLE.format(name=call.name, written=_shown_arguments(call)))
 
 
 _NO_CALL: Final = ToolCall("", "")
 
 
-class _Mint:
+class _IdMaker:
     """The ids that a history would assign to the calls of one reply; most calls do not need it."""
 
     __slots__ = ("_so_far", "_source", "call", "index", "reply_id")
@@ -424,9 +426,9 @@ class _Mint:
         return ids.mint(self._source, raw_id, call.name, key, self.index)
 
 
-def _shown(call: ToolCall) -> str:
+def _shown_arguments(call: ToolCall) -> str:
     written = call.raw_input or ""
-    return written if len(written) <= SHOWN else written[:SHOWN] + "…"
+    return written if len(written) <= MAX_SHOWN else written[:MAX_SHOWN] + "…"
 
 
 def _is_readable(call: ToolCall) -> bool:

@@ -33,12 +33,12 @@ from toolglot.render.context import RenderContext
 from toolglot.render.rendering import Rendered
 from toolglot.render.reply.reply_projection import (
     AS_IT_CAME,
-    CUT_SAYS,
+    CUT_REASONS,
     NOT_SHOWN,
     NOT_WHOLE,
     ReplyProjection,
+    text_for_call,
     without_stop_text,
-    words_for,
 )
 
 _CUT_WORDS: Final = frozenset({"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete"})
@@ -81,12 +81,12 @@ class StreamProjection:
         self._showed_unreadable = False
         self._is_failing = False
         """Whether the events that are passed on end with a failure: nothing else is reported then."""
-        self._is_strange = False
+        self._is_not_object = False
         """Whether the open call does not begin as an object, so that nothing of it is shown before its end."""
         self.signatures = 0
         """How many blocks had something that only the model's provider can read, and that the client does not get."""
 
-    def goes_through(self, events: list[Event]) -> bool:
+    def are_plain_deltas(self, events: list[Event]) -> bool:
         """Whether all events are deltas of a block that is shown, so that nothing has to be done."""
         if self._is_kept or self._pending:
             return False
@@ -126,7 +126,7 @@ class StreamProjection:
         return not self._is_kept and not self._pending and self._held is None
 
     def _pass_delta(self, event: Event, passed: list[Event]) -> None:
-        if self._is_kept or self._is_strange:
+        if self._is_kept or self._is_not_object:
             return
         if self._pending:
             self._pending.append(event)
@@ -134,8 +134,8 @@ class StreamProjection:
                 begun = event.text.lstrip()
                 if not begun:
                     return
-                if begun[0] != "{" and self._opened is not None and self._projection.reads_whole(self._opened):
-                    self._is_strange = True  # not an object, or one in a string: known only when it is complete
+                if begun[0] != "{" and self._opened is not None and self._projection.needs_object(self._opened):
+                    self._is_not_object = True  # not an object, or one in a string: known only when it is complete
                     return
             self._pass_start(passed)
         else:
@@ -148,20 +148,20 @@ class StreamProjection:
     def _start_block(self, event: BlockStarted, passed: list[Event]) -> None:
         block = event.block
         if isinstance(block, ToolCall):
-            if self._whole_calls or self._projection.comes_whole(block):
+            if self._whole_calls or self._projection.must_be_whole(block):
                 self._is_kept = True
                 return
             self._opened = self._projection.open_call(block)
             event = event if self._opened is block else BlockStarted(self._opened)
         elif self._projection.is_foreign:
-            block = self._projection.readable(block)
+            block = self._projection.readable_block(block)
             event = event if block is event.block else BlockStarted(block)
         self._pending = [event]
         if not (isinstance(block, ToolCall) or (self._projection.is_foreign and isinstance(block, Text | Thinking))):
             self._pass_start(passed)
 
     def _end_block(self, event: BlockEnded, passed: list[Event]) -> None:
-        block = self._projection.readable(event.block)
+        block = self._projection.readable_block(event.block)
         if block is not event.block:
             self.signatures += 1
             event = replace(event, block=block)
@@ -173,7 +173,7 @@ class StreamProjection:
             else:
                 self._pending = []
             return
-        if self._pending and self._projection.is_void(block):
+        if self._pending and self._projection.is_empty_block(block):
             self._pending = []
             return
         if self._pending:
@@ -186,7 +186,7 @@ class StreamProjection:
         if held is None:
             return
         self._pending = held.pending
-        event = replace(held.event, cut=True) if stop in CUT_SAYS else held.event
+        event = replace(held.event, cut=True) if stop in CUT_REASONS else held.event
         if held.opened is not None:
             self._end_call(held.opened, held.call, event, passed)
         else:
@@ -194,9 +194,9 @@ class StreamProjection:
 
     def _end_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded, passed: list[Event]) -> None:
         """End a call that was passed on from its start."""
-        if self._is_strange:
-            self._is_strange, self._pending = False, []
-            block_for_client = self._projection.opened_call(opened, whole, cut=event.cut)
+        if self._is_not_object:
+            self._is_not_object, self._pending = False, []
+            block_for_client = self._projection.unshown_call(opened, whole, cut=event.cut)
             is_cut_call = event.cut and isinstance(block_for_client, ToolCall)
             self._showed_unreadable = self._showed_unreadable or is_cut_call
             self._pass_block(block_for_client, passed, cut=is_cut_call)
@@ -210,10 +210,10 @@ class StreamProjection:
             event = replace(event, cut=False) if event.cut else event
         if self._pending:
             self._pass_start(passed)
-        shown = self._shown_call(opened, whole, event)
+        shown = self._end_shown_call(opened, whole, event)
         passed.append(shown)
         if shown.cut and not event.cut and self._projection.is_foreign and isinstance(shown.block, ToolCall):
-            self._pass_block(words_for(shown.block), passed)
+            self._pass_block(text_for_call(shown.block), passed)
 
     def _is_cut(self, call: ToolCall, event: BlockEnded) -> bool:
         """Whether a call in which the reply ended may not be run. A call with blank arguments may need none."""
@@ -229,7 +229,7 @@ class StreamProjection:
         if block is not None:
             passed += of_block(block, piece=1 << 24, cut=cut)
 
-    def _shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
+    def _end_shown_call(self, opened: ToolCall, whole: ToolCall, event: BlockEnded) -> BlockEnded:
         """The end of a call whose pieces the client has seen. A call that cannot be run ends as cut."""
         is_unreadable = whole.type == "function" and whole.arguments is None and bool((whole.raw_input or "").strip())
         if event.cut or is_unreadable:

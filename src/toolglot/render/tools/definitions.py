@@ -31,7 +31,7 @@ def fit_tools(conversation: Conversation, ctx: RenderContext) -> list[EmittedToo
             path="$.tools",
             hint=f"send the request to the target {ctx.profile.tools.protocol!r}",
         )
-    runnable = _runnable(conversation.tools, conversation.options.tool_choice, ctx)
+    runnable = _runnable_tools(conversation.tools, conversation.options.tool_choice, ctx)
     tools = _drop_beyond_limit(_drop_repeated(runnable, ctx), conversation, ctx)
     tools += _stubs(tools, conversation, ctx)
     if ctx.profile.tools.namespaces:
@@ -67,7 +67,7 @@ def key_of(tool: ToolSpec) -> Key:
 # --- which tools ------------------------------------------------------------------------------------
 
 
-def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> list[ToolSpec]:
+def _runnable_tools(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> list[ToolSpec]:
     """The tools that this target or the client can run."""
     found: list[ToolSpec] = []
     for index, tool in enumerate(tools):
@@ -80,7 +80,7 @@ def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderC
             reason = f"{tool.type} is run by the client; it became a function with its published parameters"
             ctx.report("converted", reason, path=path)
             found.append(function)
-        elif _may_go(tool, tools, choice, ctx):
+        elif _may_drop(tool, tools, choice, ctx):
             ctx.report("dropped", f"only {tool.issuer.provider} can run {tool.type}", "policy", path=path)
             report_lost_marker(tool, ctx)
         else:
@@ -92,7 +92,7 @@ def _runnable(tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderC
     return found
 
 
-def _may_go(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> bool:
+def _may_drop(tool: ToolSpec, tools: Sequence[ToolSpec], choice: ToolChoice | None, ctx: RenderContext) -> bool:
     """Whether a tool that cannot be run here is dropped; otherwise the request is refused."""
     if ctx.policy.server_tools != "spare":
         return ctx.policy.server_tools == "drop"

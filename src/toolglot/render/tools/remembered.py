@@ -36,9 +36,9 @@ class FittedTools(Struct, frozen=True):
     declared: frozenset[Key]
 
 
-MOST: Final = 32
+MAX_REMEMBERED: Final = 32
 """The number of lists of tools that are remembered as accepted unchanged."""
-_taken: Final[dict[object, frozenset[Key]]] = {}
+_accepted: Final[dict[object, frozenset[Key]]] = {}
 """The tools that each of these lists declares."""
 
 
@@ -48,11 +48,11 @@ def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ct
     if plain is None or not tools or _depends_on_more(conversation, ctx):
         return None
     if type(tools) is not RememberedTools:
-        return _recall_taken(tools, plain, ctx) if ctx.is_native else None
+        return _recall_accepted(tools, plain, ctx) if ctx.is_native else None
     known: FittedTools | None = tools.made.get(_key(ctx))
     if known is None or known.of[0] is not ctx.profile or known.of[1] is not ctx.policy:
         return None
-    return known if known.of[2] is ctx.source and known.declared.issuperset(plain.used()) else None
+    return known if known.of[2] is ctx.source and known.declared.issuperset(plain.called_tools()) else None
 
 
 def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
@@ -63,9 +63,9 @@ def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
     )
 
 
-def _recall_taken(tools: tuple[ToolSpec, ...], plain: PlainTurns, ctx: RenderContext) -> FittedTools | None:
-    declared = _taken.get((written_tools(tools), ctx.profile, ctx.policy, ctx.source))
-    used = plain.used()
+def _recall_accepted(tools: tuple[ToolSpec, ...], plain: PlainTurns, ctx: RenderContext) -> FittedTools | None:
+    declared = _accepted.get((written_tools(tools), ctx.profile, ctx.policy, ctx.source))
+    used = plain.called_tools()
     if declared is None or not declared.issuperset(used):
         return None
     table = ToolTable(ctx.profile, tools, used, is_plain=True)
@@ -88,7 +88,7 @@ def remember_fitted_tools(
         return emitted
     if type(tools) is not RememberedTools:
         if emitted is tools and tools and ctx.is_native and table.is_plain and not entries:
-            _remember_taken(tools, declared, ctx)
+            _remember_accepted(tools, declared, ctx)
         return emitted
     kept = None if emitted is tools else RememberedTools(emitted)
     fitted = FittedTools((ctx.profile, ctx.policy, ctx.source), tuple(entries), table, kept, declared)
@@ -96,18 +96,18 @@ def remember_fitted_tools(
     return emitted if kept is None else kept
 
 
-def _remember_taken(tools: tuple[ToolSpec, ...], declared: frozenset[Key], ctx: RenderContext) -> None:
+def _remember_accepted(tools: tuple[ToolSpec, ...], declared: frozenset[Key], ctx: RenderContext) -> None:
     written = written_tools(tools)
     if written is None:
         return
-    if len(_taken) >= MOST:
-        _taken.clear()
-    _taken[written, ctx.profile, ctx.policy, ctx.source] = declared
+    if len(_accepted) >= MAX_REMEMBERED:
+        _accepted.clear()
+    _accepted[written, ctx.profile, ctx.policy, ctx.source] = declared
 
 
 def forget() -> None:
     """Forget which tools are accepted unchanged."""
-    _taken.clear()
+    _accepted.clear()
 
 
 def _key(ctx: RenderContext) -> Any:

@@ -31,8 +31,8 @@ from toolglot.schema.strict import strict_cost
 _FILTERED: Final = frozenset({("anthropic", "openai_chat"), ("anthropic", "openai_responses")})
 """Conversions in which required names are filtered unless a policy says otherwise."""
 
-REMEMBERED: Final = 64
-LARGEST: Final = 262_144
+MAX_REMEMBERED: Final = 64
+MAX_BYTES: Final = 262_144
 """A list of definitions with more bytes is fitted anew each time."""
 HASHED: Final = 256
 
@@ -107,7 +107,7 @@ def _forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost) -> tuple[_For
     if written is None:
         _refuse_unwritable(tools)
         return _make_forms(tools, ctx.profile, ctx.policy, ctx.source, spent)
-    return _remembered(written, ctx.profile, ctx.policy, ctx.source, spent)
+    return _remembered_forms(written, ctx.profile, ctx.policy, ctx.source, spent)
 
 
 def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
@@ -116,7 +116,7 @@ def written_tools(tools: Sequence[ToolSpec]) -> WrittenTools | None:
         encoded = msgspec.msgpack.encode(tools)  # takes half the time of JSON, and distinguishes 1, 1.0 and true
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    return WrittenTools(encoded) if len(encoded) <= LARGEST else None
+    return WrittenTools(encoded) if len(encoded) <= MAX_BYTES else None
 
 
 def _refuse_unwritable(tools: list[ToolSpec]) -> None:
@@ -127,8 +127,8 @@ def _refuse_unwritable(tools: list[ToolSpec]) -> None:
         raise InputError(f"the tools cannot be written as JSON: {error}", path="$.tools") from None
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _remembered(
+@lru_cache(maxsize=MAX_REMEMBERED)
+def _remembered_forms(
     tools: WrittenTools, profile: Profile, policy: Policy, source: Profile | None, spent: Cost
 ) -> tuple[_Form, ...]:
     return _make_forms(_decode_tools(tools.data), profile, policy, source, spent)

@@ -53,7 +53,7 @@ class ToolTable:
         self._validators: dict[str, Validator | None] = {}
         self._declared = tools
         self._used = used
-        self.is_plain: bool = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._flat)))
+        self.is_plain: bool = is_plain or not (self.names.renamed or any(map(_NAMESPACE, self._names_by_key)))
         """Whether every name is the client's."""
 
     @cached_property
@@ -63,26 +63,26 @@ class ToolTable:
         return [tool for tool in declared if tool.emitted.issuer is None]
 
     @cached_property
-    def _flat(self) -> dict[Key, str]:
+    def _names_by_key(self) -> dict[Key, str]:
         keys = [(tool.original.namespace, tool.original.name) for tool in self._own_tools]
         keys += self._used
         return _flat_names(keys, self._profile)
 
     @cached_property
     def names(self) -> NameMap:
-        return _name_map(self._profile, tuple(self._flat.values()))
+        return _name_map(self._profile, tuple(self._names_by_key.values()))
 
     @property
-    def flattened(self) -> list[str]:
+    def flattened_namespaces(self) -> list[str]:
         """The namespaces that became part of names."""
         if self._has_namespaces:
             return []
-        return list(dict.fromkeys([namespace for namespace, _ in self._flat if namespace]))
+        return list(dict.fromkeys([namespace for namespace, _ in self._names_by_key if namespace]))
 
     @property
     def keys(self) -> Iterable[Key]:
         """The tools that have a name here, declared or called."""
-        return self._flat
+        return self._names_by_key
 
     @cached_property
     def _tools(self) -> dict[str, EmittedTool]:
@@ -97,16 +97,16 @@ class ToolTable:
     def _keys(self) -> dict[Key, Key]:
         """The client's names by those that the target knows; a model may call a tool that only the history calls."""
         if self._has_namespaces:
-            return {(key[0], self.emitted_name(key)): key for key in self._flat}
-        return {(None, self.emitted_name(key)): key for key in self._flat}
+            return {(key[0], self.emitted_name(key)): key for key in self._names_by_key}
+        return {(None, self.emitted_name(key)): key for key in self._names_by_key}
 
     def emitted_name(self, key: Key) -> str:
-        flat = self._flat.get(key)
+        flat = self._names_by_key.get(key)
         return self.names[flat] if flat is not None else key[1]
 
     def chosen_name(self, name: str) -> str:
         """The name of a tool in a tool choice, which has no namespaces."""
-        key = next((key for key in self._flat if key[1] == name), (None, name))
+        key = next((key for key in self._names_by_key if key[1] == name), (None, name))
         return self.emitted_name(key)
 
     def of(self, emitted: str) -> EmittedTool | None:
@@ -128,7 +128,7 @@ class ToolTable:
 
     def original_call(self, call: ToolCall) -> ToolCall:
         """A call that the model made, as the client knows its tool."""
-        key = self._meant_by(call)
+        key = self._tool_key(call)
         tool = self._by_key.get(key)
         if tool is None:
             return call if key[1] == call.name else replace(call, name=key[1], namespace=key[0])
@@ -144,7 +144,7 @@ class ToolTable:
                 return replace(call, arguments=kept, raw_input=None)
         return call
 
-    def _meant_by(self, call: ToolCall) -> Key:
+    def _tool_key(self, call: ToolCall) -> Key:
         """The tool of a call. If the target has namespaces, tools may share a name and differ only in the namespace."""
         meant = self._keys.get((call.namespace if self._has_namespaces else None, call.name))
         if meant is None and call.name in self._tools:

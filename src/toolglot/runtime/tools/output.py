@@ -174,7 +174,7 @@ def _readable_part(part: Part, notes: list[str]) -> Part:
     media = _inline(part)
     fault = media_faults.fault_of(media)
     if not fault and media.data is not None:
-        media = media_faults.standard(media)
+        media = media_faults.with_standard_base64(media)
         if not media_faults.has_type(media):
             media = replace(media, media_type=media_faults.type_by_start(media.data or ""))
             fault = "" if media.media_type else "its type is not known"
