@@ -480,6 +480,10 @@ class Protocol(Struct, frozen=True, kw_only=True):
     stored_history: tuple[str, ...] = ()
     """Fields with which a request continues a conversation that only its provider has."""
 
+    stateless_fields: Mapping[str, Any] = {}
+    """Fields with which a request asks for reasoning that can be sent back, instead of having it stored."""
+    usage_switch: tuple[str, str] | None = None
+    """A field of a request, and one within it, that asks for token counts in a stream; None: nobody has to ask."""
     stored_item: Callable[[Fields], str | None] | None = None
     """Finds a part of a request that only names what its provider has stored, as a path within the body."""
     limit_path: tuple[str, ...] = ("max_tokens",)

@@ -301,6 +301,7 @@ def _stream_options(request: ConvertedRequest | None, created: int, client: Prof
     )
     if request is None:
         return options
-    requested = (request.rendered.conversation.extra or {}).get("openai_chat", {}).get("stream_options")
-    usage = requested.get("include_usage") if isinstance(requested, dict) else None
+    field, switch = get(client.protocol).usage_switch or ("", "")
+    requested = (request.rendered.conversation.extra or {}).get(client.protocol, {}).get(field)
+    usage = requested.get(switch) if isinstance(requested, dict) else None
     return replace(options, model=request.model, usage=bool(usage))

@@ -5,14 +5,19 @@ Some providers serve several profiles under one address, and some of their model
 
 from __future__ import annotations
 
+import copy
+from typing import Final
+
 from msgspec.structs import replace
 
 from toolglot import profiles
 from toolglot.conversation import Conversation
 from toolglot.profiles import Overrides, Profile
+from toolglot.protocols.base import get
 from toolglot.upstream.upstream import Upstream
 
-RESPONSES = "openai_responses"
+RESPONSES: Final = "openai_responses"
+"""The protocol whose replies a provider stores, and the gateway for those that do not."""
 
 
 def profile_for(
@@ -35,10 +40,11 @@ def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> 
 
 def request_encrypted_reasoning(conversation: Conversation, profile: Profile) -> Conversation:
     """Request reasoning in a form that can be sent back, if the provider does not store it and the model thinks."""
-    if profile.protocol != RESPONSES:
+    fields = get(profile.protocol).stateless_fields
+    if not fields:
         return conversation
     if profile.reasoning.default == "off" and conversation.options.reasoning is None:
         return conversation
     extra = conversation.extra or {}
-    own = {"store": False, "include": ["reasoning.encrypted_content"], **extra.get(RESPONSES, {})}
-    return replace(conversation, extra={**extra, RESPONSES: own})
+    own = {**copy.deepcopy(dict(fields)), **extra.get(profile.protocol, {})}
+    return replace(conversation, extra={**extra, profile.protocol: own})

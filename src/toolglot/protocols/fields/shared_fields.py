@@ -50,8 +50,9 @@ def _is_known(field: str, value: Any) -> bool:
 
 def asking_usage(conversation: Conversation, target: Profile) -> Conversation:
     """A conversation that asks for what its reply costs, where a stream of the target tells that only who asks."""
-    if target.protocol != "openai_chat" or target.stream.usage != "asked" or not conversation.options.stream:
+    switch = get(target.protocol).usage_switch
+    if switch is None or target.stream.usage != "asked" or not conversation.options.stream:
         return conversation
     extra = conversation.extra or {}
-    own = {"stream_options": {"include_usage": True}, **extra.get(target.protocol, {})}
+    own = {switch[0]: {switch[1]: True}, **extra.get(target.protocol, {})}
     return replace(conversation, extra={**extra, target.protocol: own})

@@ -50,6 +50,7 @@ PROTOCOL: Final = Protocol(
     turns="messages",
     has_separate_tools=True,
     shared_fields=OPENAI_FIELDS,
+    usage_switch=("stream_options", "include_usage"),
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system", "developer", "tool", "function"}),
         part_types=frozenset(

@@ -99,6 +99,7 @@ PROTOCOL: Final = Protocol(
     ),
     stored_history=("previous_response_id", "conversation"),
     stored_item=_stored_item,
+    stateless_fields={"store": False, "include": ["reasoning.encrypted_content"]},
     returns_opaque=True,
     limit_path=("max_output_tokens",),
     base_url="versioned",
