@@ -10,33 +10,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.conversations.event_grammar import check
+from support.dialects.text_replies import (
+    ALWAYS,
+    CALL,
+    CLIENTS,
+    NEVER,
+    protocol_of,
+    read_stream,
+    reply,
+    reply_body,
+    stream_bytes,
+    summary,
+)
 from support.simulator.asgi_client import ask
 from support.simulator.good_requests import BODIES, FUNCTION
 from toolglot import (
-    Conversation,
     ConvertedRequest,
-    InputError,
     Policy,
     Reply,
     StreamReader,
     StreamTranslator,
-    Text,
     Thinking,
     ToolCall,
     ToolCallAccumulator,
-    ToolSpec,
-    Turn,
     convert,
     convert_reply,
     dialects,
     profiles,
     repair,
-    request_for,
     write_calls,
 )
 from toolglot.conversation import StopReason
-from toolglot.conversation.events import BlockEnded, Event, Failed, Finished, InputDelta, TextDelta
+from toolglot.conversation.events import BlockEnded, Failed, Finished, InputDelta, TextDelta
 from toolglot.conversation.reply_events import of_reply
 from toolglot.protocols.base import codec
 from toolglot.simulator import Simulator
@@ -44,9 +49,6 @@ from toolglot.simulator.scripts.text_calls import DIALECTS
 
 SERVERS = ("vllm", "llamacpp", "ollama", "openrouter", "openai_compatible")
 FIRST_PARTY = ("openai", "openai_responses", "anthropic", "gemini", "mistral", "bedrock", "cohere", "xai", "deepseek")
-CLIENTS = ("anthropic", "openai", "openai_responses", "gemini", "bedrock", "cohere", "ollama")
-ALWAYS, NEVER = Policy(calls_in_text="always"), Policy(calls_in_text="never")
-CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Bonn"}}\n</tool_call>'
 OTHER = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln </tool_call> \\"x\\""}}\n</tool_call>'
 MARKUP = ("<tool_call", "</tool_call")
 
@@ -54,43 +56,6 @@ MARKUP = ("<tool_call", "</tool_call")
 def convert_for(client: str, server: str, **changed: Any) -> ConvertedRequest:
     """A client's request, converted for a server: it offers one tool, `get_weather`."""
     return convert({**BODIES[client], **changed}, source=client, target=server, model="some-model")
-
-
-def reply(text: str, stop: StopReason = "stop") -> Reply:
-    return Reply(Turn("assistant", (Text(text),)), stop, None, "id_1", "some-model")
-
-
-def protocol_of(name: str) -> str:
-    return profiles.get(name).protocol
-
-
-def reply_body(answer: Reply, server: str) -> dict[str, Any]:
-    """A reply as the body that the server sends without streaming."""
-    body: dict[str, Any] = codec(protocol_of(server)).reply.encode(answer)
-    return body
-
-
-def stream_bytes(answer: Reply, server: str, piece: int = 5) -> bytes:
-    return codec(protocol_of(server)).stream.Encoder().write(list(of_reply(answer, piece=piece)))
-
-
-def read_stream(data: bytes, client: str) -> tuple[list[Event], Reply]:
-    """The events and the reply that a client reads from a stream. It looks for no calls in text itself."""
-    reader = StreamReader(source=client, policy=NEVER)
-    events = [*reader.feed(data), *reader.finish()]
-    check(events)
-    return events, reader.reply
-
-
-def summary(answer: Reply) -> list[tuple[Any, ...]]:
-    """The parts of a reply that matter here, as plain tuples."""
-    blocks: list[tuple[Any, ...]] = []
-    for block in answer.turn.blocks:
-        if isinstance(block, ToolCall):
-            blocks.append(("call", block.id, block.name, block.arguments, block.type))
-        elif isinstance(block, Text | Thinking):
-            blocks.append((type(block).__name__, block.text))
-    return [*blocks, ("stop", answer.stop)]
 
 
 def without_ids(answer: Reply) -> list[tuple[Any, ...]]:
@@ -541,86 +506,6 @@ def test_calls_that_a_provider_leaves_in_the_text_are_parsed_end_to_end(
     assert [(call.name, call.arguments) for call in received.turn.calls] == [("get_weather", {"city": "Bonn"})] * 2
     assert received.stop == "tool_calls"
     assert received.turn.text.strip() == ""
-
-
-# --- tools by prompt --------------------------------------------------------------------------------
-
-BOX = profiles.Overrides(
-    """
-    [profiles.box]
-    title = "A model without a tool API"
-    extends = "vllm"
-    [profiles.box.rules]
-    "tools.by_prompt" = "hermes"
-    """
-)
-HISTORY: list[dict[str, Any]] = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "Weather in Bonn?"},
-    {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "c1", "type": "function", "function": {}}]},
-    {"role": "tool", "tool_call_id": "c1", "content": "Rain."},
-    {"role": "user", "content": "And in Ulm?"},
-]
-HISTORY[2]["tool_calls"][0]["function"] = {"name": "get_weather", "arguments": '{"city": "Bonn"}'}
-
-
-def convert_by_prompt(**changed: Any) -> ConvertedRequest:
-    body = {"model": "m", "messages": HISTORY, "tools": [FUNCTION], **changed}
-    return convert(body, source="openai", target="box", overrides=BOX)
-
-
-def test_with_tools_by_prompt_tools_calls_and_results_are_written_as_text() -> None:
-    out = convert_by_prompt(tool_choice="required")
-    assert not {"tools", "tool_choice"} & out.body.keys()
-    messages = out.body["messages"]
-    assert {message["role"] for message in messages} == {"system", "user", "assistant"}
-    assert not [message for message in messages if "tool_calls" in message]
-    assert messages[0]["content"].startswith("Be brief.")
-    assert '"name":"get_weather"' in messages[0]["content"]
-    assert '<tool_call>\n{"name":"get_weather","arguments":{"city":"Bonn"}}' in messages[2]["content"]
-    assert "Rain." in json.dumps(messages[3]["content"])
-    reasons = str(out.report)
-    assert "in the dialect hermes" in reasons
-    assert "no tool choice 'required'" in reasons
-    again = request_for(
-        Conversation((Turn("user", (Text("Hi"),)),), (ToolSpec("get_weather"),)), target="box", overrides=BOX
-    )
-    assert "tools" not in again.body
-    assert "get_weather" in again.body["messages"][0]["content"]
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_the_reply_to_tools_by_prompt_has_real_calls(client: str) -> None:
-    request = convert(BODIES[client], source=client, target="box", model="m", overrides=BOX)
-    answer = reply(f"I look.{CALL}")
-    back = convert_reply(
-        reply_body(answer, "vllm"), source="box", target=client, request=request, policy=NEVER, overrides=BOX
-    )
-    translator = StreamTranslator(source="box", target=client, request=request, policy=NEVER, overrides=BOX)
-    received = read_stream(translator.feed(stream_bytes(answer, "vllm")) + translator.finish(), client)[1]
-    assert summary(received) == summary(codec(protocol_of(client)).reply.decode(back.body))
-    assert [(call.name, call.arguments) for call in received.turn.calls] == [("get_weather", {"city": "Bonn"})]
-    assert received.stop == "tool_calls"
-
-
-def test_a_free_text_tool_by_prompt_comes_back_as_free_text() -> None:
-    tools = [{"type": "custom", "name": "apply_patch", "description": "Patches."}]
-    body = {**BODIES["openai_responses"], "tools": tools}
-    request = convert(body, source="openai_responses", target="box", model="m", overrides=BOX)
-    text = '<tool_call>{"name": "apply_patch", "arguments": {"input": "+ a"}}</tool_call>'
-    back = convert_reply(
-        reply_body(reply(text), "vllm"), source="box", target="openai_responses", request=request, overrides=BOX
-    )
-    (call,) = back.reply.turn.calls
-    assert (call.name, call.type, call.raw_input) == ("apply_patch", "custom", "+ a")
-
-
-def test_without_tools_the_prompt_stays_as_it_is() -> None:
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
-    assert convert(body, source="box", target="box", overrides=BOX).data == body
-    unknown = profiles.Overrides('[profiles.vllm.rules]\n"tools.by_prompt" = "elvish"\n')
-    with pytest.raises(InputError, match="elvish"):
-        convert({**json.loads(body), "tools": [FUNCTION]}, source="vllm", target="vllm", overrides=unknown)
 
 
 # --- never two calls for one ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Forms that only some hosts of Chat Completions have: at home they stay, elsewhere they are translated or reported."""
+"""Forms that only some hosts of Chat Completions have: native ones stay, others are translated or reported."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TARGETS = [
 
 
 def _body(model: str, part: dict[str, Any]) -> bytes:
-    said = [{"type": "text", "text": "see"}, part]
-    return json.dumps({"model": model, "messages": [{"role": "user", "content": said}]}).encode()
+    content = [{"type": "text", "text": "see"}, part]
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": content}]}).encode()
 
 
 @pytest.mark.parametrize(("source", "model", "part"), PARTS)
-def test_a_part_of_a_host_goes_home_as_it_came(source: str, model: str, part: dict[str, Any]) -> None:
+def test_a_native_part_of_a_host_is_forwarded(source: str, model: str, part: dict[str, Any]) -> None:
     data = _body(model, part)
     assert convert(data, source=source, target=source).data == data
 
@@ -56,7 +56,7 @@ def test_a_part_of_a_host_is_translated_or_reported_elsewhere(
     assert lint(out.body, name, model=its_model) == ()
 
 
-def test_an_output_schema_without_a_name_stays_at_home_and_has_one_elsewhere() -> None:
+def test_a_native_output_schema_stays_without_a_name_and_gets_one_elsewhere() -> None:
     body = {
         "model": "sonar",
         "messages": [{"role": "user", "content": "q"}],

@@ -1,4 +1,4 @@
-"""The laws of every codec: lossless at home, also through the stored form, and refusal with a path."""
+"""The laws of every codec: lossless in both directions, also through the stored form, and refusal with a path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.protocols.body_laws import damaged, same_json
+from support.protocols.body_laws import malformed, same_json
 from support.protocols.strategies.anthropic import anthropic_replies, anthropic_requests
 from support.protocols.strategies.bedrock import bedrock_replies, bedrock_requests
 from support.protocols.strategies.cohere import cohere_replies, cohere_requests
@@ -69,8 +69,8 @@ def test_law_3_a_reply_comes_back_as_it_was(protocol: str, data: st.DataObject) 
 @protocols
 @pytest.mark.parametrize("part", ["request", "reply"])
 @given(data=st.data())
-def test_a_damaged_body_comes_back_or_is_refused_with_a_path(protocol: str, part: str, data: st.DataObject) -> None:
-    body = data.draw(damaged(BODIES[protocol][part == "reply"]))
+def test_a_malformed_body_comes_back_or_is_refused_with_a_path(protocol: str, part: str, data: st.DataObject) -> None:
+    body = data.draw(malformed(BODIES[protocol][part == "reply"]))
     module = codec(protocol, part)
     try:
         value = module.decode(body)

@@ -23,7 +23,7 @@ REFUSED = response({"type": "refusal", "refusal": NO})
 MIXED = response({"type": "output_text", "text": "Well. ", "annotations": []}, {"type": "refusal", "refusal": NO})
 
 
-def streamed(body: dict[str, Any], target: str) -> bytes:
+def translate_streamed(body: dict[str, Any], target: str) -> bytes:
     translator = StreamTranslator(source="openai_responses", target=target)
     return translator.feed(stream_of("openai_responses", body)) + translator.finish()
 
@@ -51,33 +51,33 @@ def test_a_refusal_of_responses_is_one_of_chat_and_the_reply_came_to_its_end() -
 
 def test_a_refusal_in_pieces_is_what_it_is_whole() -> None:
     whole = convert_reply(REFUSED, source="openai_responses", target="openai").body["choices"][0]
-    message, reason = chat_message(streamed(REFUSED, "openai"))
+    message, reason = chat_message(translate_streamed(REFUSED, "openai"))
     assert (message, reason) == (whole["message"], whole["finish_reason"])
 
 
 def test_text_beside_a_refusal_stays_the_content() -> None:
     whole = convert_reply(MIXED, source="openai_responses", target="openai").body["choices"][0]
     assert (whole["message"]["content"], whole["message"]["refusal"]) == ("Well. ", NO)
-    message, reason = chat_message(streamed(MIXED, "openai"))
+    message, reason = chat_message(translate_streamed(MIXED, "openai"))
     assert (message, reason) == (whole["message"], whole["finish_reason"])
 
 
 @pytest.mark.parametrize(("target", "word"), [("anthropic", "refusal"), ("gemini", "SAFETY")])
-def test_clients_without_a_field_for_it_are_told_by_their_own_reason(target: str, word: str) -> None:
+def test_clients_without_a_refusal_field_get_their_own_stop_reason(target: str, word: str) -> None:
     whole = convert_reply(REFUSED, source="openai_responses", target=target)
     assert NO in json.dumps(whole.body)
     assert word in json.dumps(whole.body)
-    assert f'"{word}"'.encode() in streamed(REFUSED, target)
+    assert f'"{word}"'.encode() in translate_streamed(REFUSED, target)
 
 
 def test_a_client_of_mistral_has_no_such_field_and_gets_the_words() -> None:
     choice = convert_reply(REFUSED, source="openai_responses", target="mistral").body["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"]) == (NO, "content_filter")
-    message, reason = chat_message(streamed(REFUSED, "mistral"))
+    message, reason = chat_message(translate_streamed(REFUSED, "mistral"))
     assert (message["content"], "refusal" in message, reason) == (NO, False, "content_filter")
 
 
-def test_a_filter_that_says_no_refusal_is_still_a_filter_for_chat() -> None:
+def test_a_filter_without_a_refusal_is_still_a_filter_for_chat() -> None:
     body: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
     body["content"] = [{"type": "text", "text": NO}]
     body |= {"stop_reason": "refusal", "usage": {"input_tokens": 1, "output_tokens": 1}}

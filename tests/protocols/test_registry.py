@@ -73,9 +73,7 @@ def test_a_package_cannot_take_the_name_of_another_protocol(tmp_path: Path, monk
     assert base.get("gemini").package == "toolglot.protocols.gemini"
 
 
-def test_a_package_that_is_not_there_or_has_no_record_is_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_or_one_without_a_record_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty_package").mkdir()
     (tmp_path / "empty_package" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""A reply that is given under the wrong source: the error says what it looks like, and what to pass."""
+"""A reply with the wrong source: the error names what it looks like, and what to pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolglot.protocols.reply_detection import protocol_of_reply
 
 ALIKE = {("ollama", "cohere"), ("cohere", "ollama")}
 """Protocols whose plainest replies are read as each other's."""
-WRONG = [(seen, said) for seen in PROTOCOLS for said in PROTOCOLS if seen != said and (seen, said) not in ALIKE]
+WRONG = [(seen, source) for seen in PROTOCOLS for source in PROTOCOLS if seen != source and (seen, source) not in ALIKE]
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -22,17 +22,17 @@ def test_every_reply_is_known_by_its_shape(kind: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("seen", "said"), WRONG)
+@pytest.mark.parametrize(("seen", "source"), WRONG)
 @pytest.mark.parametrize("kind", ["text", "calls"])
-def test_a_wrong_source_is_told_with_the_right_one(kind: str, seen: str, said: str) -> None:
+def test_a_wrong_source_is_an_error_with_the_right_one(kind: str, seen: str, source: str) -> None:
     with pytest.raises(ProviderError) as caught:
-        convert_reply(BODIES[kind][seen], source=said, target="anthropic")
+        convert_reply(BODIES[kind][seen], source=source, target="anthropic")
     message = str(caught.value)
-    assert f"not a reply of the protocol {said}, but looks like one of {seen}" in message
+    assert f"not a reply of the protocol {source}, but looks like one of {seen}" in message
     assert f'pass source="{seen}"' in message
 
 
-def test_the_provider_that_was_named_is_told_by_its_protocol() -> None:
+def test_the_error_names_the_protocol_of_the_wrong_provider() -> None:
     with pytest.raises(ProviderError, match=r'of the protocol openai_chat, but .* pass source="gemini"'):
         convert_reply(BODIES["text"]["gemini"], source="mistral", target="anthropic")
 
@@ -41,12 +41,12 @@ def test_the_provider_that_was_named_is_told_by_its_protocol() -> None:
     "body",
     [{"model": "gpt-5", "messages": [{"role": "user", "content": "Hi"}]}, {"contents": [{"parts": [{"text": "Hi"}]}]}],
 )
-def test_a_request_in_the_place_of_a_reply_is_told(body: dict[str, Any]) -> None:
+def test_a_request_instead_of_a_reply_is_an_error_with_a_hint(body: dict[str, Any]) -> None:
     with pytest.raises(ProviderError, match=r"looks like a request of .*; use convert for a request"):
         convert_reply(body, source="anthropic", target="openai")
 
 
 @pytest.mark.parametrize("body", [{}, {"hello": 1}, {"choices": None}, {"type": "message"}])
-def test_what_looks_like_nothing_is_told_by_its_first_fault(body: dict[str, Any]) -> None:
+def test_an_unknown_shape_is_refused_with_its_first_fault(body: dict[str, Any]) -> None:
     with pytest.raises(ProviderError, match="cannot be read at "):
         convert_reply(body, source="openai_responses", target="anthropic")

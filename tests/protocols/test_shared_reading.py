@@ -83,7 +83,7 @@ PICTURE = Media("image", url="u")
         (ToolResult("c", (Text("x", extra={"a": {}}),), is_error=True), (Text("Error: x", extra={"a": {}}),)),
     ],
 )
-def test_a_failed_result_says_so_in_its_first_text(result: ToolResult, content: Any) -> None:
+def test_a_failed_result_is_marked_in_its_first_text(result: ToolResult, content: Any) -> None:
     assert content_with_error(result) == content
 
 
@@ -126,7 +126,7 @@ def test_formats_have_media_types() -> None:
     ]
 
 
-def test_an_error_inside_of_an_object_says_the_whole_way() -> None:
+def test_an_error_inside_of_an_object_has_the_whole_path() -> None:
     @from_root
     def read(body: Fields) -> str | None:
         return held(body, "a", lambda a: held_or_none(a, "b", lambda b: required(b, "c", str)))
@@ -176,5 +176,5 @@ def test_the_first_field_that_is_wrong_is_named() -> None:
         ("", ""),
     ],
 )
-def test_a_sound_is_known_by_its_first_bytes(start: str, media_type: str) -> None:
+def test_the_type_of_audio_is_known_by_its_first_bytes(start: str, media_type: str) -> None:
     assert audio_type_of(start) == media_type

@@ -101,10 +101,10 @@ CHAT_STREAM = (
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a process makes of it in which the protocol was registered."""
-    place = tmp_path_factory.mktemp("toy")
-    shutil.copytree(HERE / "toy_lines", place / "toy_lines", ignore=shutil.ignore_patterns("__pycache__"))
-    (place / "profiles.toml").write_text('[profiles.toys]\nprotocol = "toy_lines"\n')
-    given = {
+    folder = tmp_path_factory.mktemp("toy")
+    shutil.copytree(HERE / "toy_lines", folder / "toy_lines", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "profiles.toml").write_text('[profiles.toys]\nprotocol = "toy_lines"\n')
+    cases = {
         "requests": {
             "request in": (TOY_REQUEST, "toys", "openai_compatible"),
             "request out": (CHAT_REQUEST, "openai_compatible", "toys"),
@@ -126,11 +126,11 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     program = HERE / "toy_conversions.py"
     ran = subprocess.run(
         [sys.executable, str(program)],
-        cwd=place,
-        input=json.dumps(given),
+        cwd=folder,
+        input=json.dumps(cases),
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(place), "PATH": ""},
+        env={"PYTHONPATH": str(folder), "PATH": ""},
     )
     assert ran.returncode == 0, ran.stderr
     done: dict[str, Any] = json.loads(ran.stdout)

@@ -13,16 +13,16 @@ from toolglot.protocols import base
 def main() -> None:
     base.register("toy_lines")
     mine = toolglot.profiles.read_overrides("profiles.toml")
-    given: dict[str, Any] = json.load(sys.stdin)
+    cases: dict[str, Any] = json.load(sys.stdin)
     done: dict[str, Any] = {}
-    for name, (body, source, target) in given["requests"].items():
+    for name, (body, source, target) in cases["requests"].items():
         done[name] = toolglot.convert(body, source=source, target=target, model="m", overrides=mine).body
-    for name, (body, source, target) in given["replies"].items():
+    for name, (body, source, target) in cases["replies"].items():
         done[name] = toolglot.convert_reply(body, source=source, target=target, overrides=mine).body
-    for name, (text, source, target) in given["streams"].items():
+    for name, (text, source, target) in cases["streams"].items():
         translator = toolglot.StreamTranslator(source=source, target=target, overrides=mine)
         done[name] = (translator.feed(text.encode()) + translator.finish()).decode()
-    for name, (status, body, source, target) in given["errors"].items():
+    for name, (status, body, source, target) in cases["errors"].items():
         out = toolglot.convert_error(status, body, source=source, target=target, overrides=mine)
         done[name] = [out.status, out.body]
     json.dump(done, sys.stdout)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.translate import weather_requests
 from toolglot import arguments
 from toolglot.schema import Filtered, Removed, filter_required
 
@@ -25,19 +26,7 @@ def required(parameter_schema: Schema, *, aggressive: bool = False) -> bool:
     return "required" in filter_required(parameter_schema, aggressive=aggressive).schema
 
 
-WEATHER: Schema = {
-    "type": "object",
-    "properties": {
-        "location": {"type": "string", "description": "City name"},
-        "units": {
-            "type": "string",
-            "enum": ["celsius", "fahrenheit"],
-            "description": "Temperature units (optional, defaults to fahrenheit)",
-        },
-    },
-    "required": ["location", "units"],
-}
-
+WEATHER: Schema = weather_requests.WEATHER["input_schema"]
 READ: Schema = {
     "properties": {
         "file_path": {"type": "string", "description": "The file to read"},

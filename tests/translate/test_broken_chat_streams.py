@@ -24,7 +24,7 @@ CUTS = (1, 7, 64, 100_000)
 VERCEL = {"stop": "stop", "tool_calls": "tool-calls", "length": "length"}
 
 
-def healed(stream: Broken, size: int = 100_000) -> tuple[bytes, StreamTranslator]:
+def translate_broken(stream: Broken, size: int = 100_000) -> tuple[bytes, StreamTranslator]:
     """What the client gets of a stream that comes in pieces of a size."""
     translator = StreamTranslator(source="openai_compatible", target="openai")
     pieces = [stream.body[start : start + size] for start in range(0, len(stream.body), size)]
@@ -33,12 +33,12 @@ def healed(stream: Broken, size: int = 100_000) -> tuple[bytes, StreamTranslator
 
 
 def with_chunks(change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
-    """A stream that says Hello and ends within its last delta, with each of its chunks changed."""
+    """A stream of the text Hello that ends within its last delta, with each of its chunks changed."""
     return sse([*(change(one) for one in (begin("Hel"), openai_chat.chunk({"content": "lo"}, "stop"))), DONE])
 
 
 def events_of(data: bytes) -> list[str]:
-    """The data of each event, read as the standard of server-sent events says."""
+    """The data of each event, read by the standard of server-sent events."""
     text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     assert text.endswith("\n\n")
     fields = [
@@ -58,9 +58,9 @@ def check_chunks(chunks: list[dict[str, Any]], count: int) -> set[str]:
             assert choice["index"] == 0
             has_role = has_role or delta.get("role") == "assistant"
             pieces = delta.get("tool_calls") or []
-            said = delta.get("content") or pieces
-            assert has_role or not said
-            assert not reasons or not said, "nothing follows the reason"
+            text = delta.get("content") or pieces
+            assert has_role or not text
+            assert not reasons or not text, "nothing follows the reason"
             assert delta.get("content") is None or type(delta["content"]) is str
             for piece in pieces:
                 if piece["index"] == begun:
@@ -91,7 +91,7 @@ def test_there_are_at_least_seventy_and_no_two_are_the_same() -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_python_sdk_reads_a_broken_stream(name: str) -> None:
     stream = BROKEN[name]
-    out, _ = healed(stream)
+    out, _ = translate_broken(stream)
     with client_of(out) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
         done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
         final = events.get_final_completion()
@@ -106,7 +106,7 @@ def test_the_python_sdk_reads_a_broken_stream(name: str) -> None:
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_javascript_sdks_read_a_broken_stream(javascript: JavaScript, name: str, reader: str) -> None:
     stream = BROKEN[name]
-    out, translator = healed(stream)
+    out, translator = translate_broken(stream)
     got = javascript.read(reader, out, translator.reply.turn.calls)
     assert got["error"] is None
     assert got["text"] == stream.text
@@ -125,7 +125,7 @@ MISREAD = {
         ),
         "python",
     ),
-    # The SDK for JavaScript takes the message for what was said so far, and adds the delta to it.
+    # The SDK for JavaScript takes the message for the text so far, and adds the delta to it.
     "a message beside the deltas": (
         with_chunks(lambda one: with_choice(one, message={"role": "assistant", "content": "Hello"})),
         "openai/chat",
@@ -152,14 +152,14 @@ def test_a_stream_is_healed_because_a_client_misreads_it(javascript: JavaScript,
     body, client = MISREAD[name]
     assert read_by(client, UNTOUCHED, javascript) == ("Hello", "stop")
     assert read_by(client, body, javascript) != ("Hello", "stop")
-    out, _ = healed(Broken(body))
+    out, _ = translate_broken(Broken(body))
     assert read_by(client, out, javascript) == ("Hello", "stop")
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_the_client_gets_of_a_broken_stream_keeps_to_the_protocol(name: str) -> None:
     stream = BROKEN[name]
-    out, _ = healed(stream)
+    out, _ = translate_broken(stream)
     *chunks, last = events_of(out)
     assert last == "[DONE]"
     assert stream.finish in check_chunks([json.loads(one) for one in chunks], len(stream.calls))
@@ -167,12 +167,12 @@ def test_what_the_client_gets_of_a_broken_stream_keeps_to_the_protocol(name: str
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_cuts_make_no_difference_to_a_broken_stream(name: str) -> None:
-    assert len({healed(BROKEN[name], size)[0] for size in CUTS}) == 1
+    assert len({translate_broken(BROKEN[name], size)[0] for size in CUTS}) == 1
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_healed_is_reported(name: str) -> None:
     stream = BROKEN[name]
-    out, translator = healed(stream)
+    out, translator = translate_broken(stream)
     assert translator.failure is None
     assert out == stream.body or len(translator.report)

@@ -20,10 +20,10 @@ targets = st.sampled_from(TARGETS)
 
 @MANY
 @given(broken_bodies(), targets)
-def test_laws_1_and_2_whatever_happened_the_target_accepts_it_and_nothing_is_lost(
-    given_body: tuple[str, Fields], target: Target
+def test_laws_1_and_2_the_target_accepts_every_broken_body_and_nothing_is_lost(
+    example: tuple[str, Fields], target: Target
 ) -> None:
-    source, body = given_body
+    source, body = example
     data = msgspec.json.encode(body)
     try:
         out = convert(data, source=source, target=target[0], model=target[1])
@@ -36,8 +36,8 @@ def test_laws_1_and_2_whatever_happened_the_target_accepts_it_and_nothing_is_los
 
 @MANY
 @given(broken_bodies(damaged=True), targets)
-def test_a_damaged_body_is_converted_or_refused_with_its_place(given_body: tuple[str, Fields], target: Target) -> None:
-    source, body = given_body
+def test_a_malformed_body_is_converted_or_refused_with_its_path(example: tuple[str, Fields], target: Target) -> None:
+    source, body = example
     path = "$"
     try:
         lint(convert(msgspec.json.encode(body), source=source, target=target[0], model=target[1]).body, *target)

@@ -40,8 +40,8 @@ RESPONSES_CALL: dict[str, Any] = {"type": "function_call", "call_id": "c1", "nam
 OLLAMA_CALL: dict[str, Any] = {"id": "c1", "function": {"name": "calc", "arguments": {"x": 5}}}
 
 
-def said(calls: Iterable[ToolCall]) -> list[tuple[str, str, dict[str, Any] | None]]:
-    """What counts of calls: T7."""
+def names_and_arguments(calls: Iterable[ToolCall]) -> list[tuple[str, str, dict[str, Any] | None]]:
+    """Ids, names and arguments of calls: T7."""
     return [(call.id, call.name, call.arguments) for call in calls]
 
 
@@ -49,7 +49,7 @@ def said(calls: Iterable[ToolCall]) -> list[tuple[str, str, dict[str, Any] | Non
 
 
 @pytest.mark.parametrize("provider", [*SEED_PROVIDERS, *profiles.names()])
-def test_R_003_3_every_provider_has_a_parser_that_says_what_it_is(provider: str) -> None:
+def test_R_003_3_every_provider_has_a_parser_that_names_itself(provider: str) -> None:
     parser: ToolParser = get_parser(provider)
     assert parser.format == {"xai": "custom", "deepseek": "xml"}.get(provider, "json")
     assert parser.provider_id == profiles.resolve(provider)
@@ -164,7 +164,7 @@ SHAPES: list[tuple[str, Any]] = [
 def test_R_003_3_T7_whole_replies_and_their_parts_are_parsed_as_text_bytes_or_objects(
     provider: str, response: Any, write: Callable[[Any], Any]
 ) -> None:
-    assert said(get_parser(provider).parse(write(response))) == [("c1", "calc", {"x": 5})]
+    assert names_and_arguments(get_parser(provider).parse(write(response))) == [("c1", "calc", {"x": 5})]
 
 
 NO_CALLS: list[tuple[str, Any]] = [
@@ -276,7 +276,7 @@ def test_what_is_no_answer_of_the_provider_is_refused(provider: str, response: A
         ("cohere", {"message": {"role": "wizard"}}, "$.message.role"),
     ],
 )
-def test_an_error_says_where_it_is(provider: str, response: Any, path: str) -> None:
+def test_an_error_has_its_path(provider: str, response: Any, path: str) -> None:
     with pytest.raises(InputError) as caught:
         get_parser(provider).parse(response)
     assert caught.value.path.startswith(path)
@@ -289,7 +289,7 @@ def test_an_answer_that_is_an_error_is_not_taken_for_one_without_calls() -> None
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "google", "mistral"])
-def test_text_that_is_no_json_is_refused_and_the_way_to_read_it_is_told(provider: str) -> None:
+def test_text_that_is_not_json_is_refused_with_a_hint_how_to_read_it(provider: str) -> None:
     parser = get_parser(provider)
     with pytest.raises(JSONError, match="read_text"):
         parser.parse("<tool>ls -la</tool>")
@@ -378,7 +378,7 @@ def test_of_a_provider_whose_text_is_read_a_cut_answer_is_no_answer_without_call
         ('{"content": [{"type": "tool_use", "id": "c1", "name": "calc"}]}', "anthropic", "anthropic"),
     ],
 )
-def test_R_003_6_a_format_is_told_by_the_first_pattern_and_has_a_parser(
+def test_R_003_6_a_format_is_detected_by_the_first_pattern_and_has_a_parser(
     response: str, format: str, provider: str
 ) -> None:
     assert detect_format(response) == format
@@ -441,7 +441,7 @@ HOSTILE = st.recursive(
 
 @pytest.mark.law
 @given(st.sampled_from(profiles.names()), HOSTILE | st.text() | st.binary())
-def test_hostile_answers_give_calls_or_a_told_error(provider: str, response: Any) -> None:
+def test_hostile_replies_give_calls_or_an_error_of_ours(provider: str, response: Any) -> None:
     try:
         calls = get_parser(provider).parse(response)
     except (InputError, ProviderError):
@@ -460,7 +460,7 @@ CALLS = st.builds(ToolCall, texts.filter(str.strip), texts, json_objects)
 @given(CALLS)
 def test_R_003_14_a_call_survives_both_shapes(call: ToolCall) -> None:
     assert get_parser("anthropic").parse(call.to_anthropic()) == [call]
-    assert said(get_parser("openai").parse(call.to_openai())) == said([call])
+    assert names_and_arguments(get_parser("openai").parse(call.to_openai())) == names_and_arguments([call])
 
 
 @pytest.mark.law
@@ -470,7 +470,7 @@ def test_R_003_14_calls_survive_both_shapes_as_text(calls: list[ToolCall]) -> No
         ("anthropic", [call.to_anthropic() for call in calls]),
         ("openai", [call.to_openai() for call in calls]),
     ):
-        assert said(get_parser(provider).parse(json.dumps(shapes))) == said(calls)
+        assert names_and_arguments(get_parser(provider).parse(json.dumps(shapes))) == names_and_arguments(calls)
 
 
 @pytest.mark.parametrize(
@@ -612,11 +612,11 @@ def test_values_of_the_wrong_type_are_refused(call: Any) -> None:
 
 @pytest.mark.law
 @given(texts, texts, json_objects | st.none(), st.none() | texts | json_values.map(json.dumps))
-def test_R_003_9_validation_gives_a_call_that_is_valid_or_a_told_error(
-    id: str, name: str, given_arguments: dict[str, Any] | None, raw: str | None
+def test_R_003_9_validation_gives_a_valid_call_or_an_error_of_ours(
+    id: str, name: str, arguments: dict[str, Any] | None, raw: str | None
 ) -> None:
     try:
-        valid = validate_tool_call(ToolCall(id, name, given_arguments, raw_input=raw))
+        valid = validate_tool_call(ToolCall(id, name, arguments, raw_input=raw))
     except InputError:
         return
     assert valid.id.strip()

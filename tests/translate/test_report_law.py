@@ -42,16 +42,16 @@ def claude(*messages: Fields, **fields: Any) -> Fields:
     return {"model": "m", "max_tokens": 100, "messages": [USER, *messages], "tools": CLAUDE_TOOLS, **fields}
 
 
-def called(id: str = "call_abc", arguments: Any = '{"path": "a.txt"}', name: str = "read") -> Fields:
+def chat_call(id: str = "call_abc", arguments: Any = '{"path": "a.txt"}', name: str = "read") -> Fields:
     made = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": None, "tool_calls": [made]}
 
 
-def answered(id: str = "call_abc", content: Any = "hello", **more: Any) -> Fields:
+def chat_result(id: str = "call_abc", content: Any = "hello", **more: Any) -> Fields:
     return {"role": "tool", "tool_call_id": id, "content": content, **more}
 
 
-def used(*blocks: Fields, id: str = "toolu_abc") -> Fields:
+def tool_use_message(*blocks: Fields, id: str = "toolu_abc") -> Fields:
     call = {"type": "tool_use", "id": id, "name": "read", "input": {"path": "a.txt"}}
     return {"role": "assistant", "content": [*blocks, call]}
 
@@ -80,7 +80,7 @@ BODIES: dict[str, tuple[str, Fields]] = {
     "sampling": ("openai", chat(temperature=1.7, top_p=0.3, seed=7, stop=["a", "b", "c"], max_completion_tokens=9)),
     "penalties": ("openai", chat(presence_penalty=0.5, frequency_penalty=-0.5)),
     "sampling of claude": ("anthropic", claude(temperature=0.3, top_k=5, stop_sequences=["x"])),
-    "fields that nobody knows": ("openai", chat(brand_new={"a": 1}, logit_bias={"1": 2}, n=2, verbosity="low")),
+    "unknown fields": ("openai", chat(brand_new={"a": 1}, logit_bias={"1": 2}, n=2, verbosity="low")),
     "unknown fields of a message": ("openai", chat({"role": "user", "content": "x", "name": "ann", "mood": "good"})),
     "unknown fields of a block": (
         "anthropic",
@@ -136,10 +136,10 @@ BODIES: dict[str, tuple[str, Fields]] = {
             "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
         },
     ),
-    "output of a kind that nobody knows": ("openai", chat(response_format={"type": "brand_new", "newer": 1})),
+    "output of an unknown kind": ("openai", chat(response_format={"type": "brand_new", "newer": 1})),
     "effort": ("openai", chat(reasoning_effort="high")),
     "no effort": ("openai", chat(reasoning_effort="none")),
-    "an effort that nobody knows": ("openai", chat(reasoning_effort="gigantic")),
+    "an unknown effort": ("openai", chat(reasoning_effort="gigantic")),
     "effort of responses": (
         "openai_responses",
         {"model": "m", "input": "Hi", "reasoning": {"effort": "xhigh", "summary": "auto"}},
@@ -153,7 +153,7 @@ BODIES: dict[str, tuple[str, Fields]] = {
         "anthropic",
         claude(thinking={"type": "adaptive"}, output_config={"effort": "max"}),
     ),
-    "thinking of a kind that nobody knows": ("anthropic", claude(thinking={"type": "brand_new"})),
+    "thinking of an unknown kind": ("anthropic", claude(thinking={"type": "brand_new"})),
     "a budget of gemini": (
         "gemini",
         {
@@ -273,26 +273,35 @@ BODIES: dict[str, tuple[str, Fields]] = {
             "include": ["reasoning.encrypted_content"],
         },
     ),
-    "call and result": ("openai", chat(called(), answered())),
-    "call and result of claude": ("anthropic", claude(used(), result())),
-    "an odd id": ("openai", chat(called("functions.read:0"), answered("functions.read:0"))),
-    "no result": ("openai", chat(called(), NEXT)),
-    "no call": ("openai", chat(answered(), NEXT)),
-    "two results": ("openai", chat(called(), answered(), answered(content="other"), NEXT)),
-    "two calls with one id": ("openai", chat(called(), answered(), called(), answered(content="again"), NEXT)),
-    "double-encoded arguments": ("openai", chat(called(arguments=json.dumps('{"path": "a.txt"}')), answered())),
-    "arguments that are no object": ("openai", chat(called(arguments="[1, 2]"), answered())),
-    "broken arguments": ("openai", chat(called(arguments='{"path": "a.t'), answered())),
-    "empty arguments": ("openai", chat(called(arguments=""), answered())),
-    "half a character in arguments": ("openai", chat(called(arguments='{"path": "\\ud83d"}'), answered())),
-    "a result under another name": ("openai", chat(called(), answered(name="other_name"), NEXT)),
-    "a failed result": ("anthropic", claude(used(), result("no such file", is_error=True))),
-    "an image in a result": ("anthropic", claude(used(), result([{"type": "text", "text": "see"}, IMAGE]))),
-    "an empty result": ("anthropic", claude(used(), result(""))),
+    "call and result": ("openai", chat(chat_call(), chat_result())),
+    "call and result of claude": ("anthropic", claude(tool_use_message(), result())),
+    "an odd id": ("openai", chat(chat_call("functions.read:0"), chat_result("functions.read:0"))),
+    "no result": ("openai", chat(chat_call(), NEXT)),
+    "no call": ("openai", chat(chat_result(), NEXT)),
+    "two results": ("openai", chat(chat_call(), chat_result(), chat_result(content="other"), NEXT)),
+    "two calls with one id": (
+        "openai",
+        chat(chat_call(), chat_result(), chat_call(), chat_result(content="again"), NEXT),
+    ),
+    "double-encoded arguments": ("openai", chat(chat_call(arguments=json.dumps('{"path": "a.txt"}')), chat_result())),
+    "arguments that are no object": ("openai", chat(chat_call(arguments="[1, 2]"), chat_result())),
+    "broken arguments": ("openai", chat(chat_call(arguments='{"path": "a.t'), chat_result())),
+    "empty arguments": ("openai", chat(chat_call(arguments=""), chat_result())),
+    "half a character in arguments": ("openai", chat(chat_call(arguments='{"path": "\\ud83d"}'), chat_result())),
+    "a result under another name": ("openai", chat(chat_call(), chat_result(name="other_name"), NEXT)),
+    "a failed result": ("anthropic", claude(tool_use_message(), result("no such file", is_error=True))),
+    "an image in a result": ("anthropic", claude(tool_use_message(), result([{"type": "text", "text": "see"}, IMAGE]))),
+    "an empty result": ("anthropic", claude(tool_use_message(), result(""))),
     "an image": ("anthropic", claude({"role": "user", "content": [IMAGE, {"type": "text", "text": "What is it?"}]})),
-    "thinking": ("anthropic", claude(used({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}), result())),
-    "redacted thinking": ("anthropic", claude(used({"type": "redacted_thinking", "data": "c2VjcmV0"}), result())),
-    "thinking as text": ("deepseek", chat({**called(), "reasoning_content": "Hm."}, answered())),
+    "thinking": (
+        "anthropic",
+        claude(tool_use_message({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}), result()),
+    ),
+    "redacted thinking": (
+        "anthropic",
+        claude(tool_use_message({"type": "redacted_thinking", "data": "c2VjcmV0"}), result()),
+    ),
+    "thinking as text": ("deepseek", chat({**chat_call(), "reasoning_content": "Hm."}, chat_result())),
     "cache markers": (
         "anthropic",
         claude({"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}),
@@ -336,7 +345,7 @@ BODIES: dict[str, tuple[str, Fields]] = {
     "tool choice none": ("openai", chat(tool_choice="none")),
     "tool choice required": ("openai", chat(tool_choice="required")),
     "tool choice named": ("openai", chat(tool_choice={"type": "function", "function": {"name": "read"}})),
-    "tool choice of a kind that nobody knows": ("openai", chat(tool_choice={"type": "brand_new"})),
+    "tool choice of an unknown kind": ("openai", chat(tool_choice={"type": "brand_new"})),
     "tool choice among some": ("openai", chat(tool_choice=allowed("auto"))),
     "forced choice among some": ("openai", chat(tool_choice=allowed("required"))),
     "forced choice among some, gemini": (
@@ -393,9 +402,9 @@ def test_every_difference_of_a_small_body_is_reported(name: str) -> None:
 @MANY
 @given(broken_bodies(), st.sampled_from(TARGETS))
 def test_law_10_whatever_happened_to_a_body_every_difference_is_reported(
-    given_body: tuple[str, Fields], target: tuple[str, str]
+    example: tuple[str, Fields], target: tuple[str, str]
 ) -> None:
-    source, body = given_body
+    source, body = example
     read = msgspec.json.decode(msgspec.json.encode(body))
     try:
         assert_reported(source, read, target)
@@ -484,7 +493,7 @@ def _other_effort(body: Fields) -> None:
     body["output_config"]["effort"] = "low"
 
 
-def _without_thinking_asked(body: Fields) -> None:
+def _without_thinking_setting(body: Fields) -> None:
     body["thinking"] = {"type": "disabled"}
 
 
@@ -521,19 +530,19 @@ def _without_field(body: Fields) -> None:
         (_other_description, "description of a tool"),
         (_other_choice, "tool choice"),
         (_other_option, "option temperature"),
-        (_added, "text that nobody wrote"),
+        (_added, "invented text"),
         (_without_field, "unknown field"),
         (_without_field_of_a_tool, "unknown field"),
         (_without_field_of_a_setting, "unknown field"),
         (_other_effort, "effort of thinking"),
-        (_without_thinking_asked, "state of thinking"),
+        (_without_thinking_setting, "state of thinking"),
         (_other_budget, "budget of thinking"),
     ],
 )
 def test_the_reading_sees_a_difference_of_every_kind(change: Callable[[Fields], None], kind: str) -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     body = claude(
-        used(thinking),
+        tool_use_message(thinking),
         result("no such file", is_error=True),
         {"role": "user", "content": [IMAGE, {"type": "text", "text": "What is it?"}]},
         tool_choice={"type": "any"},

@@ -22,7 +22,7 @@ def chat(*messages: Fields, **fields: Any) -> Fields:
     return {"model": "m", "messages": [USER, *messages], "tools": TOOLS, **fields}
 
 
-def called(arguments: str) -> tuple[Fields, Fields]:
+def call_and_result(arguments: str) -> tuple[Fields, Fields]:
     made = {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": arguments}}
     return {"role": "assistant", "content": None, "tool_calls": [made]}, {
         "role": "tool",
@@ -92,11 +92,11 @@ def test_a_forced_choice_that_becomes_auto_is_a_loss() -> None:
 
 
 @pytest.mark.parametrize("choice", [{"type": "brand_new"}, "weird"])
-def test_a_tool_choice_that_nobody_knows_goes_to_its_own_provider_and_is_a_loss_elsewhere(choice: Any) -> None:
+def test_an_unknown_tool_choice_goes_to_its_own_provider_and_is_a_loss_elsewhere(choice: Any) -> None:
     body = chat(tool_choice=choice)
-    home = convert(body, source="openai", target="openai", model="m")
-    assert home.body["tool_choice"] == choice
-    assert not home.report.losses
+    native = convert(body, source="openai", target="openai", model="m")
+    assert native.body["tool_choice"] == choice
+    assert not native.report.losses
     for target, model in (("anthropic", "claude-sonnet-4-6"), ("openai_responses", "gpt-5.2"), ("mistral", "m")):
         lost = convert(body, source="openai", target=target, model=model).report.losses
         assert [entry.path for entry in lost] == ["$.tool_choice"], target
@@ -114,22 +114,24 @@ def test_a_tool_choice_that_nobody_knows_goes_to_its_own_provider_and_is_a_loss_
 def test_arguments_that_are_not_sent_as_they_were_written_are_reported(
     arguments: str, words: str, gravity: str
 ) -> None:
-    report = convert(chat(*called(arguments)), source="openai", target="anthropic", model="claude-sonnet-4-6").report
+    report = convert(
+        chat(*call_and_result(arguments)), source="openai", target="anthropic", model="claude-sonnet-4-6"
+    ).report
     (entry,) = [entry for entry in report if words in entry.reason]
     assert entry.gravity == gravity
     assert entry.native_ids == ("call_a",)
 
 
 def test_arguments_with_other_spaces_are_the_same() -> None:
-    report = convert(chat(*called('{ "path":  "a" }')), source="openai", target="anthropic", model="m").report
+    report = convert(chat(*call_and_result('{ "path":  "a" }')), source="openai", target="anthropic", model="m").report
     assert not [entry for entry in report if "argument" in entry.reason]
 
 
-def test_a_key_that_stands_twice_in_a_body_is_reported_unless_the_very_bytes_are_sent() -> None:
+def test_a_duplicate_key_is_reported_unless_the_very_bytes_are_sent() -> None:
     data = b'{"model": "m", "max_tokens": 5, "max_tokens": 6, "messages": [{"role": "user", "content": "Say \\"x\\""}]}'
-    home = repair(data, target="anthropic", model="m")
-    assert home.data == data
-    assert str(home.report) == "nothing was changed"
+    native = repair(data, target="anthropic", model="m")
+    assert native.data == data
+    assert str(native.report) == "nothing was changed"
     for body in (data, data.decode()):
         (lost,) = convert(body, source="anthropic", target="openai", model="gpt-4.1").report.losses
         assert "'max_tokens' occurs more than once" in lost.reason
@@ -137,28 +139,28 @@ def test_a_key_that_stands_twice_in_a_body_is_reported_unless_the_very_bytes_are
     assert "max_tokens" in lost.reason
 
 
-def test_half_a_character_in_a_body_is_reported_however_the_body_is_given() -> None:
+def test_half_a_character_in_a_body_is_reported_for_objects_and_bytes() -> None:
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a \ud83d"}]}
-    for given in (body, json.dumps(body).encode()):
-        out = convert(given, source="anthropic", target="openai", model="gpt-4.1")
+    for form in (body, json.dumps(body).encode()):
+        out = convert(form, source="anthropic", target="openai", model="gpt-4.1")
         assert out.body["messages"][0]["content"] == "a �"
         assert len(out.report.losses) == 1
     assert len(repair(body, target="anthropic").report.losses) == 1
 
 
 def test_the_name_of_a_result_that_is_not_its_calls_is_reported() -> None:
-    call, result = called("{}")
+    call, result = call_and_result("{}")
     assert not repair(chat(call, {**result, "name": "other"}), target="openai").report.entries  # which takes it
     for target, model in (("anthropic", "m"), ("gemini", "gemini-3-pro"), ("mistral", "m")):
         report = convert(chat(call, {**result, "name": "other"}), source="openai", target=target, model=model).report
         assert any("'other'" in entry.reason and entry.native_ids == ("call_a",) for entry in report), target
 
 
-def test_fields_that_nobody_knows_go_on_to_a_host_that_nobody_described_and_are_reported_elsewhere() -> None:
+def test_unknown_fields_reach_an_unknown_host_and_are_reported_elsewhere() -> None:
     body = {"model": "m", "messages": [USER], "enable_thinking": False, "brand_new": 1}
-    home = convert(body, source="openai_compatible", target="openai_compatible", model="m")
-    assert home.body == body
-    assert not home.report.entries
+    native = convert(body, source="openai_compatible", target="openai_compatible", model="m")
+    assert native.body == body
+    assert not native.report.entries
     for target in ("openai", "mistral", "gemini"):
         report = convert(body, source="openai_compatible", target=target, model="m").report
         assert any(entry.path == "$.brand_new" and entry.gravity == "loss" for entry in report), target
@@ -166,12 +168,12 @@ def test_fields_that_nobody_knows_go_on_to_a_host_that_nobody_described_and_are_
 
 
 def test_ids_in_the_form_of_another_provider_are_one_entry_of_housekeeping() -> None:
-    said: list[Fields] = []
+    messages: list[Fields] = []
     for number in range(9):
-        call, result = called("{}")
+        call, result = call_and_result("{}")
         call["tool_calls"][0]["id"] = result["tool_call_id"] = f"call_{number}"
-        said += [call, result]
-    out = convert(chat(*said), source="openai", target="anthropic", model="claude-sonnet-4-6")
+        messages += [call, result]
+    out = convert(chat(*messages), source="openai", target="anthropic", model="claude-sonnet-4-6")
     assert out.body["messages"][1]["content"][0]["id"] == "toolu_0"
     assert len([entry for entry in out.report if "call ids" in entry.reason]) == 1
     assert [entry.gravity for entry in out.report if "call ids" in entry.reason] == ["housekeeping"]
@@ -189,7 +191,7 @@ def test_a_cache_marker_on_a_tool_that_is_left_out_is_reported() -> None:
     assert [entry.gravity for entry in report if "cache marker" in entry.reason] == ["housekeeping"]
 
 
-def test_whether_to_think_is_a_loss_where_nobody_knows_whether_the_host_thinks() -> None:
+def test_whether_to_think_is_a_loss_where_it_is_unknown_whether_the_host_thinks() -> None:
     body = {"model": "m", "messages": [USER], "enable_thinking": False}
     report = convert(body, source="qwen", target="openai_compatible", model="m").report
     assert [(entry.path, entry.gravity) for entry in report] == [("$.reasoning", "loss")]
@@ -228,17 +230,17 @@ def test_fields_beside_thinking_stay_where_only_its_amount_is_changed() -> None:
         ("openai_responses", {"model": "m", "input": [{**USER, "~content": "text", "~untyped": False}]}),
     ],
 )
-def test_a_field_that_begins_like_a_note_comes_home_as_it_was_and_is_told_elsewhere(target: str, body: Fields) -> None:
+def test_a_field_with_a_tilde_stays_in_its_protocol_and_is_reported_elsewhere(target: str, body: Fields) -> None:
     fields = {**body, "~limit": "max_completion_tokens", "~tools": [1], "~text": {"a": 1}, "~~odd": 1, "~own": {"a": 1}}
     profile = profiles.get(target)
     request = codec(profile.protocol).request
     assert request.encode(request.decode(fields), profile) == fields
     other = "anthropic" if target == "openai" else "openai"
-    told = {entry.path for entry in convert(fields, source=target, target=other, model="m").report}
-    assert {"$.~limit", "$.~tools", "$.~text", "$.~~odd", "$.~own"} <= told
+    reported = {entry.path for entry in convert(fields, source=target, target=other, model="m").report}
+    assert {"$.~limit", "$.~tools", "$.~text", "$.~~odd", "$.~own"} <= reported
 
 
-def test_how_closely_to_look_and_how_much_to_say_are_carried_between_protocols_that_have_both() -> None:
+def test_image_detail_and_verbosity_are_carried_between_protocols_that_have_both() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}}
     messages = [{"role": "user", "content": [picture]}]
     from_cohere = convert({"model": "m", "messages": messages}, source="cohere", target="openai", model="gpt-5")
@@ -252,7 +254,7 @@ def test_how_closely_to_look_and_how_much_to_say_are_carried_between_protocols_t
     assert [str(out.report) for out in (from_cohere, there, back)] == ["nothing was changed"] * 3
 
 
-def test_what_the_output_is_for_is_carried_between_protocols_that_say_it() -> None:
+def test_the_description_of_an_output_schema_is_carried_between_protocols_that_have_one() -> None:
     schema = {"type": "object", "properties": {}}
     inner = {"name": "x", "description": "The answer.", "schema": schema}
     body = {"model": "gpt-5", "messages": [USER], "response_format": {"type": "json_schema", "json_schema": inner}}
@@ -260,5 +262,5 @@ def test_what_the_output_is_for_is_carried_between_protocols_that_say_it() -> No
     assert responses["text"]["format"]["description"] == "The answer."
     again = convert(responses, source="openai_responses", target="bedrock", model="anthropic.claude-sonnet-4-5").body
     assert again["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["description"] == "The answer."
-    home = convert(again, source="bedrock", target="openai", model="gpt-5").body
-    assert home["response_format"]["json_schema"]["description"] == "The answer."
+    native = convert(again, source="bedrock", target="openai", model="gpt-5").body
+    assert native["response_format"]["json_schema"]["description"] == "The answer."

@@ -1,6 +1,6 @@
 """Law 10 for replies and streams: what the provider sent and what the client gets are read independently and compared.
 
-Every difference has an entry in the report that names it, from each protocol to each other and at home.
+Every difference has an entry in the report that names it, from each protocol to each other and to itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CASES = [(kind, source) for kind, bodies in BODIES.items() for source in bodies]
 IDS = [f"{kind}, {source}" for kind, source in CASES]
 
 
-def translated(source: str, target: str, data: bytes) -> tuple[bytes, Report]:
+def translate(source: str, target: str, data: bytes) -> tuple[bytes, Report]:
     translator = StreamTranslator(source=target_of(source), target=target_of(target))
     out = translator.feed(data) + translator.finish()
     return out, translator.report
@@ -32,22 +32,22 @@ def test_law_10_each_difference_between_what_a_provider_sent_and_what_its_client
     kind: str, source: str
 ) -> None:
     body = BODIES[kind][source]
-    sent, given = read_reply(source, body), json.dumps(body)
+    sent, original = read_reply(source, body), json.dumps(body)
     for target in PROTOCOLS:
         out = convert_reply(body, source=target_of(source), target=target_of(target))
         got = read_reply(target, out.body)
-        assert not unreported(sent, got, out.data.decode(), given, out.report), f"{target}: {out.report}"
+        assert not unreported(sent, got, out.data.decode(), original, out.report), f"{target}: {out.report}"
 
 
 @pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
 def test_law_10_the_same_for_streams(kind: str, source: str) -> None:
     data = stream_of(source, BODIES[kind][source])
-    sent, given = read_stream(source, data), data.decode("utf-8", "replace")
+    sent, original = read_stream(source, data), data.decode("utf-8", "replace")
     for target in PROTOCOLS:
-        written, report = translated(source, target, data)
+        written, report = translate(source, target, data)
         got = read_stream(target, written)
         seen = written.decode("utf-8", "replace")
-        assert not unreported(sent, got, seen, given, report), f"{target}: {report}"
+        assert not unreported(sent, got, seen, original, report), f"{target}: {report}"
 
 
 def entries_of(report: Report) -> set[str]:
@@ -59,22 +59,22 @@ def test_law_8_a_stream_reports_what_the_whole_reply_reports(kind: str, source: 
     body = BODIES[kind][source]
     data = stream_of(source, body)
     if any(mark in json.dumps(body) and mark.encode() not in data for mark in MARKS):
-        return  # the protocol's stream has no place for it
+        return  # the protocol's stream cannot carry it
     for target in PROTOCOLS:
         if target == source:
             continue
         whole = convert_reply(body, source=target_of(source), target=target_of(target)).report
-        _, streamed = translated(source, target, data)
+        _, streamed = translate(source, target, data)
         assert entries_of(streamed) == entries_of(whole), target
 
 
 @pytest.mark.parametrize(("kind", "source"), CASES, ids=IDS)
-def test_law_10_at_home_nothing_is_reported_where_the_bytes_are_forwarded(kind: str, source: str) -> None:
+def test_law_10_nothing_is_reported_where_the_bytes_are_forwarded(kind: str, source: str) -> None:
     body = json.dumps(BODIES[kind][source]).encode()
     out = convert_reply(body, source=target_of(source), target=target_of(source))
     assert (out.data == body) == (not len(out.report)), out.report
     data = stream_of(source, BODIES[kind][source])
-    written, report = translated(source, source, data)
+    written, report = translate(source, source, data)
     assert (written == data) == (not len(report)), report
 
 
@@ -95,14 +95,14 @@ def test_what_was_done_to_read_arguments_is_reported_whole_and_streamed(kind: st
             continue
         body = BODIES[kind][source]
         out = convert_reply(body, source=target_of(source), target=target_of(target))
-        _, streamed = translated(source, target, stream_of(source, body))
+        _, streamed = translate(source, target, stream_of(source, body))
         for report in (out.report, streamed):
             assert any(reason in entry.reason and entry.action == "converted" for entry in report), (
                 f"{target}: {report}"
             )
 
 
-def test_half_a_surrogate_pair_in_a_body_is_replaced_and_reported_at_home_too() -> None:
+def test_half_a_surrogate_pair_in_a_body_is_replaced_and_reported_within_one_protocol_too() -> None:
     data = json.dumps(BODIES["text"]["openai_chat"]).replace("Done.", "\\ud83d").encode()
     for target in ("openai", "anthropic"):
         out = convert_reply(data, source="openai", target=target)
@@ -122,14 +122,14 @@ def test_a_reply_without_a_role_or_with_arguments_as_an_object_is_read_as_meant_
     assert any("without a role" in entry.reason for entry in out.report)
 
 
-# --- keys that are given twice, line ends, and the model's name -----------------------------------------
+# --- duplicate keys, line ends, and the model's name ------------------------------------------------------
 
 OBJECTS = ("anthropic", "gemini", "bedrock", "ollama")
 
 
 @pytest.mark.parametrize("source", OBJECTS)
 @pytest.mark.parametrize("form", [bytes, str])
-def test_a_key_given_twice_in_arguments_that_are_an_object_is_reported(source: str, form: type) -> None:
+def test_a_duplicate_key_in_arguments_that_are_an_object_is_reported(source: str, form: type) -> None:
     written = json.dumps(BODIES["calls"][source]).replace('{"path": ', '{"path": "first", "path": ')
     assert '"first"' in written
     body = written.encode() if form is bytes else written
@@ -140,17 +140,17 @@ def test_a_key_given_twice_in_arguments_that_are_an_object_is_reported(source: s
 
 
 @pytest.mark.parametrize("source", ["gemini", "ollama"])
-def test_a_key_given_twice_in_an_event_is_reported_as_in_a_whole_reply(source: str) -> None:
+def test_a_duplicate_key_in_an_event_is_reported_as_in_a_whole_reply(source: str) -> None:
     data = stream_of(source, BODIES["calls"][source]).replace(b'{"path":', b'{"path":"first","path":')
     assert b'"first"' in data
     for target in PROTOCOLS:
-        written, report = translated(source, target, data)
-        told = [entry.action for entry in report if "key was given twice" in entry.reason]
-        assert told == ["converted"], f"{target}: {report}"
+        written, report = translate(source, target, data)
+        found = [entry.action for entry in report if "key was given twice" in entry.reason]
+        assert found == ["converted"], f"{target}: {report}"
         assert b"first" not in written
 
 
-def test_a_quote_that_is_written_as_a_number_is_no_key_given_twice() -> None:
+def test_an_escaped_quote_is_no_duplicate_key() -> None:
     body = json.dumps(BODIES["text"]["anthropic"]).replace("Done.", "\\u0022").encode()
     out = convert_reply(body, source="anthropic", target="anthropic")
     assert out.data == body
@@ -181,17 +181,17 @@ def test_another_name_of_the_model_is_reported_once_as_housekeeping(source: str)
         translator.feed(stream_of(source, body))
         translator.finish()
         for report in (convert_reply(body, **names).report, translator.report):
-            told = [entry.gravity for entry in report if "simulated/x/y" in entry.reason or entry.path == "$.model"]
-            assert told == ["housekeeping"], f"{target}: {report}"
+            found = [entry.gravity for entry in report if "simulated/x/y" in entry.reason or entry.path == "$.model"]
+            assert found == ["housekeeping"], f"{target}: {report}"
 
 
-def test_a_call_that_lost_its_id_or_shares_it_is_reported_at_home_too() -> None:
+def test_a_call_that_lost_its_id_or_shares_it_is_reported_within_one_protocol_too() -> None:
     for lost in ("", "read_1"):
         calls = [
             {"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}} for id in ("read_1", lost)
         ]
         body: Any = {**BODIES["calls"]["cohere"], "message": {"role": "assistant", "tool_calls": calls}}
-        _, report = translated("cohere", "cohere", stream_of("cohere", body))
+        _, report = translate("cohere", "cohere", stream_of("cohere", body))
         assert any(entry.action in ("added", "replaced") and " id" in entry.reason for entry in report), report
 
 

@@ -51,7 +51,7 @@ def test_law_10_each_difference_in_a_reply_is_reported(source: str, reply: Reply
         try:
             out = convert_reply(body, source=target_of(source), target=target_of(target))
         except ProviderError:
-            event("the reply is an error, which the client is told")
+            event("the reply is an error, which the client gets")
             return
         got = read_reply(target, out.body)
         missing = unreported(sent, got, out.data.decode(), "", out.report)
@@ -70,7 +70,7 @@ def test_law_10_the_same_for_streams(source: str, reply: Reply) -> None:
         translator = StreamTranslator(source=target_of(source), target=target_of(target))
         written = translator.feed(data) + translator.finish()
         if translator.failure is not None:
-            event("the stream broke off, which the client is told")
+            event("the stream broke off, and the client gets an error")
             return
         got = read_stream(target, written)
         missing = unreported(sent, got, "", "", translator.report)

@@ -76,7 +76,7 @@ class Clients:
         self._open: dict[str, tuple[Sdk, Any, Any]] = {}
 
     def ask(self, name: str, answer: dict[str, Any]) -> tuple[Any, Any]:
-        """The client, and what it made of the answer."""
+        """The client, and the reply as it read it."""
         if name not in self._open:
             sdk = load(name)
             opened = sdk.open(self.provider.url)
@@ -98,8 +98,8 @@ def clients() -> Iterator[Clients]:
         found.close()
 
 
-def as_shown_by(name: str, reply: Reply) -> reading.Seen:
-    """What the user of an SDK sees, by what its protocol can say."""
+def seen_by(name: str, reply: Reply) -> reading.Seen:
+    """What the user of an SDK sees, by what its protocol can express."""
     expected = reading.expected_of(reply, free_text=name in reading.HAS_FREE_TEXT)
     calls = expected.calls if name in reading.HAS_CALL_IDS else tuple(("", *call[1:]) for call in expected.calls)
     thinking = expected.thinking if name in reading.SHOWS_THINKING else ""
@@ -115,15 +115,15 @@ def test_a_reply_from_elsewhere_is_read_by_the_sdk(clients: Clients, name: str, 
         reply = struct_replace(reply, turn=struct_replace(reply.turn, blocks=without_refusals(reply.turn.blocks)))
     body = codec(PROTOCOLS[name], "reply").encode(reply)
     client, answer = clients.ask(name, body)
-    seen, expected = reading.SEEN[name](answer), as_shown_by(name, reply)
+    seen, expected = reading.SEEN[name](answer), seen_by(name, reply)
     if name == "openai" and only_refuses(reply.turn.blocks):
-        expected = replace(expected, stop="stop")  # as OpenAI itself says it: `refusal` says the rest
+        expected = replace(expected, stop="stop")  # as OpenAI does: `refusal` has the rest
     assert seen == (expected if expected.stop is not None else replace(expected, stop=seen.stop))
     reading.refuse_invalid(name, body, answer, client)
 
 
 @pytest.mark.parametrize(("name", "found"), OWN)
-def test_a_reply_from_home_is_read_by_the_sdk_as_it_was(clients: Clients, name: str, found: str) -> None:
+def test_a_native_reply_is_read_by_the_sdk_as_it_was(clients: Clients, name: str, found: str) -> None:
     reply = decoded(found, "reply")
     body = codec(PROTOCOLS[name], "reply").encode(reply)
     client, answer = clients.ask(name, body)
@@ -141,7 +141,7 @@ def test_a_request_from_elsewhere_has_the_shape_that_the_sdk_defines(name: str, 
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_most_of_what_is_recorded_is_judged(name: str) -> None:
+def test_most_recordings_are_judged(name: str) -> None:
     """The features that are left out must not eat up the tests."""
     assert sum(client == name for client, _ in SERVED) >= 45
     assert sum(client == name for client, _ in WRITTEN) >= 85

@@ -1,4 +1,4 @@
-"""Streams whose bytes end in order before their protocol's own end: they were cut, and each client is told so.
+"""Streams whose bytes end in order before their protocol's own end: they were cut, and each client gets an error.
 
 Law: the client gets an error inside the stream, in its own protocol, and never an end; a call that was whole before
 it can not be run, since the turn was not whole. A turn that says why it ended is whole.
@@ -28,9 +28,9 @@ END: Final = {
     "ollama": b'"done":true',
     "cohere": b'"message-end"',
 }
-"""What the event holds that says the end of a reply."""
+"""What the event that ends a reply contains."""
 CLIENTS: Final = ("anthropic", "openai_chat", "openai_responses", "gemini")
-SAID: Final = Reply(
+REPLY: Final = Reply(
     Turn("assistant", (Text("Let me look."), ToolCall("call_0a1b2c3d4", "look", {"city": "Zürich"}))),
     "tool_calls",
     Usage(12, 5),
@@ -43,11 +43,11 @@ def frames_of(protocol: str) -> list[Frame]:
     """The events of a whole reply."""
     stream = codec(protocol).stream
     framer = stream.framer()
-    return [*framer.feed(stream.Encoder().write(of_reply(SAID))), *framer.finish()]
+    return [*framer.feed(stream.Encoder().write(of_reply(REPLY))), *framer.finish()]
 
 
 def cut_off(protocol: str) -> list[bytes]:
-    """The stream, cut before each of its events from the one on that says something, up to the end."""
+    """The stream, cut before each of its events from the first one with content, up to the end."""
     frames = frames_of(protocol)
     (end, *_) = [number for number, frame in enumerate(frames) if END[protocol] in frame.raw]
     assert end > 0, "the end is an event of its own"
@@ -79,7 +79,7 @@ def test_a_stream_that_was_cut_is_an_error_inside_the_clients_stream(source: str
 
 
 @pytest.mark.parametrize("source", END)
-def test_an_agent_is_told_that_a_stream_was_cut_and_has_nothing_to_run(source: str) -> None:
+def test_an_agent_gets_an_error_for_a_cut_stream_and_has_nothing_to_run(source: str) -> None:
     for data in cut_off(source):
         reader = StreamReader(source=source)
         reader.feed(data)
@@ -100,7 +100,7 @@ def test_a_stream_that_came_to_its_end_can_be_run(source: str) -> None:
 
 
 @pytest.mark.parametrize("target", CLIENTS)
-def test_a_message_that_says_why_it_ended_is_whole_without_message_stop(target: str) -> None:
+def test_a_message_with_its_stop_reason_is_whole_without_message_stop(target: str) -> None:
     frames = frames_of("anthropic")
     assert b"message_stop" in frames[-1].raw
     translator = StreamTranslator(source="anthropic", target=target)
@@ -125,6 +125,6 @@ def test_a_stream_that_was_cut_goes_to_its_own_protocol_as_it_came_and_then_fail
 def test_the_javascript_sdks_raise_at_a_stream_that_was_cut(javascript: JavaScript, source: str, reader: str) -> None:
     translator = StreamTranslator(source=source, target=READERS[reader].protocol)
     out = translator.feed(cut_off(source)[-1]) + translator.finish()
-    got = javascript.read(reader, out, SAID.turn.calls)
+    got = javascript.read(reader, out, REPLY.turn.calls)
     assert CUT_OFF.message in json.dumps(got["error"])
     assert got["finish"] in (None, "", "error")

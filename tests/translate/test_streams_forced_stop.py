@@ -30,8 +30,8 @@ def request(choice: Any) -> ConvertedRequest:
     return convert(body, source="openai", target="openai")
 
 
-def out_of(source: str, asked: ConvertedRequest | None) -> bytes:
-    translator = StreamTranslator(source=source, target="openai", request=asked)
+def translate(source: str, converted: ConvertedRequest | None) -> bytes:
+    translator = StreamTranslator(source=source, target="openai", request=converted)
     out = translator.feed(STREAM) + translator.finish()
     assert [call.name for call in translator.calls] == ["look"]
     assert translator.reply.stop == "tool_calls"
@@ -42,20 +42,20 @@ def out_of(source: str, asked: ConvertedRequest | None) -> bytes:
 @pytest.mark.parametrize("source", ["openai", "azure"])
 @pytest.mark.parametrize("choice", [NAMED, "required"])
 def test_stop_with_a_call_that_was_forced_stays(source: str, choice: Any) -> None:
-    assert out_of(source, request(choice)) == STREAM
+    assert translate(source, request(choice)) == STREAM
 
 
 @pytest.mark.parametrize("source", ["openai", "azure"])
 def test_stop_with_calls_stays_where_the_provider_ends_so_and_no_request_is_known(source: str) -> None:
-    assert out_of(source, None) == STREAM
+    assert translate(source, None) == STREAM
 
 
 @pytest.mark.parametrize(
     ("source", "choice"), [("openai", "auto"), ("openai", None), ("openai_compatible", ...), ("vllm", ...)]
 )
-def test_stop_with_calls_is_healed_where_nothing_was_forced_or_the_provider_is_not_known_for_it(
+def test_stop_with_calls_is_fixed_where_nothing_was_forced_or_the_provider_is_not_known_for_it(
     source: str, choice: Any
 ) -> None:
-    out = out_of(source, None if choice is ... else request(choice))
+    out = translate(source, None if choice is ... else request(choice))
     assert b'"finish_reason":"tool_calls"' in out
     assert b'"stop"' not in out

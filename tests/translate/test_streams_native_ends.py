@@ -1,4 +1,4 @@
-"""Streams that stay in their protocol and are not forwarded to their end as they came: nothing is said twice."""
+"""Streams that stay in their protocol and are not forwarded to their end as they came: nothing comes twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESPONSE = {
     "output": [],
 }
 PART = {"type": "output_text", "text": "", "annotations": []}
-SAID = {**PART, "text": "Hello"}
+FINISHED_PART = {**PART, "text": "Hello"}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}
 CALL = {
     "type": "function_call",
@@ -51,11 +51,17 @@ TEXT_EVENTS: list[dict[str, Any]] = [
         "text": "Hello",
         "logprobs": [],
     },
-    {"type": "response.content_part.done", "item_id": "msg_1", "output_index": 0, "content_index": 0, "part": SAID},
+    {
+        "type": "response.content_part.done",
+        "item_id": "msg_1",
+        "output_index": 0,
+        "content_index": 0,
+        "part": FINISHED_PART,
+    },
     {
         "type": "response.output_item.done",
         "output_index": 0,
-        "item": {**MESSAGE, "status": "completed", "content": [SAID]},
+        "item": {**MESSAGE, "status": "completed", "content": [FINISHED_PART]},
     },
 ]
 CALL_EVENTS: list[dict[str, Any]] = [
@@ -71,24 +77,24 @@ CALL_EVENTS: list[dict[str, Any]] = [
 ]
 
 
-def written(events: list[dict[str, Any]]) -> list[bytes]:
+def frames_of(events: list[dict[str, Any]]) -> list[bytes]:
     return [
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n".encode()
         for number, event in enumerate(events)
     ]
 
 
-def heard(data: bytes) -> list[dict[str, Any]]:
+def read_events(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
 
 
 @pytest.mark.parametrize("end", range(1, len(CALL_EVENTS) + 1))
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_wherever_a_response_ends_its_events_are_numbered_and_no_end_is_said_twice(end: int, is_broken: bool) -> None:
+def test_wherever_a_response_ends_its_events_are_numbered_and_no_end_comes_twice(end: int, is_broken: bool) -> None:
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
-    out = b"".join([translator.feed(frame) for frame in written(CALL_EVENTS)[:end]])
+    out = b"".join([translator.feed(frame) for frame in frames_of(CALL_EVENTS)[:end]])
     out += translator.fail() if is_broken else translator.finish()
-    events = heard(out)
+    events = read_events(out)
     numbers = [event["sequence_number"] for event in events]
     assert numbers == sorted(set(numbers))
     ends = [(event["type"], event.get("output_index")) for event in events if event["type"].endswith(".done")]
@@ -98,13 +104,13 @@ def test_wherever_a_response_ends_its_events_are_numbered_and_no_end_is_said_twi
 def test_what_ends_as_it_should_is_forwarded_as_it_came() -> None:
     items = [event["item"] for event in CALL_EVENTS if event["type"] == "response.output_item.done"]
     response = {**RESPONSE, "status": "completed", "output": items}
-    frames = written([*CALL_EVENTS, {"type": "response.completed", "response": response}])
+    frames = frames_of([*CALL_EVENTS, {"type": "response.completed", "response": response}])
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
 
 
 def test_a_last_response_without_its_items_is_forwarded_as_the_backend_of_codex_writes_it() -> None:
-    frames = written([*CALL_EVENTS, {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}])
+    frames = frames_of([*CALL_EVENTS, {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}])
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     assert b"".join([translator.feed(frame) for frame in frames]) + translator.finish() == b"".join(frames)
     assert len(translator.report) == 0
@@ -114,8 +120,8 @@ def test_a_last_response_without_its_items_is_forwarded_as_the_backend_of_codex_
 def test_a_last_response_without_its_items_is_healed_where_an_item_did_not_end() -> None:
     last = {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}}
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
-    out = b"".join([translator.feed(frame) for frame in written([*CALL_EVENTS[:-1], last])]) + translator.finish()
-    assert [item["type"] for item in heard(out)[-1]["response"]["output"]] == ["message", "function_call"]
+    out = b"".join([translator.feed(frame) for frame in frames_of([*CALL_EVENTS[:-1], last])]) + translator.finish()
+    assert [item["type"] for item in read_events(out)[-1]["response"]["output"]] == ["message", "function_call"]
     assert len(translator.report) == 1
 
 
@@ -123,7 +129,7 @@ def test_the_end_of_a_part_waits_for_the_end_of_its_item() -> None:
     translator = StreamTranslator(source="openai_responses", target="openai_responses")
     waited = [
         event["type"]
-        for event, frame in zip(CALL_EVENTS, written(CALL_EVENTS), strict=True)
+        for event, frame in zip(CALL_EVENTS, frames_of(CALL_EVENTS), strict=True)
         if translator.feed(frame) == b"" and event["type"] in CLOSING_EVENTS
     ]
     assert waited == [event["type"] for event in CALL_EVENTS if event["type"] in CLOSING_EVENTS]

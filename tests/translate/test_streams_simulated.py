@@ -34,7 +34,7 @@ BROKEN = frozenset({"reset", "error_event"})
 """Faults after which there is no whole answer."""
 
 
-def streamed(provider: str, order: str) -> tuple[bytes, bool]:
+def simulated_stream(provider: str, order: str) -> tuple[bytes, bool]:
     """What a provider streams, and whether its connection broke."""
     body: dict[str, Any] = {**BODIES[provider]}
     path = provider
@@ -68,7 +68,7 @@ ORDERED = [
 def test_whatever_a_provider_does_every_client_gets_a_legal_stream(provider: str, fault: str) -> None:
     protocol = profiles.get(provider).protocol
     order = f"fault={fault}, calls=2" if fault else "calls=2"
-    data, is_broken = streamed(provider, order)
+    data, is_broken = simulated_stream(provider, order)
     for target in PROTOCOLS:
         translator = StreamTranslator(source=source_of(provider), target=target)
         output = b"".join(translator.feed(data[start : start + 50]) for start in range(0, len(data), 50))
@@ -88,7 +88,7 @@ def test_whatever_a_provider_does_every_client_gets_a_legal_stream(provider: str
         elif fault in ("", "wrong_stop", "index_zero", "no_index", "repeated_names", "empty_ids"):
             assert isinstance(events[-1], Finished)
             assert (events[-1].stop, len(runnable)) == ("tool_calls", 2), target
-            if target != protocol:  # at home, calls may have none
+            if target != protocol:  # within one protocol, calls may have none
                 assert len({call.id for call in runnable}) == 2  # type: ignore[union-attr]
         elif fault == "truncated_call":
             assert len(runnable) < 2

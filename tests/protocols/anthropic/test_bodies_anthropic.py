@@ -1,4 +1,4 @@
-"""The Anthropic Messages protocol: lossless at home, and strict about types."""
+"""The Anthropic Messages protocol: lossless in both directions, and strict about types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from toolglot.protocols.anthropic import reply, request
 BASE: Fields = {"model": "claude", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
 
 
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         **BASE,
         "system": "be brief",
@@ -64,10 +64,10 @@ def test_a_request_says_what_it_means() -> None:
     }
     found = request.decode(body)
     assert [turn.role for turn in found.turns] == ["system", "user", "assistant", "user", "system"]
-    said = found.turns[2].blocks
-    assert said[:3] == (Thinking("hm", "sig"), Thinking(redacted="xx"), ToolCall("toolu_1", "f", {"a": 1}))
-    assert [type(block) for block in said[3:]] == [ServerTool, ServerTool, Opaque]
-    assert [block.phase for block in said if isinstance(block, ServerTool)] == ["call", "result"]
+    blocks = found.turns[2].blocks
+    assert blocks[:3] == (Thinking("hm", "sig"), Thinking(redacted="xx"), ToolCall("toolu_1", "f", {"a": 1}))
+    assert [type(block) for block in blocks[3:]] == [ServerTool, ServerTool, Opaque]
+    assert [block.phase for block in blocks if isinstance(block, ServerTool)] == ["call", "result"]
     assert found.turns[3].blocks == (
         ToolResult("toolu_1", "out", is_error=True, is_complete=True),
         Media("image", "image/png", data="aGk="),
@@ -148,28 +148,30 @@ def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, mess
         request.decode({**BASE, **change})
 
 
-CALLED: list[Fields] = [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
-SAID: list[Fields] = [{"type": "text", "text": "x"}]
+CALL_CONTENT: list[Fields] = [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
+TEXT_CONTENT: list[Fields] = [{"type": "text", "text": "x"}]
 
 
 @pytest.mark.parametrize(
-    ("said", "content", "stop"),
+    ("reason", "content", "stop"),
     [
-        ("end_turn", SAID, "stop"),
-        ("end_turn", CALLED, "tool_calls"),
-        ("tool_use", CALLED, "tool_calls"),
-        ("tool_use", SAID, "stop"),
-        ("max_tokens", CALLED, "length"),
-        ("model_context_window_exceeded", SAID, "length"),
-        ("refusal", SAID, "filter"),
-        ("pause_turn", SAID, "pause"),
-        ("compaction", SAID, "pause"),
-        ("something_new", SAID, "stop"),
-        (None, SAID, None),
+        ("end_turn", TEXT_CONTENT, "stop"),
+        ("end_turn", CALL_CONTENT, "tool_calls"),
+        ("tool_use", CALL_CONTENT, "tool_calls"),
+        ("tool_use", TEXT_CONTENT, "stop"),
+        ("max_tokens", CALL_CONTENT, "length"),
+        ("model_context_window_exceeded", TEXT_CONTENT, "length"),
+        ("refusal", TEXT_CONTENT, "filter"),
+        ("pause_turn", TEXT_CONTENT, "pause"),
+        ("compaction", TEXT_CONTENT, "pause"),
+        ("something_new", TEXT_CONTENT, "stop"),
+        (None, TEXT_CONTENT, None),
     ],
 )
-def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(said: str | None, content: list[Fields], stop: str) -> None:
-    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": content, "stop_reason": said}
+def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(
+    reason: str | None, content: list[Fields], stop: str
+) -> None:
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": content, "stop_reason": reason}
     assert reply.decode(body).stop == stop
 
 
@@ -190,7 +192,7 @@ def test_law_12_T1_T2_of_another_models_thinking_the_text_alone_is_shown(thought
     assert reply_of(thought)["content"] == written
 
 
-def test_thinking_from_home_stays_as_it_was() -> None:
+def test_native_thinking_stays_as_it_was() -> None:
     content = [
         {"type": "thinking", "thinking": "a"},
         {"type": "thinking", "thinking": "", "signature": "s"},
@@ -210,7 +212,7 @@ def test_a_request_shows_thinking_that_can_be_read() -> None:
 
 
 def test_G1_a_reply_made_elsewhere_has_no_media() -> None:
-    assert reply_of(Media("image", url="u"), Text("x"), Opaque("gemini", {}))["content"] == SAID
+    assert reply_of(Media("image", url="u"), Text("x"), Opaque("gemini", {}))["content"] == TEXT_CONTENT
 
 
 def test_C1_a_call_with_free_text_holds_it_in_one_argument() -> None:
@@ -247,7 +249,14 @@ def test_E1_a_failed_reply_does_not_look_finished() -> None:
 
 
 def test_a_reason_that_changed_is_written_as_it_is_now() -> None:
-    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": SAID, "stop_reason": "end_turn"}
+    body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": TEXT_CONTENT,
+        "stop_reason": "end_turn",
+    }
     changed = replace(reply.decode(body), stop="length")
     assert reply.encode(changed)["stop_reason"] == "max_tokens"
 
@@ -306,7 +315,7 @@ def test_a_document_that_is_not_all_words_is_carried_as_it_came(block: Fields) -
         (ToolResult("a", error="boom", is_error=True), "boom"),
     ],
 )
-def test_J1_a_result_without_content_says_what_the_tool_gave(result: ToolResult, content: str) -> None:
+def test_J1_a_result_without_content_has_the_value_of_the_tool(result: ToolResult, content: str) -> None:
     (written,) = request.encode(Conversation((Turn("tool", (result,)),)))["messages"][0]["content"]
     assert written["content"] == content
 
@@ -362,7 +371,7 @@ def test_what_a_result_holds_is_text_media_or_carried_as_it_came() -> None:
     assert request.encode(found) == body
 
 
-def test_an_error_beside_a_source_is_not_said_to_be_in_it() -> None:
+def test_an_error_beside_a_source_has_its_own_path() -> None:
     media = {"type": "document", "source": {"type": "url", "url": "u"}, "title": 1}
     with pytest.raises(InputError, match=r"^\$\.messages\[0\]\.content\[0\]\.title: "):
         request.decode({"messages": [{"role": "user", "content": [media]}]})

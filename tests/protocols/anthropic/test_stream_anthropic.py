@@ -15,17 +15,17 @@ from support.protocols.streams.anthropic import (
     EVERYTHING,
     WHOLE,
     Fields,
-    argued,
     begin,
     delta,
     events,
     frame,
+    input_delta,
     kinds,
     read_bytes,
-    said,
     sse,
     start,
     stop,
+    text_delta,
 )
 from support.protocols.streams.reading import ReadStream
 from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
@@ -47,7 +47,7 @@ from toolglot.protocols.anthropic.stream_writer import Encoder
 from toolglot.protocols.framing.text_frames import Frame
 
 
-def ended(reason: str | None = "end_turn", **more: Any) -> list[Fields]:
+def end_events(reason: str | None = "end_turn", **more: Any) -> list[Fields]:
     return [
         {
             "type": "message_delta",
@@ -59,14 +59,14 @@ def ended(reason: str | None = "end_turn", **more: Any) -> list[Fields]:
 
 
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
-CALLED = [begin(0, **CALL), argued(0, ""), argued(0, '{"a"'), argued(0, ":1}"), stop(0)]
+CALLED = [begin(0, **CALL), input_delta(0, ""), input_delta(0, '{"a"'), input_delta(0, ":1}"), stop(0)]
 
 
 def read(*events: Fields) -> ReadStream:
     return read_bytes(sse(*events))
 
 
-def test_a_stream_adds_up_to_what_the_same_answer_says_when_it_comes_whole() -> None:
+def test_a_stream_adds_up_to_the_same_reply_as_the_whole_body() -> None:
     found = read(*EVERYTHING)
     assert found.reply == reply.decode(WHOLE)
     assert reply.encode(found.reply) == WHOLE
@@ -81,7 +81,7 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(piece: int) -> None:
 
 
 def test_every_single_cut_gives_the_same_events() -> None:
-    data = sse(start(), *CALLED, begin(1, type="text", text=""), said(1, "ä😀"), stop(1), *ended("tool_use"))
+    data = sse(start(), *CALLED, begin(1, type="text", text=""), text_delta(1, "ä😀"), stop(1), *end_events("tool_use"))
     whole = read_bytes(data)
     for at in range(len(data)):
         decoder, frames = Decoder(), framer()
@@ -110,7 +110,7 @@ def test_what_our_own_writer_shows_later_is_held_back() -> None:
 
 
 def test_pieces_are_handed_on_as_they_come() -> None:
-    found = read(start(), *CALLED, *ended("tool_use"))
+    found = read(start(), *CALLED, *end_events("tool_use"))
     assert [event.text for event in found.events if isinstance(event, InputDelta)] == ['{"a"', ":1}"]
     assert found.problems == []
     assert found.reply.stop == "tool_calls"
@@ -118,7 +118,7 @@ def test_pieces_are_handed_on_as_they_come() -> None:
 
 
 def test_usage_is_merged_as_the_sdks_do_it() -> None:
-    found = read(start(), *CALLED, *ended("tool_use"))
+    found = read(start(), *CALLED, *end_events("tool_use"))
     usage = found.reply.usage
     assert usage is not None
     assert usage == Usage(15, 20, 5, extra={"anthropic": {"service_tier": "standard"}})
@@ -140,7 +140,7 @@ def test_blocks_that_are_whole_in_their_start_are_read_as_in_a_reply() -> None:
         {"type": "image"},
     ]
     streamed = [event for index, block in enumerate(blocks) for event in (begin(index, **block), stop(index))]
-    found = read(start(), *streamed, *ended())
+    found = read(start(), *streamed, *end_events())
     assert [type(block) for block in found.blocks] == [Media, ToolResult, Text, Opaque, Opaque]
     assert reply.encode(found.reply)["content"] == blocks
     assert found.problems == []
@@ -153,17 +153,17 @@ def test_H7_blocks_that_overlap_come_out_one_after_the_other() -> None:
     found = read(
         start(),
         begin(0, type="text", text=""),
-        said(0, "a"),
+        text_delta(0, "a"),
         begin(1, **CALL),
-        argued(1, '{"a"'),
-        said(0, "b"),
+        input_delta(1, '{"a"'),
+        text_delta(0, "b"),
         begin(2, type="thinking", thinking=""),
         delta(2, "thinking_delta", thinking="hm"),
-        argued(1, ":1}"),
+        input_delta(1, ":1}"),
         stop(0),
         stop(1),
         stop(2),
-        *ended("tool_use"),
+        *end_events("tool_use"),
     )
     assert found.blocks == (Text("ab"), ToolCall("toolu_1", "f", {"a": 1}), Thinking("hm"))
     assert found.problems
@@ -171,11 +171,22 @@ def test_H7_blocks_that_overlap_come_out_one_after_the_other() -> None:
 
 def test_H7_a_call_that_is_whole_ends_where_the_next_block_begins() -> None:
     found = read(
-        start(), *CALLED[:-1], begin(1, type="text", text=""), said(1, "x"), argued(0, "\n"), *ended("tool_use")
+        start(),
+        *CALLED[:-1],
+        begin(1, type="text", text=""),
+        text_delta(1, "x"),
+        input_delta(0, "\n"),
+        *end_events("tool_use"),
     )
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text("x"))
     later = read(
-        start(), *CALLED[:-1], begin(1, type="text", text=""), argued(0, "{}"), stop(0), stop(1), *ended("tool_use")
+        start(),
+        *CALLED[:-1],
+        begin(1, type="text", text=""),
+        input_delta(0, "{}"),
+        stop(0),
+        stop(1),
+        *end_events("tool_use"),
     )
     assert later.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text(""))
     assert "something came for a call that was whole, and was left out" in later.problems
@@ -187,7 +198,9 @@ def test_F1_J4_a_call_that_was_cut_is_never_whole(reason: str | None, closes: bo
     text = '{"command": ["ls", {"a": "}"}], "b": "\\""}'
     for at in range(1, len(text)):
         tail = [stop(0)] if closes else []
-        found = read(start(), begin(0, **CALL), argued(0, text[:at]), *tail, *(ended(reason) if reason else []))
+        found = read(
+            start(), begin(0, **CALL), input_delta(0, text[:at]), *tail, *(end_events(reason) if reason else [])
+        )
         assert found.accumulator.calls == ()
         assert [event.cut for event in found.events if isinstance(event, BlockEnded)] == [True]
         last = found.events[-1]
@@ -195,13 +208,13 @@ def test_F1_J4_a_call_that_was_cut_is_never_whole(reason: str | None, closes: bo
 
 
 def test_F1_a_whole_call_in_an_answer_that_was_cut_is_whole() -> None:
-    found = read(start(), *CALLED[:-1], *ended("max_tokens"))
+    found = read(start(), *CALLED[:-1], *end_events("max_tokens"))
     assert found.accumulator.calls == (ToolCall("toolu_1", "f", {"a": 1}),)
     assert found.reply.stop == "length"
 
 
 @pytest.mark.parametrize(
-    ("blocks", "reason", "stopped", "tells"),
+    ("blocks", "reason", "stopped", "is_reported"),
     [
         (CALLED, "end_turn", "tool_calls", True),
         (CALLED, "stop_sequence", "tool_calls", True),
@@ -216,16 +229,16 @@ def test_F1_a_whole_call_in_an_answer_that_was_cut_is_whole() -> None:
     ],
 )
 def test_J1_J2_the_reason_is_derived_from_what_is_there(
-    blocks: list[Fields], reason: str, stopped: str, tells: bool
+    blocks: list[Fields], reason: str, stopped: str, is_reported: bool
 ) -> None:
-    found = read(start(), *blocks, *ended(reason))
+    found = read(start(), *blocks, *end_events(reason))
     assert found.reply.stop == stopped
-    assert bool(found.problems) == tells
+    assert bool(found.problems) == is_reported
 
 
 def test_K_an_error_in_the_middle_is_the_end() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"}
-    found = read(start(), *CALLED, begin(1, type="text", text=""), said(1, "x"), error, said(1, "y"))
+    found = read(start(), *CALLED, begin(1, type="text", text=""), text_delta(1, "x"), error, text_delta(1, "y"))
     failure = found.accumulator.failure
     assert failure is not None
     assert (failure.kind, failure.in_band, failure.request_id) == ("overloaded", True, "req_1")
@@ -249,30 +262,30 @@ def test_K_errors_in_other_shapes_are_errors(data: bytes) -> None:
 
 
 def test_K1_a_second_message_is_not_added_to_the_first() -> None:
-    found = read(start(), *CALLED, start(id="msg_2"), *CALLED, *ended("tool_use"))
+    found = read(start(), *CALLED, start(id="msg_2"), *CALLED, *end_events("tool_use"))
     assert isinstance(found.events[-1], Failed)
     assert len(found.blocks) == 1
-    again = read(start(), start(), *CALLED, *ended("tool_use"))
+    again = read(start(), start(), *CALLED, *end_events("tool_use"))
     assert again.reply.stop
     assert again.problems == ["the message began twice"]
 
 
 def test_a_call_that_began_with_its_arguments_has_them() -> None:
-    given_whole = begin(0, **{**CALL, "input": {"a": 1}})
+    with_arguments = begin(0, **{**CALL, "input": {"a": 1}})
     for tail in ([stop(0)], []):
-        found = read(start(), given_whole, *tail, *ended("tool_use"))
+        found = read(start(), with_arguments, *tail, *end_events("tool_use"))
         assert found.accumulator.calls == (ToolCall("toolu_1", "f", {"a": 1}),)
         assert found.problems
-    said_twice = read(start(), given_whole, argued(0, '{"a":2}'), stop(0), *ended("tool_use"))
-    assert said_twice.blocks == (ToolCall("toolu_1", "f", {"a": 2}),)
-    as_text = read(start(), begin(0, **{**CALL, "input": '{"a":1}'}), stop(0), *ended("tool_use"))
+    twice = read(start(), with_arguments, input_delta(0, '{"a":2}'), stop(0), *end_events("tool_use"))
+    assert twice.blocks == (ToolCall("toolu_1", "f", {"a": 2}),)
+    as_text = read(start(), begin(0, **{**CALL, "input": '{"a":1}'}), stop(0), *end_events("tool_use"))
     assert as_text.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
 
 
 @pytest.mark.parametrize("key", ["partial_json", "input"])
 def test_arguments_may_come_as_an_object(key: str) -> None:
     found = read(
-        start(), begin(0, **CALL), delta(0, "input_json_delta", **{key: {"a": 1}}), stop(0), *ended("tool_use")
+        start(), begin(0, **CALL), delta(0, "input_json_delta", **{key: {"a": 1}}), stop(0), *end_events("tool_use")
     )
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
     assert found.problems == ["arguments came as an object, not as text"]
@@ -284,27 +297,39 @@ def test_a_block_may_begin_with_its_text() -> None:
         begin(0, type="thinking", thinking="a", signature="s"),
         stop(0),
         begin(1, type="text", text="He"),
-        said(1, "llo"),
+        text_delta(1, "llo"),
         stop(1),
-        *ended(),
+        *end_events(),
     )
     assert found.blocks == (Thinking("a", "s"), Text("Hello"))
     assert found.problems == ["a block began with its text"]
 
 
 def test_blocks_in_the_start_of_the_message_are_read() -> None:
-    found = read(start(content=[{"type": "text", "text": "x"}, {}]), begin(1, type="text", text=""), stop(1), *ended())
+    found = read(
+        start(content=[{"type": "text", "text": "x"}, {}]), begin(1, type="text", text=""), stop(1), *end_events()
+    )
     assert found.blocks == (Text("x"), Text(""))
     assert "a message began with blocks in it" in found.problems
 
 
 def test_words_for_a_block_that_is_not_open_are_kept() -> None:
-    found = read(start(), said(0, "a"), delta(0, "thinking_delta", thinking="b"), argued(0, "{}"), *ended())
+    found = read(
+        start(), text_delta(0, "a"), delta(0, "thinking_delta", thinking="b"), input_delta(0, "{}"), *end_events()
+    )
     assert found.blocks == (Text("a"), Thinking("b"))
-    after = read(start(), begin(0, type="text", text=""), said(0, "a"), stop(0), said(0, "b"), *ended())
+    after = read(
+        start(), begin(0, type="text", text=""), text_delta(0, "a"), stop(0), text_delta(0, "b"), *end_events()
+    )
     assert after.blocks == (Text("a"), Text("b"))
     mixed = read(
-        start(), begin(0, **CALL), argued(0, '{"a"'), said(0, "x"), argued(0, ":1}"), stop(0), *ended("tool_use")
+        start(),
+        begin(0, **CALL),
+        input_delta(0, '{"a"'),
+        text_delta(0, "x"),
+        input_delta(0, ":1}"),
+        stop(0),
+        *end_events("tool_use"),
     )
     assert mixed.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text("x"))
     assert found.problems
@@ -313,7 +338,7 @@ def test_words_for_a_block_that_is_not_open_are_kept() -> None:
 
 
 def test_arguments_after_the_end_of_a_call_are_left_out() -> None:
-    found = read(start(), *CALLED, argued(0, '{"b":2}'), stop(0), *ended("tool_use"))
+    found = read(start(), *CALLED, input_delta(0, '{"b":2}'), stop(0), *end_events("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
     assert len(found.problems) == 2
 
@@ -323,10 +348,10 @@ def without_index(event: Fields) -> Fields:
 
 
 def test_events_without_an_index_belong_to_the_last_block() -> None:
-    events = [*CALLED, begin(1, type="text", text=""), said(1, "x"), stop(1)]
-    found = read(start(), *map(without_index, events), *ended("tool_use"))
+    events = [*CALLED, begin(1, type="text", text=""), text_delta(1, "x"), stop(1)]
+    found = read(start(), *map(without_index, events), *end_events("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}), Text("x"))
-    nothing = read(start(), without_index(said(0, "x")), without_index(stop(0)), *ended())
+    nothing = read(start(), without_index(text_delta(0, "x")), without_index(stop(0)), *end_events())
     assert nothing.blocks == (Text("x"),)
 
 
@@ -334,19 +359,19 @@ def test_events_without_an_index_belong_to_the_last_block() -> None:
 def test_an_index_that_comes_twice_is_another_block(closes: bool) -> None:
     second = begin(0, **{**CALL, "id": "toolu_2"})
     first = CALLED if closes else CALLED[:-1]
-    found = read(start(), *first, second, argued(0, '{"b":2}'), stop(0), *ended("tool_use"))
+    found = read(start(), *first, second, input_delta(0, '{"b":2}'), stop(0), *end_events("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}), ToolCall("toolu_2", "f", {"b": 2}))
     assert found.problems
 
 
 def test_a_start_that_comes_twice_is_one_block() -> None:
-    found = read(start(), CALLED[0], *CALLED, *ended("tool_use"))
+    found = read(start(), CALLED[0], *CALLED, *end_events("tool_use"))
     assert found.blocks == (ToolCall("toolu_1", "f", {"a": 1}),)
     assert "a block began twice" in found.problems
 
 
-def test_indexes_with_gaps_are_told_for_clients_count() -> None:
-    found = read(start(), begin(3, type="text", text=""), said(3, "x"), stop(3), *ended())
+def test_indexes_with_gaps_are_reported() -> None:
+    found = read(start(), begin(3, type="text", text=""), text_delta(3, "x"), stop(3), *end_events())
     assert found.blocks == (Text("x"),)
     assert found.problems == ["the indexes of blocks do not count up from 0"]
 
@@ -361,14 +386,14 @@ def test_events_that_are_missing(gone: str) -> None:
 
 
 def test_the_end_of_the_bytes_inside_a_block_is_a_failure() -> None:
-    for cut in ([], [start()], [start(), begin(0, type="text", text=""), said(0, "x")], [start(), *CALLED[:3]]):
+    for cut in ([], [start()], [start(), begin(0, type="text", text=""), text_delta(0, "x")], [start(), *CALLED[:3]]):
         assert isinstance(read(*cut).events[-1], Failed)
     assert isinstance(read(start(), *CALLED).events[-1], Failed), "cut between two blocks"
-    stopped = read(start(), begin(0, type="text", text=""), said(0, "x"), {"type": "message_stop"})
+    stopped = read(start(), begin(0, type="text", text=""), text_delta(0, "x"), {"type": "message_stop"})
     assert stopped.reply.stop == "stop"
 
 
-def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
+def test_the_name_of_an_event_counts_where_its_data_has_no_type() -> None:
     nameless = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in EVERYTHING)
     assert read_bytes(nameless).reply == reply.decode(WHOLE)
     assert read_bytes(nameless).problems == ["an event has no name, or another one than its type"]
@@ -400,9 +425,11 @@ def test_the_name_of_an_event_says_what_its_data_does_not() -> None:
         b"event: content_block_delta\ndata: " + b"[" * 1000 + b"\n\n",
     ],
 )
-def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
+def test_what_makes_no_sense_is_left_out_and_reported(odd: bytes) -> None:
     found = read_bytes(
-        sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
+        sse(start(), begin(0, type="text", text=""), text_delta(0, "a"))
+        + odd
+        + sse(text_delta(0, "b"), stop(0), *end_events())
     )
     assert found.blocks == (Text("ab"),)
     assert found.problems
@@ -412,7 +439,9 @@ def test_what_makes_no_sense_is_left_out_and_told(odd: bytes) -> None:
 def test_a_corrupt_event_ends_the_stream(payload: bytes) -> None:
     odd = b"event: content_block_delta\ndata: " + payload + b"\n\n"
     found = read_bytes(
-        sse(start(), begin(0, type="text", text=""), said(0, "a")) + odd + sse(said(0, "b"), stop(0), *ended())
+        sse(start(), begin(0, type="text", text=""), text_delta(0, "a"))
+        + odd
+        + sse(text_delta(0, "b"), stop(0), *end_events())
     )
     assert found.accumulator.failure is not None
     assert "corrupt" in found.accumulator.failure.message
@@ -420,13 +449,15 @@ def test_a_corrupt_event_ends_the_stream(payload: bytes) -> None:
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_stream() -> None:
-    half = sse(said(0, "\ud83d"))
+    half = sse(text_delta(0, "\ud83d"))
     assert b"\\ud83d" in half
-    found = read_bytes(sse(start(), begin(0, type="text", text="")) + half + sse(said(0, "b"), stop(0), *ended()))
+    found = read_bytes(
+        sse(start(), begin(0, type="text", text="")) + half + sse(text_delta(0, "b"), stop(0), *end_events())
+    )
     assert found.blocks == (Text("\ufffdb"),)
 
 
-def test_starts_that_lack_a_field_are_mended() -> None:
+def test_starts_that_lack_a_field_are_completed() -> None:
     found = read(
         start(),
         begin(0, type="text"),
@@ -438,7 +469,7 @@ def test_starts_that_lack_a_field_are_mended() -> None:
         stop(2),
         begin(3, type="thinking", signature=5),
         stop(3),
-        *ended("tool_use"),
+        *end_events("tool_use"),
     )
     assert found.blocks[:3] == (Text(""), Thinking(""), ToolCall("", "f", {}))
     assert isinstance(found.blocks[3], Opaque)
@@ -447,33 +478,41 @@ def test_starts_that_lack_a_field_are_mended() -> None:
 
 def test_arguments_of_a_server_tool_that_cannot_be_read_are_left_out() -> None:
     tool = begin(0, type="server_tool_use", id="s", name="n", input={})
-    found = read(start(), tool, argued(0, '{"a"'), stop(0), *ended())
+    found = read(start(), tool, input_delta(0, '{"a"'), stop(0), *end_events())
     assert found.blocks[0].value["input"] == {}
     assert found.problems == ["the arguments of a server tool could not be read"]
 
 
-def test_late_fields_that_are_null_do_not_replace_what_was_said() -> None:
-    found = read(start(container={"id": "c"}), *ended(container=None, stop_details=None))
+def test_late_fields_that_are_null_do_not_replace_earlier_values() -> None:
+    found = read(start(container={"id": "c"}), *end_events(container=None, stop_details=None))
     assert reply.encode(found.reply)["container"] == {"id": "c"}
     assert reply.encode(found.reply)["stop_details"] is None
 
 
 def test_nothing_follows_the_end() -> None:
     found = read_bytes(
-        sse(start(), begin(0, type="text", text=""), said(0, "x"), stop(0), *ended(), said(0, "y"), start())
+        sse(
+            start(),
+            begin(0, type="text", text=""),
+            text_delta(0, "x"),
+            stop(0),
+            *end_events(),
+            text_delta(0, "y"),
+            start(),
+        )
     )
     assert found.blocks == (Text("x"),)
     assert found.problems == []
 
 
-def test_a_keep_alive_says_nothing() -> None:
-    assert read_bytes(b": hello\n\n" + sse(start(), *ended())).problems == []
+def test_a_keep_alive_adds_nothing() -> None:
+    assert read_bytes(b": hello\n\n" + sse(start(), *end_events())).problems == []
 
 
 def test_a_stream_is_bounded() -> None:
     limits = Limits(max_bytes=1000)
     with pytest.raises(LimitError):
-        read_bytes(sse(start(), begin(0, type="text", text=""), *[said(0, "x" * 100)] * 20), limits=limits)
+        read_bytes(sse(start(), begin(0, type="text", text=""), *[text_delta(0, "x" * 100)] * 20), limits=limits)
     with pytest.raises(LimitError):
         read_bytes(sse(start(), *[{"type": "ping"}] * 200), limits=limits)
     with pytest.raises(LimitError, match="open at once"):
@@ -481,9 +520,9 @@ def test_a_stream_is_bounded() -> None:
 
 
 def test_counts_under_ever_new_names_are_bounded() -> None:
-    """Each event tells all of them, so that without a bound the work would grow with their square."""
+    """Each event holds all of them, so that without a bound the work would grow with their square."""
     counts = [{"type": "message_delta", "delta": {}, "usage": {f"k{i}": i, "output_tokens": i}} for i in range(500)]
-    found = read(start(), *counts, *ended())
+    found = read(start(), *counts, *end_events())
     assert found.problems == ["the usage has more than 100 counts; the others were left out"]
     assert found.reply.usage is not None
     assert found.reply.usage.output_tokens == 20
@@ -491,10 +530,10 @@ def test_counts_under_ever_new_names_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', ' \n{"a": 1}', "[1]", "", " "])
-def test_at_home_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str) -> None:
-    """Otherwise, who takes over in the middle of a call would begin it a second time."""
+def test_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str) -> None:
+    """Otherwise, a writer that takes over in the middle of a call would begin it a second time."""
     decoder, encoder, shown = Decoder(), Encoder(), b""
-    for event in (start(), begin(0, **CALL), *[argued(0, letter) for letter in text], stop(0)):
+    for event in (start(), begin(0, **CALL), *[input_delta(0, letter) for letter in text], stop(0)):
         for each in framer().feed(sse(event)):
             shown += encoder.write(decoder.read(each))
             if event["type"] != "message_start":
@@ -508,36 +547,36 @@ def test_at_home_a_call_that_our_writer_does_not_show_yet_is_held_back(text: str
 @given(st.lists(events | json_values.map(lambda value: {"type": "content_block_delta", "index": 0, "delta": value})))
 def test_whatever_comes_the_events_are_legal(found: list[Fields]) -> None:
     decoder = Decoder()
-    said: list[Event] = []
+    read_events: list[Event] = []
     for event in found:
-        said += decoder.read(frame(event))
-    check(said + decoder.finish())
+        read_events += decoder.read(frame(event))
+    check(read_events + decoder.finish())
 
 
 @pytest.mark.law
 @given(st.lists(st.tuples(st.binary(), kinds)), st.binary())
 def test_whatever_bytes_come_nothing_is_raised(frames: list[tuple[bytes, str]], data: bytes) -> None:
     decoder = Decoder()
-    said: list[Event] = []
+    read_events: list[Event] = []
     for content, name in frames:
-        said += decoder.read(Frame(content, name))
-    check(said + decoder.finish())
+        read_events += decoder.read(Frame(content, name))
+    check(read_events + decoder.finish())
     read_bytes(data)
 
 
 @pytest.mark.law
 @given(st.lists(texts), st.lists(texts))
-def test_no_word_is_lost(spoken: list[str], thought: list[str]) -> None:
+def test_no_word_is_lost(words: list[str], thought: list[str]) -> None:
     found = read(
         start(),
         begin(0, type="thinking", thinking=""),
         *[delta(0, "thinking_delta", thinking=piece) for piece in thought],
         stop(0),
         begin(1, type="text", text=""),
-        *[said(1, piece) for piece in spoken],
+        *[text_delta(1, piece) for piece in words],
         stop(1),
-        *ended(),
+        *end_events(),
     )
-    assert found.blocks == (Thinking("".join(thought)), Text("".join(spoken)))
-    assert [event.text for event in found.events if isinstance(event, TextDelta)] == [one for one in spoken if one]
+    assert found.blocks == (Thinking("".join(thought)), Text("".join(words)))
+    assert [event.text for event in found.events if isinstance(event, TextDelta)] == [one for one in words if one]
     assert found.problems == []

@@ -83,7 +83,7 @@ def legal(found: list[Fields]) -> None:
             assert event["index"] == opened
             opened = None if kind == "content_block_stop" else opened
         else:
-            assert opened is None or kind == "error"  # a call that was cut stays open, lest somebody runs it
+            assert opened is None or kind == "error"  # a call that was cut stays open, so that no client runs it
             assert kind in ("message_delta", "message_stop", "error")
             assert position >= len(found) - 2
     assert [event["type"] for event in found[-2:]] == ["message_delta", "message_stop"] or found[-1]["type"] == "error"
@@ -94,7 +94,7 @@ def of_type(found: list[Fields], kind: str) -> list[Fields]:
 
 
 def comparable(body: Fields) -> Fields:
-    """A body without what a stream says otherwise: null for a stop sequence, counts that are not known."""
+    """A body without what a stream writes differently: null for a stop sequence, counts that are not known."""
     usage = {"input_tokens": 0, "output_tokens": 0, **(body.get("usage") or {})}
     return {**body, "stop_sequence": body.get("stop_sequence"), "usage": usage}
 
@@ -136,7 +136,7 @@ def test_pieces_of_a_call_from_elsewhere_add_up_to_one_block() -> None:
     assert of_type(found, "message_delta")[0]["delta"]["stop_reason"] == "tool_use"
 
 
-def test_the_start_says_what_is_known_and_the_end_says_the_rest() -> None:
+def test_the_start_has_what_is_known_and_the_end_has_the_rest() -> None:
     found = written(Started("msg_1", "m"), Used(Usage(7, 0)), Used(Usage(7, 3, 2)), Finished("stop"))
     message: Fields = {
         "id": "msg_1",
@@ -202,12 +202,12 @@ def test_a_reply_from_elsewhere_comes_back_as_its_body(name: str) -> None:
 
 
 def test_a_reply_of_the_protocol_comes_back_whole() -> None:
-    told = reply.decode(WHOLE)
-    data = Encoder().write(of_reply(told, piece=3))
+    original = reply.decode(WHOLE)
+    data = Encoder().write(of_reply(original, piece=3))
     legal(parsed(data))
     found = read_bytes(data)
     assert found.problems == []
-    assert found.reply == told
+    assert found.reply == original
 
 
 def test_a_stream_of_the_protocol_comes_back_as_it_was() -> None:
@@ -255,7 +255,7 @@ def test_F3_arguments_are_an_object_on_the_wire(call: ToolCall, expected: list[s
     assert inputs(*of_block(call, piece=100)) == expected
 
 
-def test_arguments_that_no_delta_told_are_written_at_the_end() -> None:
+def test_arguments_without_a_delta_are_written_at_the_end() -> None:
     assert inputs(BlockStarted(ToolCall("c", "f")), BlockEnded(ToolCall("c", "f", {"a": 1}))) == ['{"a":1}']
 
 
@@ -306,8 +306,8 @@ def test_H7_events_of_the_sequence_come_as_blocks_one_after_the_other() -> None:
 # --- thinking, media, what is another protocol's own ------------------------------------------------
 
 
-def contents(*blocks: Block, home: bool = False) -> list[Fields]:
-    made = Reply(Turn("assistant", blocks), "stop", form=PLAIN_REPLY if home else None)
+def contents(*blocks: Block, is_native: bool = False) -> list[Fields]:
+    made = Reply(Turn("assistant", blocks), "stop", form=PLAIN_REPLY if is_native else None)
     data = Encoder().write(of_reply(made))
     legal(parsed(data))
     return list(reply.encode(read_bytes(data).reply)["content"])
@@ -319,7 +319,9 @@ def test_what_another_issuer_signed_is_not_shown_as_signed() -> None:
 
 
 def test_thinking_of_the_protocol_comes_back_with_what_only_it_can_read() -> None:
-    assert contents(Thinking("t", "sig"), Thinking("", "sig"), Thinking(redacted="x"), Thinking("t"), home=True) == [
+    assert contents(
+        Thinking("t", "sig"), Thinking("", "sig"), Thinking(redacted="x"), Thinking("t"), is_native=True
+    ) == [
         {"type": "thinking", "thinking": "t", "signature": "sig"},
         {"type": "thinking", "thinking": "", "signature": "sig"},
         {"type": "redacted_thinking", "data": "x"},
@@ -327,10 +329,10 @@ def test_thinking_of_the_protocol_comes_back_with_what_only_it_can_read() -> Non
     ]
 
 
-def test_media_has_a_place_only_at_home() -> None:
+def test_media_is_written_only_to_its_own_protocol() -> None:
     image = Media("image", "image/png", "aGk=")
     assert contents(Text("a"), image, Text("b")) == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    assert [block["type"] for block in contents(Text("a"), image, home=True)] == ["text", "image"]
+    assert [block["type"] for block in contents(Text("a"), image, is_native=True)] == ["text", "image"]
 
 
 def test_what_is_another_protocols_own_is_left_out() -> None:
@@ -408,7 +410,7 @@ replies = st.builds(
 
 
 def plain(block: Block) -> Block:
-    """A block of generated replies with what a stream has a place for."""
+    """A block of generated replies with what a stream can carry."""
     return replace(block, extra=None) if isinstance(block, Text) else block
 
 
@@ -472,10 +474,10 @@ def test_whatever_the_blocks_are_the_stream_is_legal(blocks: list[tuple[Block, b
     events.append(Failed(Failure("server", "x")) if fails else Finished("stop"))
     legal(written(*events))
     encoder = Encoder()
-    decoder, said = Decoder(), list[Event]()
+    decoder, read_events = Decoder(), list[Event]()
     for frame in framer().feed(b"".join(encoder.write([event]) for event in events)):
-        said += decoder.read(frame)
-    check(said + decoder.finish())
+        read_events += decoder.read(frame)
+    check(read_events + decoder.finish())
 
 
 # --- the real client --------------------------------------------------------------------------------
@@ -493,12 +495,12 @@ def client(provider: Loopback) -> Iterator[anthropic.Anthropic]:
         yield opened
 
 
-ASKED: Fields = {"model": "claude", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
+REQUEST: Fields = {"model": "claude", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}
 
 
 def understood(client: anthropic.Anthropic) -> Fields:
     """What the SDK makes of the stream."""
-    with client.messages.stream(**ASKED) as stream:
+    with client.messages.stream(**REQUEST) as stream:
         message = stream.get_final_message()
     found: Fields = json.loads(json.dumps(message.to_dict(mode="json")))
     return found
@@ -520,9 +522,9 @@ def test_the_SDK_puts_the_stream_together(provider: Loopback, client: anthropic.
 
 
 def test_the_SDK_puts_a_stream_of_the_protocol_together(provider: Loopback, client: anthropic.Anthropic) -> None:
-    told = read_bytes(sse(*[event for event in EVERYTHING if event.get("index") != 5]))
-    assert told.problems == ["the indexes of blocks do not count up from 0"]
-    provider.give(Encoder().write(told.events), EVENT_STREAM)
+    original = read_bytes(sse(*[event for event in EVERYTHING if event.get("index") != 5]))
+    assert original.problems == ["the indexes of blocks do not count up from 0"]
+    provider.give(Encoder().write(original.events), EVENT_STREAM)
     expected = {**WHOLE, "content": [block for block in WHOLE["content"] if block["type"] != "compaction"]}
     assert shown(understood(client)) == shown(expected)
 
@@ -531,7 +533,7 @@ def test_the_SDK_reads_the_raw_events(provider: Loopback, client: anthropic.Anth
     encoder = Encoder()
     provider.give(encoder.ping() + encoder.write(of_reply(REPLIES["thinking_and_calls"])), EVENT_STREAM)
     kinds, arguments = [], ""
-    for event in client.messages.create(**ASKED, stream=True):
+    for event in client.messages.create(**REQUEST, stream=True):
         kinds.append(event.type)
         if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
             arguments += event.delta.partial_json

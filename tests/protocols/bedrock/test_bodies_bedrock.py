@@ -1,4 +1,4 @@
-"""The Bedrock Converse protocol: lossless at home, and strict about types."""
+"""The Bedrock Converse protocol: lossless in both directions, and strict about types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolglot.conversation import (
 from toolglot.protocols.bedrock import reply, request
 
 
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         "modelId": "claude",
         "system": [{"text": "be brief"}, {"cachePoint": {"type": "default"}}],
@@ -80,12 +80,12 @@ def test_a_request_says_what_it_means() -> None:
     assert request.encode(found) == body
     assert [turn.role for turn in found.turns] == ["system", "user", "assistant", "user"]
     assert found.turns[0].blocks[0] == Text("be brief")
-    said = found.turns[2].blocks
-    thoughts = [replace(block, extra=None, form=None) for block in said if isinstance(block, Thinking)]
+    blocks = found.turns[2].blocks
+    thoughts = [replace(block, extra=None, form=None) for block in blocks if isinstance(block, Thinking)]
     assert thoughts == [Thinking("hm", "sig"), Thinking(redacted="xx")]
-    assert said[2] == ToolCall("t1", "f", {"a": 1})
-    assert [type(block) for block in said[3:]] == [ServerTool, ServerTool, Text]
-    assert [block.phase for block in said if isinstance(block, ServerTool)] == ["call", "result"]
+    assert blocks[2] == ToolCall("t1", "f", {"a": 1})
+    assert [type(block) for block in blocks[3:]] == [ServerTool, ServerTool, Text]
+    assert [block.phase for block in blocks if isinstance(block, ServerTool)] == ["call", "result"]
     (result,) = found.turns[3].results
     assert (result.call_id, result.is_error, result.is_complete) == ("t1", True, True)
     assert result.text == 'out{"b":[1.0,"é"]}'
@@ -192,11 +192,11 @@ def test_words_in_another_form_are_text_for_everyone_else_and_come_back_as_they_
     body = blocks(block, {"toolResult": {"toolUseId": "t", "content": [block]}})
     found = request.decode(body)
     assert request.encode(found) == body
-    said, result = found.turns[0].blocks
-    assert isinstance(said, Text)
+    text, result = found.turns[0].blocks
+    assert isinstance(text, Text)
     assert isinstance(result, ToolResult)
-    assert (said.text, result.text) == (words, words)
-    changed = replace(said, text="…")
+    assert (text.text, result.text) == (words, words)
+    changed = replace(text, text="…")
     assert request.encode(Conversation((Turn("user", (changed,)),)))["messages"][0]["content"] == [{"text": "…"}]
 
 
@@ -239,11 +239,11 @@ def test_a_result_that_is_only_a_value_is_written_as_its_json() -> None:
         ToolResult("e", result={"a": 1}, error="boom", is_error=True),
     )
     written = request.encode(Conversation((Turn("tool", results),)))["messages"][0]["content"]
-    said = [part["toolResult"]["content"] for part in written]
-    assert said == [[{"text": '{"a":[1.0]}'}], [{"text": "x"}], [{"text": "boom"}]]
+    contents = [part["toolResult"]["content"] for part in written]
+    assert contents == [[{"text": '{"a":[1.0]}'}], [{"text": "x"}], [{"text": "boom"}]]
 
 
-# --- what is asked of the model ---------------------------------------------------------------------
+# --- options of the model ---------------------------------------------------------------------------
 
 SCHEMA: Fields = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -277,19 +277,19 @@ def text_format(schema: str, **fields: Any) -> Fields:
         (Options(output=OutputFormat("json")), {}),
     ],
 )
-def test_what_another_asks_of_the_model_is_written_where_claude_reads_it(options: Options, written: Fields) -> None:
+def test_foreign_options_are_written_where_claude_reads_them(options: Options, written: Fields) -> None:
     body = request.encode(Conversation(options=options))
     assert body == {"messages": [], **written}
     again = request.decode(body).options
     assert again == (options if written else Options())
 
 
-def test_a_budget_without_a_mode_asks_for_thinking() -> None:
+def test_a_budget_without_a_mode_turns_thinking_on() -> None:
     body = request.encode(Conversation(options=Options(reasoning=Reasoning(budget_tokens=2048))))
     assert body["additionalModelRequestFields"] == {"thinking": {"type": "enabled", "budget_tokens": 2048}}
 
 
-def test_the_models_own_fields_say_what_they_mean_and_come_back_as_they_were() -> None:
+def test_the_models_own_fields_are_decoded_and_come_back_as_they_were() -> None:
     body: Fields = {
         "messages": [],
         "additionalModelRequestFields": {
@@ -408,30 +408,32 @@ def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, mess
         request.decode({"messages": [], **change})
 
 
-CALLED: list[Fields] = [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]
-SAID: list[Fields] = [{"text": "x"}]
+CALL_CONTENT: list[Fields] = [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}]
+TEXT_CONTENT: list[Fields] = [{"text": "x"}]
 
 
 @pytest.mark.parametrize(
-    ("said", "content", "stop"),
+    ("reason", "content", "stop"),
     [
-        ("end_turn", SAID, "stop"),
-        ("stop_sequence", SAID, "stop"),
-        ("end_turn", CALLED, "tool_calls"),
-        ("tool_use", CALLED, "tool_calls"),
-        ("tool_use", SAID, "stop"),
-        ("max_tokens", CALLED, "length"),
-        ("model_context_window_exceeded", SAID, "length"),
-        ("guardrail_intervened", SAID, "filter"),
-        ("content_filtered", SAID, "filter"),
-        ("malformed_tool_use", SAID, "error"),
-        ("malformed_something_new", SAID, "error"),
-        ("something_new", SAID, "stop"),
-        (None, SAID, None),
+        ("end_turn", TEXT_CONTENT, "stop"),
+        ("stop_sequence", TEXT_CONTENT, "stop"),
+        ("end_turn", CALL_CONTENT, "tool_calls"),
+        ("tool_use", CALL_CONTENT, "tool_calls"),
+        ("tool_use", TEXT_CONTENT, "stop"),
+        ("max_tokens", CALL_CONTENT, "length"),
+        ("model_context_window_exceeded", TEXT_CONTENT, "length"),
+        ("guardrail_intervened", TEXT_CONTENT, "filter"),
+        ("content_filtered", TEXT_CONTENT, "filter"),
+        ("malformed_tool_use", TEXT_CONTENT, "error"),
+        ("malformed_something_new", TEXT_CONTENT, "error"),
+        ("something_new", TEXT_CONTENT, "stop"),
+        (None, TEXT_CONTENT, None),
     ],
 )
-def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(said: str | None, content: list[Fields], stop: str) -> None:
-    body = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": said}
+def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(
+    reason: str | None, content: list[Fields], stop: str
+) -> None:
+    body = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": reason}
     assert reply.decode(body).stop == stop
 
 
@@ -484,8 +486,8 @@ def test_E1_a_reply_that_failed_does_not_look_finished() -> None:
     assert reply.encode(Reply(Turn("assistant"), "error"))["stopReason"] == "malformed_model_output"
 
 
-def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> None:
-    body = {"output": {"message": {"role": "assistant", "content": SAID}}, "stopReason": "stop_sequence"}
+def test_a_changed_stop_reason_is_written() -> None:
+    body = {"output": {"message": {"role": "assistant", "content": TEXT_CONTENT}}, "stopReason": "stop_sequence"}
     assert reply.encode(replace(reply.decode(body), stop="filter"))["stopReason"] == "content_filtered"
 
 

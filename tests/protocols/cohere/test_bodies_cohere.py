@@ -1,4 +1,4 @@
-"""Cohere's chat protocol: lossless at home, and strict about types."""
+"""Cohere's chat protocol: lossless in both directions, and strict about types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_one_message_is_one_turn(body: Fields) -> None:
     assert len(request.decode(body).turns) == len(body["messages"])
 
 
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         "model": "command-a",
         "messages": [
@@ -253,7 +253,7 @@ def test_arguments_are_read_with_the_unwrapping_of_chat_and_come_back_as_they_we
     assert request.encode(found) == body
 
 
-def test_what_cohere_cannot_be_told_is_not_written() -> None:
+def test_what_cohere_cannot_express_is_not_written() -> None:
     options = Options(tool_choice=ToolChoice("auto"), reasoning=Reasoning(effort="high"))
     assert request.encode(Conversation(options=options)) == {"messages": []}
 
@@ -312,31 +312,31 @@ def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, mess
         request.decode({"messages": [], **change})
 
 
-CALLED: Fields = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f"}}]}
-SAID: Fields = {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
+CALL_MESSAGE: Fields = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f"}}]}
+TEXT_MESSAGE: Fields = {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
 
 
 @pytest.mark.parametrize(
-    ("said", "message", "stop"),
+    ("reason", "message", "stop"),
     [
-        ("COMPLETE", SAID, "stop"),
-        ("COMPLETE", CALLED, "tool_calls"),
-        ("STOP_SEQUENCE", SAID, "stop"),
-        ("TOOL_CALL", CALLED, "tool_calls"),
-        ("TOOL_CALL", SAID, "stop"),
-        ("MAX_TOKENS", CALLED, "length"),
-        ("ERROR", SAID, "error"),
-        ("TIMEOUT", SAID, "error"),
-        ("SOMETHING_NEW", SAID, "stop"),
-        (None, SAID, None),
+        ("COMPLETE", TEXT_MESSAGE, "stop"),
+        ("COMPLETE", CALL_MESSAGE, "tool_calls"),
+        ("STOP_SEQUENCE", TEXT_MESSAGE, "stop"),
+        ("TOOL_CALL", CALL_MESSAGE, "tool_calls"),
+        ("TOOL_CALL", TEXT_MESSAGE, "stop"),
+        ("MAX_TOKENS", CALL_MESSAGE, "length"),
+        ("ERROR", TEXT_MESSAGE, "error"),
+        ("TIMEOUT", TEXT_MESSAGE, "error"),
+        ("SOMETHING_NEW", TEXT_MESSAGE, "stop"),
+        (None, TEXT_MESSAGE, None),
     ],
 )
-def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(said: str | None, message: Fields, stop: str) -> None:
-    assert reply.decode({"id": "r", "message": message, "finish_reason": said}).stop == stop
+def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(reason: str | None, message: Fields, stop: str) -> None:
+    assert reply.decode({"id": "r", "message": message, "finish_reason": reason}).stop == stop
 
 
 def test_a_count_written_as_a_float_is_a_count_and_comes_back_as_one() -> None:
-    body = {"id": "r", "message": SAID, "usage": {"tokens": {"input_tokens": 12.0, "output_tokens": 3}}}
+    body = {"id": "r", "message": TEXT_MESSAGE, "usage": {"tokens": {"input_tokens": 12.0, "output_tokens": 3}}}
     found = reply.decode(body)
     assert found.usage is not None
     assert (found.usage.input_tokens, found.usage.output_tokens) == (12, 3)
@@ -347,7 +347,7 @@ def test_a_count_written_as_a_float_is_a_count_and_comes_back_as_one() -> None:
 
 def test_tokens_from_the_cache_are_counted() -> None:
     usage = {"tokens": {"input_tokens": 20, "output_tokens": 1}, "cached_tokens": 5.0}
-    body = {"id": "r", "message": SAID, "usage": usage}
+    body = {"id": "r", "message": TEXT_MESSAGE, "usage": usage}
     found = reply.decode(body)
     assert found.usage is not None
     assert found.usage.cache_read_tokens == 5
@@ -358,7 +358,7 @@ def test_tokens_from_the_cache_are_counted() -> None:
         reply.decode({**body, "usage": {"cached_tokens": "5"}})
 
 
-def test_images_of_a_reply_from_elsewhere_are_left_out_and_those_from_home_are_not() -> None:
+def test_foreign_images_of_a_reply_are_left_out_and_native_ones_are_not() -> None:
     turn = Turn("assistant", (Media("image", "image/png", data="aGk="), Text("x")))
     assert reply.encode(Reply(turn))["message"] == {"role": "assistant", "content": [{"type": "text", "text": "x"}]}
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
@@ -366,9 +366,9 @@ def test_images_of_a_reply_from_elsewhere_are_left_out_and_those_from_home_are_n
     assert reply.encode(reply.decode(own)) == own
 
 
-@pytest.mark.parametrize(("stop", "said"), [("error", "ERROR"), ("filter", "ERROR"), ("stop", "COMPLETE")])
-def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, said: str) -> None:
-    assert reply.encode(Reply(Turn("assistant"), stop))["finish_reason"] == said
+@pytest.mark.parametrize(("stop", "reason"), [("error", "ERROR"), ("filter", "ERROR"), ("stop", "COMPLETE")])
+def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, reason: str) -> None:
+    assert reply.encode(Reply(Turn("assistant"), stop))["finish_reason"] == reason
 
 
 def test_a_reply_made_elsewhere_is_written() -> None:
@@ -392,8 +392,8 @@ def test_a_reply_made_elsewhere_is_written() -> None:
     assert "content" not in reply.encode(Reply(Turn("assistant", (ToolCall("c", "f"),))))["message"]
 
 
-def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> None:
-    found = reply.decode({"id": "r", "message": SAID, "finish_reason": "STOP_SEQUENCE"})
+def test_a_changed_stop_reason_is_written() -> None:
+    found = reply.decode({"id": "r", "message": TEXT_MESSAGE, "finish_reason": "STOP_SEQUENCE"})
     assert reply.encode(replace(found, stop="length"))["finish_reason"] == "MAX_TOKENS"
 
 
@@ -411,4 +411,4 @@ def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> N
 )
 def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        reply.decode({"id": "r", "message": SAID, **change})
+        reply.decode({"id": "r", "message": TEXT_MESSAGE, **change})

@@ -1,4 +1,4 @@
-"""The provider's own words in the profiles, recognised in what a provider says."""
+"""The providers' own error texts in the profiles, recognised in their messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_MESSAGES = {
     '{"type":"error","error":{…}}',
     '{"type":"error",code,message,param}',
 }
-"""Texts of the profiles that show a shape or a comment line, not what an error says."""
+"""Texts of the profiles that show a shape or a comment line, not a message."""
 
 SAMPLES = (
     {"…": "toolu_01AbC", "N": "7", "M": "0", "X": "call_9x", "<id>": "abc", "<n>": "12"},
@@ -29,7 +29,7 @@ SAMPLES = (
 )
 
 
-def told() -> dict[tuple[str, str], set[str]]:
+def known_texts() -> dict[tuple[str, str], set[str]]:
     """Every text of every profile, with the rules and facts of that profile that it belongs to."""
     found: dict[tuple[str, str], set[str]] = {}
     for name in profiles.names():
@@ -44,7 +44,7 @@ def told() -> dict[tuple[str, str], set[str]]:
     return found
 
 
-TOLD = told()
+KNOWN_TEXTS = known_texts()
 
 
 def shape(text: str) -> str:
@@ -52,31 +52,33 @@ def shape(text: str) -> str:
     return re.sub(r"\w*_…|\d+|\b[NMX]\b", "…", text)
 
 
-def same(text: str, target: str | None = None) -> set[str]:
+def rules_with(text: str, target: str | None = None) -> set[str]:
     """The rules with the same text, of one target or of all."""
-    alike = (rules for (name, other), rules in TOLD.items() if shape(other) == shape(text) and target in (None, name))
+    alike = (
+        rules for (name, other), rules in KNOWN_TEXTS.items() if shape(other) == shape(text) and target in (None, name)
+    )
     return set().union(*alike)
 
 
-def filled(text: str, sample: dict[str, str]) -> str:
-    """What a provider would say, with something in place of what differs from case to case."""
+def fill(text: str, sample: dict[str, str]) -> str:
+    """A provider's message, with samples for what differs from case to case."""
     if text.startswith("{"):
         document = parsed(text.replace("{…}", "{}"))
         found = read_error(error_in(document), document)
         text = found.message or " ".join(found.codes)
-    text = re.sub(r"\b[NMX]\b|<id>|<n>", lambda place: sample[place[0]], text)
+    text = re.sub(r"\b[NMX]\b|<id>|<n>", lambda gap: sample[gap[0]], text)
     return re.sub(r"…|\.\.\.", sample["…"], re.sub(r"\[\d+\]|\.\d+\.", lambda n: n[0].replace(n[0][1:-1], "42"), text))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=["ids", "lists", "nothing"])
-@pytest.mark.parametrize(("target", "text"), TOLD)
+@pytest.mark.parametrize(("target", "text"), KNOWN_TEXTS)
 def test_every_text_of_every_profile_is_recognised_as_its_own_rule(
     target: str, text: str, sample: dict[str, str]
 ) -> None:
-    said = filled(text, sample)
-    for message in (said, f"Error code: 400 - {said} (request id: req_1)", said.upper()):
-        assert recognise(message, target=target)[0] in same(text, target)
-        assert same(text) & set(recognise(message))
+    sentence = fill(text, sample)
+    for message in (sentence, f"Error code: 400 - {sentence} (request id: req_1)", sentence.upper()):
+        assert recognise(message, target=target)[0] in rules_with(text, target)
+        assert rules_with(text) & set(recognise(message))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_real_messages_name_the_rule_of_their_own_target(message: str, target: s
     assert recognise(message, target=target)[0] == rule
 
 
-def test_without_a_target_the_protocol_is_asked_first() -> None:
+def test_without_a_target_rules_of_the_protocol_come_first() -> None:
     assert recognise(NINE, protocol="bedrock")[0] == "bedrock-mistral-id-style"
     assert recognise(NINE, protocol="openai_chat")[0].split("-")[0] != "bedrock"
     assert recognise(NINE, target="nobody")
@@ -160,7 +162,7 @@ def test_hostile_text_takes_no_more_work_than_other_text(piece: str) -> None:
 
 
 @pytest.mark.law
-@given(st.text(max_size=300) | st.lists(st.sampled_from([text for _, text in TOLD]), max_size=3).map(" ".join))
-def test_whatever_is_said_only_known_rules_are_named(message: str) -> None:
-    known = set().union(*TOLD.values())
+@given(st.text(max_size=300) | st.lists(st.sampled_from([text for _, text in KNOWN_TEXTS]), max_size=3).map(" ".join))
+def test_whatever_the_message_only_known_rules_are_named(message: str) -> None:
+    known = set().union(*KNOWN_TEXTS.values())
     assert known.issuperset(recognise(message))

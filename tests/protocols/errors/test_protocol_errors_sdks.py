@@ -115,12 +115,12 @@ OPENAI: dict[FailureKind, type[openai.APIStatusError]] = {
 def test_openai(served: Served, protocol: str, kind: FailureKind) -> None:
     served.set(protocol, failure_of(kind))
     with openai.OpenAI(base_url=f"{served.url}/v1", api_key="k", max_retries=0) as client:
-        ask: dict[str, Callable[[], object]] = {
+        calls: dict[str, Callable[[], object]] = {
             "openai_chat": lambda: client.chat.completions.create(model="m", messages=MESSAGES),
             "openai_responses": lambda: client.responses.create(model="m", input="hi"),
         }
         with pytest.raises(openai.APIStatusError) as raised:
-            ask[protocol]()
+            calls[protocol]()
     assert type(raised.value) is OPENAI[kind]
     assert "that did not work" in str(raised.value)
     assert raised.value.request_id == "req_7"

@@ -55,7 +55,7 @@ def frames_of(data: bytes, piece: int = 0) -> list[Frame]:
     return found + framer.finish()
 
 
-def by_botocore(data: bytes) -> list[Any]:
+def read_with_botocore(data: bytes) -> list[Any]:
     buffer = EventStreamBuffer()
     buffer.add_data(data)
     return list(buffer)
@@ -69,7 +69,7 @@ def test_a_message_of_the_documentation_is_read() -> None:
     data = start + struct.pack(">I", zlib.crc32(start))
     assert frames_of(data) == [Frame(b"{}", "e", data)]
     assert message(headers, b"{}") == data
-    assert by_botocore(data)[0].payload == b"{}"
+    assert read_with_botocore(data)[0].payload == b"{}"
 
 
 def test_every_type_of_header_is_read_as_botocore_reads_it() -> None:
@@ -86,7 +86,7 @@ def test_every_type_of_header_is_read_as_botocore_reads_it() -> None:
         "time": 1_700_000_000_000,
         "uuid": ID,
     }
-    (theirs,) = by_botocore(message(EVERY_TYPE, b""))
+    (theirs,) = read_with_botocore(message(EVERY_TYPE, b""))
     assert theirs.headers == {**headers, "uuid": ID.bytes}
 
 
@@ -122,7 +122,7 @@ def test_however_the_bytes_are_cut_the_frames_are_the_same(piece: int) -> None:
     assert b"".join(frame.raw for frame in found) == TWO
 
 
-def test_exceptions_are_told_apart_by_their_name() -> None:
+def test_exceptions_are_distinguished_by_their_name() -> None:
     thrown = event_message("throttlingException", {"message": "slow"}, is_exception=True)
     assert frames_of(thrown) == [Frame(b'{"message":"slow"}', "!throttlingException", thrown)]
     headers = {":message-type": "error", ":error-code": "InternalError", ":error-message": "broke"}
@@ -180,7 +180,7 @@ def test_messages_that_are_too_long_are_refused_before_they_come(length: int, he
         AwsFramer().feed(prelude(length, headers))
 
 
-def test_what_is_not_whole_says_nothing() -> None:
+def test_an_incomplete_frame_yields_nothing() -> None:
     assert frames_of(TWO[:-1])[-1].name == "messageStart"
     assert frames_of(b"") == []
 
@@ -189,7 +189,7 @@ def test_what_is_not_whole_says_nothing() -> None:
 @given(st.lists(st.tuples(st.dictionaries(texts, texts, max_size=3), st.binary(max_size=50)), max_size=4))
 def test_botocore_reads_what_is_written(messages: list[tuple[dict[str, str], bytes]]) -> None:
     data = b"".join(message(text_headers(headers), payload) for headers, payload in messages)
-    assert [(found.headers, found.payload) for found in by_botocore(data)] == messages
+    assert [(found.headers, found.payload) for found in read_with_botocore(data)] == messages
     assert b"".join(frame.raw for frame in frames_of(data, 5)) == data
 
 

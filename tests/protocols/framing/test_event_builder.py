@@ -1,4 +1,4 @@
-"""Blocks come out one at a time, whatever order a provider says them in."""
+"""Blocks come out one at a time, in whatever order a provider sends them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from toolglot.protocols.framing.event_builder import (
 )
 
 
-def summed(builder: EventBuilder) -> tuple[list[Event], Accumulator]:
+def take_and_accumulate(builder: EventBuilder) -> tuple[list[Event], Accumulator]:
     events = builder.take()
     check(events)
     found = Accumulator()
@@ -40,12 +40,12 @@ def summed(builder: EventBuilder) -> tuple[list[Event], Accumulator]:
     return events, found
 
 
-def test_text_and_thinking_that_are_said_in_turns_are_blocks_of_their_own() -> None:
+def test_text_and_thinking_in_turns_are_separate_blocks() -> None:
     builder = EventBuilder()
     for key, piece in ((THINKING_KEY, "a"), (THINKING_KEY, "b"), (TEXT_KEY, "c"), (THINKING_KEY, "d"), (TEXT_KEY, "")):
         builder.add_implicit(key, piece)
     builder.finish("stop")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.reply.turn.blocks == (Thinking("ab"), Text("c"), Thinking("d"))
     assert builder.problems == []
 
@@ -58,7 +58,7 @@ def test_H6_calls_whose_pieces_alternate_stay_apart() -> None:
     for key, piece in ((1, '{"y":'), (0, "1"), (1, "2"), (0, "}"), (1, "}")):
         builder.add(key, piece)
     builder.finish("tool_calls")
-    events, found = summed(builder)
+    events, found = take_and_accumulate(builder)
     assert [(call.id, call.arguments) for call in found.calls] == [("a", {"x": 1}), ("b", {"y": 2})]
     assert [event.block.name for event in events if isinstance(event, BlockStarted)] == ["f", "g"]  # type: ignore[union-attr]
     assert builder.problems
@@ -84,7 +84,7 @@ def test_H7_what_is_thought_between_two_pieces_of_arguments_waits_until_the_call
     builder.add_implicit(THINKING_KEY, "m")
     builder.add_implicit(TEXT_KEY, "done")
     builder.finish("tool_calls")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.reply.turn.blocks == (
         ToolCall("a", "f", {"x": 1}),
         Thinking("hmm"),
@@ -92,18 +92,18 @@ def test_H7_what_is_thought_between_two_pieces_of_arguments_waits_until_the_call
     )
 
 
-@pytest.mark.parametrize("said", ["length", "tool_calls", "stop", "error", None])
+@pytest.mark.parametrize("reason", ["length", "tool_calls", "stop", "error", None])
 @pytest.mark.parametrize("written", ['{"a":', '{"a":"}', '{"a":[1,2'])
-def test_F1_J4_a_call_without_its_end_was_cut_whatever_the_provider_says(said: Any, written: str) -> None:
+def test_F1_J4_a_call_without_its_end_was_cut_whatever_the_stop_reason(reason: Any, written: str) -> None:
     builder = EventBuilder()
     builder.open(0, ToolCall("a", "f"))
     builder.add(0, written)
-    builder.finish(said)
-    events, found = summed(builder)
+    builder.finish(reason)
+    events, found = take_and_accumulate(builder)
     assert found.calls == ()
     assert found.cut == (ToolCall("a", "f", raw_input=written),)
     assert isinstance(events[-1], Finished)
-    assert events[-1].stop == ("error" if said == "error" else "length")
+    assert events[-1].stop == ("error" if reason == "error" else "length")
 
 
 def test_F1_a_call_that_is_whole_stays_one_when_the_answer_was_cut_after_it() -> None:
@@ -111,7 +111,7 @@ def test_F1_a_call_that_is_whole_stays_one_when_the_answer_was_cut_after_it() ->
     builder.open(0, ToolCall("a", "f"))
     builder.add(0, "{}")
     builder.finish("length")
-    events, found = summed(builder)
+    events, found = take_and_accumulate(builder)
     assert [call.id for call in found.calls] == ["a"]
     assert isinstance(events[-1], Finished)
     assert events[-1].stop == "length"
@@ -121,7 +121,7 @@ def test_F1_a_call_that_was_cut_before_its_first_argument_is_not_one_without_arg
     builder = EventBuilder()
     builder.open(0, ToolCall("a", "f"))
     builder.finish("length")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.calls == ()
 
 
@@ -129,7 +129,7 @@ def test_F3_a_call_that_ends_without_arguments_has_none() -> None:
     builder = EventBuilder()
     builder.open(0, ToolCall("a", "f"))
     builder.finish("tool_calls")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.calls == (ToolCall("a", "f", {}, argument_fixes=("a blank string means no arguments",)),)
 
 
@@ -139,22 +139,22 @@ def test_arguments_of_an_object_protocol_keep_no_spelling() -> None:
     builder.add(0, '{"a" : 1}')
     builder.close(0)
     builder.finish("stop")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.calls == (ToolCall("a", "f", {"a": 1}),)
     assert found.reply.stop == "tool_calls"
 
 
 @pytest.mark.parametrize(
-    ("said", "calls", "meant"),
+    ("reason", "calls", "meant"),
     [("stop", 1, "tool_calls"), ("tool_calls", 0, "stop"), ("length", 0, "length"), (None, 1, "tool_calls")],
 )
-def test_J1_J2_why_it_ended_is_derived_from_the_calls(said: Any, calls: int, meant: str) -> None:
+def test_J1_J2_why_it_ended_is_derived_from_the_calls(reason: Any, calls: int, meant: str) -> None:
     builder = EventBuilder()
     builder.add_implicit(TEXT_KEY, "hi")
     for number in range(calls):
         builder.open(number, ToolCall(f"c{number}", "f"))
-    builder.finish(said)
-    _, found = summed(builder)
+    builder.finish(reason)
+    _, found = take_and_accumulate(builder)
     assert found.reply.stop == meant
 
 
@@ -164,7 +164,7 @@ def test_a_failure_ends_what_is_open_as_cut_and_nothing_follows() -> None:
     builder.fail(Failure("overloaded", "busy"))
     builder.fail(Failure("server"))
     builder.finish("stop")
-    events, found = summed(builder)
+    events, found = take_and_accumulate(builder)
     assert isinstance(events[-1], Failed)
     assert found.cut == (Text("hal"),)
     assert found.failure == Failure("overloaded", "busy")
@@ -184,11 +184,11 @@ def test_the_end_of_the_bytes_without_a_word_is_an_end_only_where_nothing_was_cu
         builder.open(0, ToolCall("a", "f"))
         builder.add(0, '{"a":1' + ("}" if open_block == "whole" else ""))
     builder.finish_without_reason(is_ended=True, closes_blocks=closes)
-    events, _ = summed(builder)
+    events, _ = take_and_accumulate(builder)
     assert isinstance(events[-1], Failed) == fails
 
 
-def test_whole_blocks_media_and_usage_come_in_their_places() -> None:
+def test_whole_blocks_media_and_usage_come_in_order() -> None:
     builder = EventBuilder()
     builder.start("id", "m")
     builder.start("other")
@@ -200,7 +200,7 @@ def test_whole_blocks_media_and_usage_come_in_their_places() -> None:
     builder.add_usage(Usage(1, 2))
     builder.update(TEXT_KEY, Text("x"))
     builder.finish("stop")
-    events, found = summed(builder)
+    events, found = take_and_accumulate(builder)
     assert events[0] == Started("id", "m")
     assert Used(Usage(1, 2)) in events
     assert found.reply.turn.blocks == (Text("a"), Opaque("gemini", {"x": 1}), Media("image", "image/png", data="QUJD"))
@@ -219,11 +219,11 @@ def test_what_is_known_of_a_block_can_grow_while_it_is_open() -> None:
     builder.close(0)
     builder.close(1)
     builder.finish("stop")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert found.reply.turn.blocks == (Thinking("why", signature="s"), Text("", signature="t"))
 
 
-def test_an_abandoned_reply_says_what_was_whole() -> None:
+def test_an_abandoned_reply_keeps_what_was_whole() -> None:
     builder = EventBuilder()
     builder.open(0, ToolCall("a", "f"))
     builder.add(0, "{}")
@@ -239,7 +239,7 @@ def test_an_abandoned_reply_says_what_was_whole() -> None:
     assert not found.is_over
 
 
-def test_what_is_told_is_bounded_and_told_once() -> None:
+def test_problems_are_bounded_and_reported_once() -> None:
     builder = EventBuilder()
     for number in range(200):
         builder.report(f"oddity {number % 80}")
@@ -265,23 +265,23 @@ steps = st.lists(
 
 @pytest.mark.law
 @given(steps, st.sampled_from(["stop", "tool_calls", "length", "error", None, "fail", "unsaid"]))
-def test_whatever_is_said_in_whatever_order_the_grammar_holds_and_no_text_is_lost(
-    given_steps: list[tuple[str, int, str]], end: Any
+def test_in_whatever_order_pieces_come_the_grammar_holds_and_no_text_is_lost(
+    operations: list[tuple[str, int, str]], end: Any
 ) -> None:
     builder = EventBuilder()
-    said: dict[Any, list[str]] = {}
-    for do, key, piece in given_steps:
+    reason: dict[Any, list[str]] = {}
+    for do, key, piece in operations:
         if do == "say":
             builder.add_implicit(TEXT_KEY, piece)
-            said.setdefault(TEXT_KEY, []).append(piece)
+            reason.setdefault(TEXT_KEY, []).append(piece)
         elif do == "think":
             builder.add_implicit(THINKING_KEY, piece)
-            said.setdefault(THINKING_KEY, []).append(piece)
+            reason.setdefault(THINKING_KEY, []).append(piece)
         elif do == "open" and not builder.is_open(key):
             builder.open(key, ToolCall(f"c{key}", "f"))
         elif do == "add" and builder.is_open(key):
             builder.add(key, piece)
-            said.setdefault(key, []).append(piece)
+            reason.setdefault(key, []).append(piece)
         elif do == "close":
             builder.close(key)
         elif do == "whole":
@@ -298,11 +298,11 @@ def test_whatever_is_said_in_whatever_order_the_grammar_holds_and_no_text_is_los
     check(events)
     found = Accumulator()
     found.add(events)
-    assert found.reply.turn.text == "".join(said.get(TEXT_KEY, []))
+    assert found.reply.turn.text == "".join(reason.get(TEXT_KEY, []))
     thought = "".join(block.text for block in found.reply.turn.blocks if isinstance(block, Thinking))
-    assert thought == "".join(said.get(THINKING_KEY, []))
+    assert thought == "".join(reason.get(THINKING_KEY, []))
     written = "".join(event.text for event in events if isinstance(event, InputDelta))
-    assert sorted(written) == sorted("".join("".join(said.get(key, [])) for key in range(4)))
+    assert sorted(written) == sorted("".join("".join(reason.get(key, [])) for key in range(4)))
 
 
 def test_F3_a_call_with_null_for_its_arguments_is_whole_and_the_next_one_is_in_its_turn() -> None:
@@ -312,7 +312,7 @@ def test_F3_a_call_with_null_for_its_arguments_is_whole_and_the_next_one_is_in_i
         builder.add(number, "nu")
         builder.add(number, "ll")
     builder.finish("length")
-    _, found = summed(builder)
+    _, found = take_and_accumulate(builder)
     assert [call.arguments for call in found.calls] == [{}, {}]
     assert builder.problems == []
 
@@ -323,7 +323,7 @@ def test_arguments_that_were_never_to_be_an_object_are_no_cut(written: str) -> N
     builder.open(0, ToolCall("a", "f"))
     builder.add(0, written)
     builder.finish("tool_calls")
-    events, found = summed(builder)
+    events, found = take_and_accumulate(builder)
     is_cut = written == "[1, 2"
     assert [block.cut for block in events if isinstance(block, BlockEnded)] == [is_cut]
     assert found.reply.stop == ("length" if is_cut else "tool_calls")

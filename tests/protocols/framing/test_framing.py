@@ -51,7 +51,7 @@ def test_lines_may_end_in_lf_crlf_or_cr(end: bytes) -> None:
         (b"unknown: 1\ndata: 2\n\n", [("", b"2")]),
     ],
 )
-def test_server_sent_events_are_read_as_the_standard_says(written: bytes, meant: list[tuple[str, bytes]]) -> None:
+def test_server_sent_events_are_read_by_the_standard(written: bytes, meant: list[tuple[str, bytes]]) -> None:
     assert data_of(written) == meant
 
 

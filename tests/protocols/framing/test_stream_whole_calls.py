@@ -32,7 +32,7 @@ def chunks_of(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def translated(source: str, target: str, data: bytes) -> bytes:
+def translate(source: str, target: str, data: bytes) -> bytes:
     translator = StreamTranslator(source=source, target=target)
     return translator.feed(data) + translator.finish()
 
@@ -40,8 +40,8 @@ def translated(source: str, target: str, data: bytes) -> bytes:
 @pytest.mark.parametrize("source", ["anthropic", "openai", "openai_responses", "bedrock"])
 def test_a_client_of_mistral_gets_each_call_in_one_chunk(source: str) -> None:
     protocol = profiles.get(source).protocol
-    said = of_reply(reply(Text("I look."), LOOK, NOW), piece=3)
-    chunks = chunks_of(translated(source, "mistral", stream_of(protocol, list(said))))
+    events = of_reply(reply(Text("I look."), LOOK, NOW), piece=3)
+    chunks = chunks_of(translate(source, "mistral", stream_of(protocol, list(events))))
     calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
     assert [call["index"] for call in calls] == [0, 1]
     assert [call["function"]["name"] for call in calls] == ["look", "now"]
@@ -59,14 +59,14 @@ def test_a_call_that_was_cut_is_nothing_to_a_client_of_mistral() -> None:
         InputDelta('{"city":"Zü'),
         BlockEnded(cut, cut=True),
     ]
-    chunks = chunks_of(translated("anthropic", "mistral", stream_of("anthropic", [*events, Finished("length")])))
+    chunks = chunks_of(translate("anthropic", "mistral", stream_of("anthropic", [*events, Finished("length")])))
     assert not any(chunk["choices"][0]["delta"].get("tool_calls") for chunk in chunks)
     assert chunks[-1]["choices"][0]["finish_reason"] == "length"
 
 
 def test_a_free_text_call_comes_whole_too() -> None:
     data = stream_of("openai_responses", list(of_reply(reply(PATCH), piece=2)))
-    chunks = chunks_of(translated("openai_responses", "mistral", data))
+    chunks = chunks_of(translate("openai_responses", "mistral", data))
     (call,) = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", ())]
     assert call["custom"] == {"name": "patch", "input": "*** Begin"}
 
@@ -78,7 +78,7 @@ def test_the_stream_of_mistral_itself_is_forwarded_as_it_is() -> None:
     first = {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
     last = {**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
     data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in (first, last)) + b"data: [DONE]\n\n"
-    assert translated("mistral", "mistral", data) == data
+    assert translate("mistral", "mistral", data) == data
 
 
 # --- calls that only look whole ---------------------------------------------------------------------
@@ -88,18 +88,18 @@ TOOLS = [
     {"type": "function", "function": {"name": "look", "parameters": SCHEMA}},
     {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}},
 ]
-ASKED = {"model": "m", "messages": [{"role": "user", "content": "go"}], "tools": TOOLS}
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "go"}], "tools": TOOLS}
 
 
-def answer(name: str, given: dict[str, Any], stop: str) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": "toolu_01", "name": name, "input": given}
+def answer(name: str, arguments: dict[str, Any], stop: str) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": "toolu_01", "name": name, "input": arguments}
     usage = {"input_tokens": 1, "output_tokens": 1}
     kept = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "stop_sequence": None}
     return {**kept, "content": [call], "stop_reason": stop, "usage": usage}
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "stop", "is_call"),
+    ("name", "arguments", "stop", "is_call"),
     [
         ("look", {}, "max_tokens", False),
         ("look", {}, "tool_use", True),
@@ -108,20 +108,20 @@ def answer(name: str, given: dict[str, Any], stop: str) -> dict[str, Any]:
     ],
 )
 def test_a_call_without_its_arguments_in_an_answer_that_was_cut_is_not_run_F1(
-    name: str, given: dict[str, Any], stop: str, is_call: bool
+    name: str, arguments: dict[str, Any], stop: str, is_call: bool
 ) -> None:
-    request = convert(ASKED, source="openai_chat", target="anthropic", model="claude-sonnet-4-5")
-    out = convert_reply(answer(name, given, stop), source="anthropic", target="openai_chat", request=request)
+    request = convert(REQUEST, source="openai_chat", target="anthropic", model="claude-sonnet-4-5")
+    out = convert_reply(answer(name, arguments, stop), source="anthropic", target="openai_chat", request=request)
     message = out.body["choices"][0]["message"]
     assert bool(message.get("tool_calls")) == is_call
     if not is_call:
-        assert not message["content"]  # no word that the model did not say
+        assert not message["content"]  # no word that the model did not write
         assert out.body["choices"][0]["finish_reason"] == "length"
         assert any("cut off" in entry.reason for entry in out.report.entries)
 
 
 def test_a_call_in_the_text_is_why_the_answer_ended_J1() -> None:
-    request = convert(ASKED, source="openai_chat", target="vllm", model="Qwen/Qwen3-8B")
+    request = convert(REQUEST, source="openai_chat", target="vllm", model="Qwen/Qwen3-8B")
     text = 'I look.\n<tool_call>\n{"name": "look", "arguments": {"city": "Oslo"}}\n</tool_call>'
     kept = {"id": "c1", "created": 1, "model": "Qwen/Qwen3-8B"}
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
@@ -131,8 +131,8 @@ def test_a_call_in_the_text_is_why_the_answer_ended_J1() -> None:
     assert whole["message"]["tool_calls"][0]["function"]["name"] == "look"
     deltas = [{"role": "assistant", "content": text[:20]}, {"content": text[20:]}, {}]
     data = b""
-    for place, delta in enumerate(deltas):
-        reason = "stop" if place == 2 else None
+    for index, delta in enumerate(deltas):
+        reason = "stop" if index == 2 else None
         chunk = {**kept, "object": "chat.completion.chunk"}
         chunk["choices"] = [{"index": 0, "delta": delta, "finish_reason": reason}]
         data += b"data: " + json.dumps(chunk).encode() + b"\n\n"

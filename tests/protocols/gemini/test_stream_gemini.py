@@ -1,43 +1,24 @@
-"""Streams of the Gemini protocol: what is read, what is written, and that Google's SDK reads it."""
+"""Gemini streams, read: events of the protocol, what providers do beside it, framing, and laws."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from google.genai import errors as genai_errors
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sdk.loopback import EVENT_STREAM, serving
-from sdk.made_replies import REPLIES
-from sdk.recording import load
 from support.conversations import event_grammar
 from support.conversations.strategies import json_objects, json_values, texts
 from support.protocols.strategies.gemini import gemini_parts, gemini_replies
-from support.protocols.streams.reading import accumulate, read_pieces
-from toolglot.conversation import (
-    Block,
-    Failure,
-    Media,
-    Opaque,
-    Reply,
-    ServerTool,
-    StopReason,
-    Text,
-    Thinking,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from support.protocols.streams.gemini import COUNTS, HEAD, TALK, Fields, array, chunk, read, sse
+from support.protocols.streams.reading import accumulate
+from toolglot.conversation import Failure, Media, Opaque, Reply, ServerTool, StopReason, Text, Thinking, ToolCall
 from toolglot.conversation.events import (
     Accumulator,
     BlockEnded,
     BlockStarted,
-    Event,
-    Failed,
     Finished,
     InputDelta,
     MediaDelta,
@@ -46,42 +27,15 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.conversation.reply_events import of_reply
 from toolglot.errors import InputError, LimitError
 from toolglot.limits import Limits
-from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.framing.event_builder import CUT_OFF
 from toolglot.protocols.framing.text_frames import Frame
 from toolglot.protocols.gemini import reply as one_shot
 from toolglot.protocols.gemini.form import THOUGHT
 from toolglot.protocols.gemini.stream_reader import Decoder, framer
-from toolglot.protocols.gemini.stream_writer import Encoder
 from toolglot.protocols.gemini.streaming.candidates import plain_text
 from toolglot.protocols.gemini.streaming.framing import ArrayFramer
-from toolglot.translate.streams import StreamTranslator
-
-Fields = dict[str, Any]
-HEAD = {"modelVersion": "gemini-3", "responseId": "r1"}
-
-
-def chunk(*parts: Any, reason: str | int | None = None, **fields: Any) -> Fields:
-    candidate: Fields = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
-    if reason is not None:
-        candidate["finishReason"] = reason
-    return {"candidates": [candidate], **HEAD, **fields}
-
-
-def sse(*chunks: Any) -> bytes:
-    return b"".join(b"data: " + json.dumps(value).encode() + b"\r\n\r\n" for value in chunks)
-
-
-def array(*chunks: Any) -> bytes:
-    return b"[" + b"\n,\r\n".join(json.dumps(value, indent=1).encode() for value in chunks) + b"\n]\n"
-
-
-def read(*pieces: bytes) -> tuple[list[Event], Decoder]:
-    decoder = Decoder()
-    return read_pieces(framer(), decoder, pieces), decoder
 
 
 def reply_of(*chunks: Any) -> Reply:
@@ -96,16 +50,6 @@ def failure_of(*chunks: Any) -> tuple[Failure, Accumulator]:
     return total.failure, total
 
 
-COUNTS = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 2, "totalTokenCount": 14}
-TALK = (
-    chunk({"text": "Hm", "thought": True}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 7}),
-    chunk({"text": "m.", "thought": True}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 8}),
-    chunk({"text": "Kö"}),
-    chunk({"text": "ln"}, usageMetadata={"promptTokenCount": 7, "totalTokenCount": 9}),
-    chunk({"functionCall": {"name": "f", "args": {"a": 1.0, "b": [10**30]}}, "thoughtSignature": "c2ln"}),
-    chunk({"functionCall": {"id": "c2", "name": "g"}}),
-    chunk({"text": ""}, reason="STOP", usageMetadata=COUNTS, createTime="now"),
-)
 WHOLE = {
     "candidates": [
         {
@@ -182,7 +126,7 @@ def test_texts_of_one_chunk_are_blocks_as_in_the_one_shot_form() -> None:
     assert found.turn.blocks == (Text("a"), Text("bc"))
 
 
-def test_fields_that_say_nothing_do_not_part_a_text() -> None:
+def test_empty_fields_do_not_split_a_text() -> None:
     part = {"thought": False, "thoughtSignature": "", "partMetadata": None}
     found = reply_of(chunk({"text": "a"}), chunk({"text": "b", **part}), chunk({"text": "c"}, reason="STOP"))
     assert found.turn.blocks == (Text("abc"),)
@@ -255,10 +199,10 @@ def test_a_blocked_prompt_is_a_filter_as_in_the_one_shot_form(key: str) -> None:
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
-@pytest.mark.parametrize("said", [[], [{"text": "I look."}]])
-def test_j3_an_unusable_call_is_a_failure_to_try_again(reason: str, said: list[Any]) -> None:
+@pytest.mark.parametrize("parts", [[], [{"text": "I look."}]])
+def test_j3_an_unusable_call_is_a_failure_to_try_again(reason: str, parts: list[Any]) -> None:
     end = {"candidates": [{"content": {}, "finishReason": reason, "finishMessage": "bad call"}], **HEAD}
-    failure, total = failure_of(*([chunk(*said)] if said else []), end)
+    failure, total = failure_of(*([chunk(*parts)] if parts else []), end)
     assert (failure.kind, failure.retryable, failure.in_band) == ("bad_output", True, True)
     assert failure.message == "bad call"
     assert total.calls == ()
@@ -410,7 +354,7 @@ def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: 
 @pytest.mark.parametrize(
     ("written", "arguments", "raw"), [('{"a":1}', {"a": 1}, None), (" ", {}, None), ("[1]", None, "[1]")]
 )
-def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, raw: str | None) -> None:
+def test_f3_arguments_that_came_as_text_are_reported(written: str, arguments: Any, raw: str | None) -> None:
     events, decoder = read(sse(chunk({"functionCall": {"name": "f", "args": written}}, reason="STOP")))
     (call,) = accumulate(events).reply.turn.calls
     assert (call.arguments, call.raw_input) == (arguments, raw)
@@ -431,14 +375,14 @@ def test_f3_arguments_that_came_as_text_are_told(written: str, arguments: Any, r
         b'data: {"usageMetadata":{"promptTokenCount":"7"}}\n\n',
     ],
 )
-def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> None:
+def test_what_the_protocol_does_not_allow_is_reported_and_left_out(odd: bytes) -> None:
     events, decoder = read(sse(chunk({"text": "a"})), odd, sse(chunk({"text": "b"}, reason="STOP")))
     found = accumulate(events).reply
     assert (found.turn.blocks, found.stop) == ((Text("ab"),), "stop")
     assert len(decoder.builder.problems) == 1
 
 
-def test_keep_alives_say_nothing() -> None:
+def test_keep_alives_add_nothing() -> None:
     events, decoder = read(b": ping\n\n", sse(*TALK[:1]), b"\n\n: ping\n\n", sse(*TALK[1:]))
     assert events == read(sse(*TALK))[0]
     assert decoder.builder.problems == []
@@ -456,7 +400,7 @@ def test_the_end_of_the_bytes_without_a_reason() -> None:
 
 
 @pytest.mark.parametrize(("number", "stop"), [(1, "stop"), (2, "length"), (3, "filter"), (99, "error")])
-def test_a_reason_may_be_a_number_as_older_libraries_ask_for_it(number: int, stop: StopReason) -> None:
+def test_a_reason_may_be_a_number_as_for_older_libraries(number: int, stop: StopReason) -> None:
     events, decoder = read(sse(chunk({"text": "a"}, reason=0), chunk({"text": "b"}, reason=number)))
     assert accumulate(events).reply.stop == stop
     assert decoder.builder.problems == []
@@ -543,7 +487,7 @@ def streamed(body: Fields) -> list[Fields]:
 
 
 def cleaned(part: Fields) -> Fields | None:
-    """A part as a stream tells it: a text without fields that say nothing, and none without words."""
+    """A part as a stream has it: a text without empty fields, and none without words."""
     plain = plain_text(part)
     if plain is None:
         return part
@@ -556,7 +500,7 @@ def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields, parts: l
     rest = {"safetyRatings": [{"a": 1}], "finishReason": reason}
     body = {**body, "candidates": [{"content": {"role": "model", "parts": parts}, **rest}]}
     chunks = streamed(body)
-    body["candidates"][0]["content"]["parts"] = [part for given in parts if (part := cleaned(given)) is not None]
+    body["candidates"][0]["content"]["parts"] = [part for original in parts if (part := cleaned(original)) is not None]
     try:
         expected = one_shot.decode(body)
     except InputError:
@@ -576,238 +520,5 @@ def test_nothing_that_is_json_breaks_the_reader(values: list[Any]) -> None:
 @pytest.mark.law
 @given(st.binary(max_size=80) | texts.map(lambda text: b'data: {"candidates":[' + text.encode() + b"\n\n"))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
-    for given_bytes in (data, sse(chunk({"text": "a"})) + data, b"[" + data):
-        event_grammar.check(read(given_bytes)[0])
-
-
-# --- writing ----------------------------------------------------------------------------------------
-
-
-def written(reply: Reply) -> bytes:
-    return Encoder().write(of_reply(reply))
-
-
-def joined(blocks: Iterable[Block]) -> list[Block]:
-    """Blocks as a stream keeps them apart: texts of one kind run together, and a signature is on the last of them."""
-    found: list[Block] = []
-    for block in blocks:
-        last = found[-1] if found else None
-        if isinstance(block, Text) and isinstance(last, Text) and last.signature is None:
-            found[-1] = Text(last.text + block.text, block.signature)
-        elif isinstance(block, Thinking) and isinstance(last, Thinking) and last.signature is None:
-            found[-1] = Thinking(last.text + block.text, block.signature, extra=block.extra)
-        else:
-            found.append(block)
-    return [block for block in found if not isinstance(block, Text | Thinking) or block.text or block.signature]
-
-
-@pytest.mark.parametrize("name", REPLIES)
-def test_what_is_written_is_read_as_what_the_one_shot_form_is(name: str) -> None:
-    events, decoder = read(written(REPLIES[name]))
-    found = accumulate(events).reply
-    expected = one_shot.decode(one_shot.encode(REPLIES[name]))
-    assert joined(found.turn.blocks) == joined(expected.turn.blocks)
-    assert (found.id, found.model, found.stop, found.usage) == (
-        expected.id,
-        expected.model,
-        expected.stop,
-        expected.usage,
-    )
-    assert decoder.builder.problems == []
-
-
-@pytest.mark.law
-@given(gemini_replies, st.lists(gemini_parts, max_size=4), st.sampled_from(["STOP", "MAX_TOKENS", "LATER"]))
-def test_a_reply_comes_back_from_its_stream(body: Fields, parts: list[Fields], reason: str) -> None:
-    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, "finishReason": reason, "avgLogprobs": 1}
-    try:
-        reply = one_shot.decode({**body, "candidates": [candidate]})
-    except InputError:
-        assume(False)
-    found = accumulate(read(written(reply))[0]).reply
-    assert (found.stop, found.usage, found.id, found.model, found.extra) == (
-        reply.stop,
-        reply.usage,
-        reply.id,
-        reply.model,
-        reply.extra,
-    )
-    assert found.turn.text == reply.turn.text
-    assert found.turn.calls == reply.turn.calls
-    others = [block for block in reply.turn.blocks if not isinstance(block, Text | Thinking)]
-    assert [block for block in found.turn.blocks if not isinstance(block, Text | Thinking)] == others
-    signatures = [block.signature for block in reply.turn.blocks if isinstance(block, Text | Thinking)]
-    came_back = [block.signature for block in found.turn.blocks if isinstance(block, Text | Thinking)]
-    assert list(filter(None, came_back)) == list(filter(None, signatures))
-
-
-def test_chunks_are_as_gemini_writes_them() -> None:
-    out = Encoder().write([Started("r", "m"), BlockStarted(Text("")), TextDelta("ä"), BlockEnded(Text("ä", "s"))])
-    part = b'"role":"model"},"index":0}],"modelVersion":"m","responseId":"r"}\n\n'
-    assert out == (
-        b'data: {"candidates":[{"content":{"parts":[{"text":"\xc3\xa4"}],'
-        + part
-        + b'data: {"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s"}],'
-        + part
-    )
-
-
-def test_the_model_that_was_asked_for_is_named_if_no_other_is() -> None:
-    assert b'"modelVersion":"asked"' in Encoder(StreamOptions(model="asked")).write([Started(), TextDelta("a")])
-    assert b'"modelVersion":"own"' in Encoder(StreamOptions(model="asked")).write(
-        [Started(model="own"), TextDelta("a")]
-    )
-
-
-def test_a_call_that_was_cut_is_not_written() -> None:
-    call = ToolCall("c", "f", {"a": 1})
-    out = Encoder().write([Started(), BlockStarted(call), BlockEnded(call, cut=True), Finished("length")])
-    assert b"functionCall" not in out
-    assert b"MAX_TOKENS" in out
-
-
-def test_a_failure_is_an_error_and_the_last_thing_that_is_written() -> None:
-    out = Encoder().write([Started(), TextDelta("a"), Failed(Failure("overloaded", "full"))])
-    assert json.loads(out.split(b"\n\n")[1].removeprefix(b"data: ")) == {
-        "error": {"code": 503, "message": "full", "status": "UNAVAILABLE"}
-    }
-
-
-def test_j3_a_failure_of_geminis_own_is_written_as_it_came() -> None:
-    end = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "bad call", "index": 0}]}
-    out = Encoder().write(read(sse(chunk({"text": "a"}), end))[0])
-    assert json.loads(out.split(b"\n\n")[-2].removeprefix(b"data: ")) == end
-
-
-def test_a_blocked_prompt_is_written_as_it_came() -> None:
-    body = {"promptFeedback": {"blockReason": "SAFETY"}, **HEAD}
-    out = Encoder().write(read(sse(body))[0])
-    assert json.loads(out.removeprefix(b"data: ")) == body
-
-
-def test_a_candidate_without_content_is_written_so() -> None:
-    body = {"candidates": [{"finishReason": "SAFETY", "index": 0}], **HEAD}
-    assert json.loads(Encoder().write(read(sse(body))[0]).removeprefix(b"data: ")) == body
-
-
-@pytest.mark.parametrize("mark", ["\u0085", "\u2028", "\u2029"])
-def test_no_line_ends_inside_of_a_chunk_for_any_reader(mark: str) -> None:
-    out = Encoder().write([Started(mark), TextDelta(f"ä{mark}")])
-    assert len(out.decode().splitlines()) == 2
-    assert read(out)[0][2] == TextDelta(f"ä{mark}")
-
-
-def test_calls_and_media_of_others_are_written_whole() -> None:
-    blocks = (Media("image", "image/png", data="aGk="), Opaque("anthropic", {"a": 1}), ToolCall("c", "f", {"a": 1}))
-    found = accumulate(read(written(Reply(Turn("assistant", blocks), "tool_calls", Usage(1, 2))))[0]).reply
-    assert found.turn.blocks == (blocks[0], blocks[2])
-
-
-# --- Google's SDK -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", REPLIES)
-def test_google_reads_what_is_written(name: str) -> None:
-    reply, encoder = REPLIES[name], Encoder()
-    events = list(of_reply(reply))
-    sdk = load("genai")
-    with serving() as provider, sdk.open(provider.url) as client:
-        provider.give(
-            encoder.ping() + encoder.write(events[:2]) + encoder.ping() + encoder.write(events[2:]), EVENT_STREAM
-        )
-        chunks = list(client.models.generate_content_stream(model="m", contents="hi"))
-    parts = [part for found in chunks for part in (found.candidates[0].content.parts or ())]
-    assert "".join(part.text or "" for part in parts if not part.thought) == reply.turn.text
-    thought = "".join(block.text for block in reply.turn.blocks if isinstance(block, Thinking))
-    assert "".join(part.text or "" for part in parts if part.thought) == thought
-    calls = [(part.function_call.id, part.function_call.name) for part in parts if part.function_call]
-    assert calls == [(call.id, call.name) for call in reply.turn.calls]
-    given_arguments = [part.function_call.args for part in parts if part.function_call]
-    assert given_arguments == [
-        call.arguments or {"input": call.raw_input} if call.arguments != {} else {} for call in reply.turn.calls
-    ]
-    assert [bool(found.candidates[0].finish_reason) for found in chunks] == [False] * (len(chunks) - 1) + [True]
-    assert all(found.model_version == "some-model" for found in chunks)
-    assert (chunks[-1].usage_metadata is not None) == (reply.usage is not None)
-
-
-def test_google_reads_a_failure() -> None:
-    out = Encoder().write([Started(), TextDelta("a"), Failed(Failure("rate_limit", "slow down", retry_after=3.0))])
-    sdk = load("genai")
-    with serving() as provider, sdk.open(provider.url) as client:
-        provider.give(out, EVENT_STREAM)
-        with pytest.raises(genai_errors.APIError) as raised:
-            list(client.models.generate_content_stream(model="m", contents="hi"))
-    assert raised.value.code == 429
-
-
-@pytest.mark.parametrize("body", [{"candidates": None}, {"candidates": []}, {"candidates": [{}]}, {}])
-def test_a_reply_without_candidates_is_written(body: dict[str, Any]) -> None:
-    out = Encoder().write(of_reply(one_shot.decode(body)))
-    assert json.loads(out.removeprefix(b"data: ")).keys() == body.keys()
-
-
-def test_half_a_surrogate_pair_is_written_as_what_stands_for_it() -> None:
-    out = Encoder().write([Started(), BlockStarted(Text("")), TextDelta("a\ud83db")])
-    assert json.loads(out.removeprefix(b"data: "))["candidates"][0]["content"]["parts"] == [{"text": "a\ufffdb"}]
-
-
-# --- arrays that stay arrays --------------------------------------------------------------------------
-
-ARRAY = array(*TALK)
-
-
-def forwarded(data: bytes, size: int = 100_000, **options: Any) -> tuple[bytes, StreamTranslator]:
-    """A stream that comes in pieces of a size, as a Gemini client gets it."""
-    translator = StreamTranslator(source="gemini", target="gemini", **options)
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    return b"".join(map(translator.feed, pieces)) + translator.finish(), translator
-
-
-@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
-def test_an_array_stays_an_array_byte_for_byte_where_it_keeps_its_protocol(size: int) -> None:
-    for data in (ARRAY, ARRAY.rstrip(), ARRAY.replace(b"\n", b"\r\n"), ARRAY.replace(b"\n", b"")):
-        out, translator = forwarded(data, size)
-        assert out == data
-        assert translator.content_type == "application/json"
-        assert len(translator.report) == 0
-
-
-@pytest.mark.parametrize("size", [1, 7, 100_000])
-def test_an_array_becomes_events_where_the_client_wants_events(size: int) -> None:
-    out, translator = forwarded(ARRAY, size, as_events=True)
-    assert accumulate(read(out)[0]).reply == accumulate(read(ARRAY)[0]).reply
-    assert out.startswith(b"data: {")
-    assert translator.content_type == "text/event-stream"
-
-
-@pytest.mark.parametrize("size", [1, 7, 100_000])
-@pytest.mark.parametrize("kept", range(len(TALK)))
-def test_an_array_that_was_cut_ends_as_an_array_with_an_error(kept: int, size: int) -> None:
-    cut = [chunk for chunk in TALK if "finishReason" not in json.dumps(chunk)][:kept]
-    for data in (array(*cut), array(*cut).rstrip(b"\n]"), b"[" if not cut else array(*cut)[:-9]):
-        out, translator = forwarded(data, size)
-        *before, last = json.loads(out)
-        assert "error" in last
-        assert before == cut[: len(before)]
-        assert translator.failure is not None
-
-
-def test_an_array_that_must_be_changed_goes_on_as_an_array() -> None:
-    odd = {"candidates": "none"}
-    out, translator = forwarded(array(TALK[0], odd, *TALK[1:]))
-    assert accumulate(read(out)[0]).reply == accumulate(read(ARRAY)[0]).reply
-    assert json.loads(out)[0] == TALK[0]
-    assert odd not in json.loads(out)
-    assert len(translator.report) > 0
-
-
-def test_what_follows_an_array_is_left_out_of_it() -> None:
-    for size in (1, 7, 100_000):
-        assert forwarded(ARRAY + b' {"candidates":[]}', size)[0] == ARRAY + b" "
-
-
-def test_a_connection_that_is_lost_ends_the_array() -> None:
-    translator = StreamTranslator(source="gemini", target="gemini")
-    out = translator.feed(array(TALK[0]).rstrip(b"\n]")) + translator.fail() + translator.finish()
-    assert [*json.loads(out)[1]] == ["error"]
+    for variant in (data, sse(chunk({"text": "a"})) + data, b"[" + data):
+        event_grammar.check(read(variant)[0])

@@ -87,7 +87,7 @@ BODIES = {
 @pytest.mark.parametrize("id", [None, 7, "", "call_1"])
 @pytest.mark.parametrize("arguments", [None, "", {}, {"a": 1}, '{"a":1}', [1], "x", 5])
 @pytest.mark.parametrize("content", ["done", None, {"a": 1}, 5])
-def test_B7_F3_a_damaged_exchange_is_repaired(target: str, id: Any, arguments: Any, content: Any) -> None:
+def test_B7_F3_a_malformed_exchange_is_repaired(target: str, id: Any, arguments: Any, content: Any) -> None:
     out = repair(BODIES[target](id, arguments, content), target=target)
     assert [str(violation) for violation in lint(out.body, target, out.model)] == []
 
@@ -97,8 +97,8 @@ def test_B7_F3_a_damaged_exchange_is_repaired(target: str, id: Any, arguments: A
 )
 def test_a_body_in_order_is_left_alone(protocol: str) -> None:
     body = BODIES["openai" if protocol == "openai_chat" else protocol]("call_1", "{}", "done")
-    meant, told = fix_request(body, protocol)
-    assert (meant is body) == (not told)
+    meant, entries = fix_request(body, protocol)
+    assert (meant is body) == (not entries)
 
 
 def test_a_lone_block_and_null_content_are_read_as_meant() -> None:

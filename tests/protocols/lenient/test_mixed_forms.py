@@ -72,13 +72,13 @@ def test_B6_an_image_of_anthropics_in_a_result_of_chats_is_an_image() -> None:
     assert "data:image/png;base64,iVBORw0KGgo=" in convert_checked(body, "openai", GPT).data.decode()
 
 
-def test_what_was_read_as_what_is_told_with_its_place() -> None:
+def test_a_reinterpreted_role_is_reported_with_its_path() -> None:
     out = convert_checked(body_of("openai", {"role": "human", "content": "go"}), "openai", CLAUDE)
     assert_reported(out, "the role 'human' was read as user", action="converted", fault="canonical")
     assert "$.messages[0].role" in [entry.path for entry in out.report]
 
 
-def test_a_role_that_nobody_knows_is_refused_with_its_place() -> None:
+def test_an_unknown_role_is_refused_with_its_path() -> None:
     with pytest.raises(toolglot.InputError, match="'narrator'") as refused:
         convert(body_of("openai", {"role": "narrator", "content": "go"}), source="openai", target="anthropic")
     assert refused.value.path == "$.messages[0].role"
@@ -109,7 +109,7 @@ def test_functions_from_before_there_were_tools_are_tools_elsewhere(target: tupl
     assert_reported(out, "functions, their calls and their results were read as tools", action="converted")
 
 
-def test_law_3_functions_go_home_as_they_came() -> None:
+def test_law_3_native_functions_are_forwarded() -> None:
     data = msgspec.json.encode(with_functions())
     assert repair(data, target="openai").data is data
 
@@ -127,7 +127,7 @@ def test_law_3_functions_go_home_as_they_came() -> None:
         ("bedrock", {"role": "user", "content": [{"newer": {"name": "x"}}]}),
     ],
 )
-def test_law_3_what_a_provider_may_have_learned_since_goes_home_as_it_came(target: str, message: Fields) -> None:
+def test_law_3_native_fields_that_may_be_new_are_forwarded(target: str, message: Fields) -> None:
     limit = {"max_tokens": 9} if target == "anthropic" else {}
     data = msgspec.json.encode({"model": "m", **limit, **body_of(target, message)})
     out = repair(data, target=target)
@@ -159,16 +159,16 @@ def test_a_tool_that_was_only_called_before_comes_back_under_its_own_name() -> N
     assert [block["name"] for block in back.body["content"]] == ["files/read"]
 
 
-def test_an_empty_list_of_calls_beside_the_content_says_nothing() -> None:
-    said = {"role": "assistant", "content": "x", "tool_calls": []}
-    items = [{"role": "user", "content": "hi"}, said, {"role": "user", "content": "so"}]
+def test_an_empty_list_of_calls_beside_the_content_means_nothing() -> None:
+    message = {"role": "assistant", "content": "x", "tool_calls": []}
+    items = [{"role": "user", "content": "hi"}, message, {"role": "user", "content": "so"}]
     out = toolglot.repair({"model": "gpt-5.2", "input": items}, target="openai_responses")
     assert [item["content"] for item in out.body["input"]] == ["hi", "x", "so"]
     assert toolglot.repair(out.data, target="openai_responses").data == out.data
 
 
 @pytest.mark.parametrize(("target", "model"), [("cohere", "command-a-03-2025"), ("ollama", "qwen3")])
-def test_the_name_of_an_old_function_says_whose_result_it_is(target: str, model: str) -> None:
+def test_the_name_of_an_old_function_pairs_its_result(target: str, model: str) -> None:
     arguments = "{}" if target == "cohere" else {}
     calls = [{"id": id, "type": "function", "function": {"name": id, "arguments": arguments}} for id in ("a", "b")]
     messages = [

@@ -58,7 +58,7 @@ BARE: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("target", CLIENTS)
 @pytest.mark.parametrize("source", BARE)
-def test_a_reply_that_says_only_its_text_is_whole_for_every_client(source: str, target: str) -> None:
+def test_a_reply_with_nothing_but_text_is_whole_for_every_client(source: str, target: str) -> None:
     body, missing = BARE[source]
     out = convert_reply(body, source=source, target=target)
     assert (out.reply.turn.text, out.reply.stop) == ("Hi", "stop")
@@ -100,7 +100,7 @@ def test_counts_that_are_text_or_have_a_fraction_are_read() -> None:
 
 
 @pytest.mark.parametrize("key", ["delta", "text"])
-def test_a_choice_with_a_delta_or_a_text_in_the_place_of_its_message_is_read(key: str) -> None:
+def test_a_choice_with_a_delta_or_a_text_instead_of_its_message_is_read(key: str) -> None:
     choice = {"index": 0, "finish_reason": "stop", key: {"content": "Hi"} if key == "delta" else "Hi"}
     out = convert_reply({"id": "x", "model": "m", "choices": [choice]}, source="openai", target="anthropic")
     assert out.body["content"] == [{"type": "text", "text": "Hi"}]
@@ -120,7 +120,7 @@ def test_a_completion_of_claude_2_is_a_message() -> None:
 # --- why it ended -----------------------------------------------------------------------------------
 
 
-def test_a_reply_at_home_gets_the_reason_that_it_lacks() -> None:
+def test_a_native_reply_gets_the_finish_reason_that_it_lacks() -> None:
     out = convert_reply(chat({"tool_calls": [CALL]}, finish_reason=None), source="openai", target="openai")
     assert out.body["choices"][0]["finish_reason"] == "tool_calls"
     assert "$.stop" in paths(out)
@@ -129,9 +129,9 @@ def test_a_reply_at_home_gets_the_reason_that_it_lacks() -> None:
 def test_the_reason_in_finish_details_is_understood_and_stays_where_it_was() -> None:
     body = chat({"content": "Hi"}, finish_details={"type": "max_tokens"})
     body["choices"][0]["finish_reason"] = None
-    home = convert_reply(body, source="openai", target="openai")
-    assert home.body == body
-    assert not home.report.entries
+    native = convert_reply(body, source="openai", target="openai")
+    assert native.body == body
+    assert not native.report.entries
     body["choices"][0]["finish_details"] = {"type": "stop"}
     assert convert_reply(body, source="openai", target="anthropic").body["stop_reason"] == "end_turn"
 
@@ -139,8 +139,8 @@ def test_the_reason_in_finish_details_is_understood_and_stays_where_it_was() -> 
 def test_azures_filtered_choice_without_a_message_is_a_filtered_answer() -> None:
     body = chat({})
     body["choices"] = [{"index": 0, "finish_reason": "content_filter", "content_filter_results": {"hate": {}}}]
-    home = convert_reply(body, source="azure", target="azure")
-    assert (home.body, home.report.entries) == (body, ())
+    native = convert_reply(body, source="azure", target="azure")
+    assert (native.body, native.report.entries) == (body, ())
     out = convert_reply(body, source="azure", target="anthropic")
     assert (out.body["content"], out.body["stop_reason"]) == ([], "refusal")
 
@@ -151,8 +151,8 @@ def test_azures_filtered_choice_without_a_message_is_a_filtered_answer() -> None
 def test_geminis_reasons_by_number_and_model_armor_are_understood(reason: object, stop: str) -> None:
     body = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": reason}]}
     assert convert_reply(body, source="gemini", target="anthropic").body["stop_reason"] == stop
-    home = convert_reply(body, source="gemini", target="gemini")
-    assert (home.body, home.report.entries) == (body, ())
+    native = convert_reply(body, source="gemini", target="gemini")
+    assert (native.body, native.report.entries) == (body, ())
 
 
 def test_what_geminis_own_tools_read_is_counted_as_input() -> None:
@@ -162,8 +162,8 @@ def test_what_geminis_own_tools_read_is_counted_as_input() -> None:
         "usageMetadata": counts,
     }
     assert convert_reply(body, source="gemini", target="anthropic").body["usage"]["input_tokens"] == 17
-    home = convert_reply(body, source="gemini", target="gemini")
-    assert (home.body, home.report.entries) == (body, ())
+    native = convert_reply(body, source="gemini", target="gemini")
+    assert (native.body, native.report.entries) == (body, ())
 
 
 # --- the one call of old times ----------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_function_call_of_old_times_is_a_call(target: str) -> None:
     assert bool(call.id) is (target != "openai")
 
 
-def test_a_function_call_of_old_times_stays_as_it_is_at_home() -> None:
+def test_a_native_function_call_of_old_times_stays_as_it_is() -> None:
     body = chat(OLD, finish_reason="function_call")
     out = convert_reply(body, source="openai", target="openai")
     assert (out.body, out.report.entries) == (body, ())
@@ -213,7 +213,7 @@ def test_a_streamed_function_call_of_old_times_is_the_call_of_the_whole_reply(st
     assert translator.reply.stop == "tool_calls"
 
 
-def test_a_streamed_function_call_of_old_times_is_forwarded_at_home() -> None:
+def test_a_native_streamed_function_call_of_old_times_is_forwarded() -> None:
     raw = stream_of(*old_chunks())
     translator = StreamTranslator(source="openai", target="openai")
     assert translator.feed(raw) + translator.finish() == raw
@@ -231,7 +231,7 @@ def test_an_id_of_the_provider_itself_stays_whatever_it_looks_like(id: str) -> N
         assert (out.body, out.report.entries) == (body, ())
 
 
-def test_an_id_that_stands_twice_in_one_reply_is_replaced_and_reported() -> None:
+def test_a_duplicate_id_in_one_reply_is_replaced_and_reported() -> None:
     body = chat({"content": None, "tool_calls": [CALL, CALL]}, finish_reason="tool_calls")
     out = convert_reply(body, source="openai", target="openai")
     first, second = (call["id"] for call in out.body["choices"][0]["message"]["tool_calls"])
@@ -239,10 +239,12 @@ def test_an_id_that_stands_twice_in_one_reply_is_replaced_and_reported() -> None
     assert any("call_abc123" in entry.reason for entry in out.report.entries)
 
 
-@pytest.mark.parametrize(("reason", "is_told"), [("length", False), ("tool_calls", True)])
-def test_arguments_that_are_cut_are_reported_at_home_unless_the_provider_says_so(reason: str, is_told: bool) -> None:
+@pytest.mark.parametrize(("reason", "is_reported"), [("length", False), ("tool_calls", True)])
+def test_truncated_native_arguments_are_reported_unless_the_finish_reason_is_length(
+    reason: str, is_reported: bool
+) -> None:
     cut = {**CALL, "function": {"name": "get_weather", "arguments": '{"city":"Bo'}}
     body = chat({"content": None, "tool_calls": [cut]}, finish_reason=reason)
     out = convert_reply(body, source="openai", target="openai")
     assert out.body == body
-    assert bool(out.report.entries) is is_told
+    assert bool(out.report.entries) is is_reported

@@ -1,4 +1,4 @@
-"""Streams that are read liberally: errors as lines, parts by their item, calls that cannot be read, reasons at home."""
+"""Streams that are read liberally: errors as lines, parts by their item, unreadable calls, native finish reasons."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def chat_stream(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
     return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 
-def calling(*pieces: str) -> list[dict[str, Any]]:
+def call_deltas(*pieces: str) -> list[dict[str, Any]]:
     first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": ""}}
     rest = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
     return [{"role": "assistant", "content": None, "tool_calls": [first]}, *rest]
 
 
-def translated(raw: bytes, source: str, target: str, step: int = 1 << 20) -> tuple[bytes, StreamTranslator]:
+def translate(raw: bytes, source: str, target: str, step: int = 1 << 20) -> tuple[bytes, StreamTranslator]:
     translator = StreamTranslator(source=source, target=target)
     output = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
     return output + translator.finish(), translator
@@ -42,14 +42,14 @@ def translated(raw: bytes, source: str, target: str, step: int = 1 << 20) -> tup
     "line", ['{"code":500,"message":"the slot is gone"}', "the slot is gone", '"the slot is gone"']
 )
 def test_a_line_that_is_an_error_ends_the_answer_as_one(source: str, line: str, step: int) -> None:
-    output, translator = translated(f"error: {line}\n\n".encode(), source, "anthropic", step)
+    output, translator = translate(f"error: {line}\n\n".encode(), source, "anthropic", step)
     assert translator.failure is not None
     assert translator.failure.message == "the slot is gone"
     assert b"event: error" in output
 
 
-def test_an_error_line_says_that_the_context_is_full() -> None:
-    _, translator = translated(b'error: {"error":{"message":"prompt is too long"}}\n\n', "llamacpp", "anthropic")
+def test_an_error_line_for_a_full_context_is_understood() -> None:
+    _, translator = translate(b'error: {"error":{"message":"prompt is too long"}}\n\n', "llamacpp", "anthropic")
     assert translator.failure is not None
     assert translator.failure.kind == "context_overflow"
 
@@ -59,8 +59,8 @@ def test_an_error_line_says_that_the_context_is_full() -> None:
 
 @pytest.mark.parametrize("target", ["anthropic", "bedrock", "ollama"])
 @pytest.mark.parametrize("written", ["[1, 2]", '"just words"'])
-def test_arguments_that_are_no_object_are_told_as_in_a_whole_reply(target: str, written: str) -> None:
-    _, translator = translated(chat_stream(*calling(*written)), "openai", target)
+def test_arguments_that_are_no_object_are_reported_as_in_a_whole_reply(target: str, written: str) -> None:
+    _, translator = translate(chat_stream(*call_deltas(*written)), "openai", target)
     call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": written}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     whole = convert_reply(
@@ -73,12 +73,12 @@ def test_arguments_that_are_no_object_are_told_as_in_a_whole_reply(target: str, 
 
 
 def test_an_object_in_a_text_is_the_call_that_it_means() -> None:
-    _, translator = translated(chat_stream(*calling(*json.dumps('{"a":1}'))), "openai", "anthropic")
+    _, translator = translate(chat_stream(*call_deltas(*json.dumps('{"a":1}'))), "openai", "anthropic")
     assert [call.arguments for call in translator.calls] == [{"a": 1}]
 
 
 def test_a_call_that_was_shown_and_cannot_be_read_is_explained() -> None:
-    _, translator = translated(chat_stream(*calling('{"a"', ": oops}")), "openai", "anthropic")
+    _, translator = translate(chat_stream(*call_deltas('{"a"', ": oops}")), "openai", "anthropic")
     assert [type(block) for block in translator.reply.turn.blocks][-1] is Text
     assert '{"a": oops}' in translator.reply.turn.text
     assert (translator.calls, translator.reply.stop) == ((), "length")
@@ -86,15 +86,15 @@ def test_a_call_that_was_shown_and_cannot_be_read_is_explained() -> None:
 
 def test_a_call_that_was_cut_before_its_arguments_is_reported_and_not_shown() -> None:
     for target in ("anthropic", "bedrock"):
-        output, translator = translated(chat_stream(*calling(), finish="length"), "openai", target)
+        output, translator = translate(chat_stream(*call_deltas(), finish="length"), "openai", target)
         assert b"look" not in output
         assert any("look" in entry.reason for entry in translator.report.entries)
         assert (translator.calls, translator.reply.stop) == ((), "length")
 
 
 @pytest.mark.parametrize(("finish", "reason"), [("tool_calls", "MALFORMED_FUNCTION_CALL"), ("length", "MAX_TOKENS")])
-def test_a_gemini_client_is_told_of_a_call_that_cannot_be_read_by_its_own_reason(finish: str, reason: str) -> None:
-    output, translator = translated(chat_stream(*calling("[1, 2]"), finish=finish), "openai", "gemini")
+def test_a_gemini_client_gets_its_own_finish_reason_for_an_unreadable_call(finish: str, reason: str) -> None:
+    output, translator = translate(chat_stream(*call_deltas("[1, 2]"), finish=finish), "openai", "gemini")
     last = json.loads(output.strip().rsplit(b"data: ", 1)[1])["candidates"][0]
     assert last["finishReason"] == reason
     assert translator.reply.turn.text == ""
@@ -115,7 +115,7 @@ def test_law_8_arguments_that_cannot_be_read_end_a_stream_as_they_end_the_whole_
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "tool_calls": [called]}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     whole = convert_reply(body, source="openai", target=target).reply.stop
-    _, translator = translated(chat_stream(*calling(written[:3], written[3:]), finish=finish), "openai", target)
+    _, translator = translate(chat_stream(*call_deltas(written[:3], written[3:]), finish=finish), "openai", target)
     if written in ("[1, 2", '{"a":') or (target, written) == ("anthropic", '{"a":tru}'):
         assert translator.reply.stop == "length", "it was cut (J4), or its pieces were shown"
     else:
@@ -123,9 +123,9 @@ def test_law_8_arguments_that_cannot_be_read_end_a_stream_as_they_end_the_whole_
     assert all(call.arguments is None for call in translator.calls)
 
 
-def test_J4_a_cut_call_that_is_said_to_be_whole_goes_home_as_it_came_and_is_told() -> None:
-    raw = chat_stream(*calling('{"a":'), finish="tool_calls")
-    output, translator = translated(raw, "openai", "openai")
+def test_J4_a_native_cut_call_marked_as_whole_is_forwarded_and_reported() -> None:
+    raw = chat_stream(*call_deltas('{"a":'), finish="tool_calls")
+    output, translator = translate(raw, "openai", "openai")
     assert output == raw
     assert translator.calls == ()
     assert any("cannot be run" in entry.reason for entry in translator.report.entries)
@@ -138,7 +138,7 @@ def test_text_before_a_lone_end_of_a_thought_is_thinking_whole_and_was_shown_in_
     whole = convert_reply(body, source="vllm", target="anthropic")
     assert [block["type"] for block in whole.body["content"]] == ["thinking", "text"]
     raw = chat_stream({"role": "assistant", "content": text[:9]}, {"content": text[9:]}, finish="stop")
-    _, translator = translated(raw, "vllm", "anthropic")
+    _, translator = translate(raw, "vllm", "anthropic")
     assert translator.reply.turn.text == text, "docs/streams.md says so"
 
 
@@ -149,20 +149,20 @@ def test_text_before_a_lone_end_of_a_thought_is_thinking_whole_and_was_shown_in_
 def test_a_gemini_client_gets_geminis_own_reason_with_its_counts(reason: str) -> None:
     body = {"candidates": [{"finishReason": reason, "index": 0}], "usageMetadata": {"promptTokenCount": 50}}
     raw = b"data: " + json.dumps(body).encode() + b"\n\n"
-    output, _ = translated(raw, "gemini", "gemini")
+    output, _ = translate(raw, "gemini", "gemini")
     assert output == raw
-    home = convert_reply(body, source="gemini", target="gemini")
-    assert (home.body, home.report.entries) == (body, ())
+    native = convert_reply(body, source="gemini", target="gemini")
+    assert (native.body, native.report.entries) == (body, ())
 
 
 @pytest.mark.parametrize("reason", ["UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL"])
-def test_J3_what_an_unusable_answer_cost_is_told_before_its_error(reason: str) -> None:
-    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "I look."}]}, "index": 0}]}
-    first = {**said, "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 1}}
+def test_J3_the_usage_of_an_unusable_reply_comes_before_its_error(reason: str) -> None:
+    candidates = {"candidates": [{"content": {"role": "model", "parts": [{"text": "I look."}]}, "index": 0}]}
+    first = {**candidates, "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 1}}
     counts = {"promptTokenCount": 50, "candidatesTokenCount": 7}
     last = {"candidates": [{"finishReason": reason, "index": 0}], "usageMetadata": counts}
     raw = b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in (first, last))
-    output, translator = translated(raw, "gemini", "openai")
+    output, translator = translate(raw, "gemini", "openai")
     assert translator.failure is not None
     assert translator.failure.retryable
     usage = translator.reply.usage
@@ -170,7 +170,7 @@ def test_J3_what_an_unusable_answer_cost_is_told_before_its_error(reason: str) -
     assert (usage.input_tokens, usage.output_tokens) == (50, 7)
     *_, cost, error = [json.loads(line[6:]) for line in output.decode().split("\n\n") if line.startswith("data: {")]
     assert (cost["choices"], cost["usage"]["total_tokens"], "error" in error) == ([], 57, True)
-    output, _ = translated(raw, "gemini", "openai_responses")
+    output, _ = translate(raw, "gemini", "openai_responses")
     final = json.loads(output.decode().rsplit("data: ", 1)[1])
     assert (final["type"], final["response"]["usage"]["total_tokens"]) == ("response.failed", 57)
 
@@ -182,11 +182,11 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
     base = {"object": "response", "created_at": 1, "id": "resp_1", "model": "m", "error": None, "tools": []}
     base |= {"incomplete_details": None, "parallel_tool_calls": True, "tool_choice": "auto", "instructions": None}
     thought = {"id": "rs_1", "type": "reasoning", "summary": []}
-    part, said = {"type": "output_text", "annotations": []}, {"id": "msg_1", "type": "message", "role": "assistant"}
+    part, message = {"type": "output_text", "annotations": []}, {"id": "msg_1", "type": "message", "role": "assistant"}
     where: dict[str, Any] = {"item_id": "msg_1", "output_index": 1, "content_index": 1}
     in_thought: dict[str, Any] = {"item_id": "rs_1", "output_index": 0, "content_index": 0}
     thinking = {"type": "reasoning_text", "text": "Hm."}
-    done = {**said, "status": "completed", "content": [{**part, "text": "Hello"}]}
+    done = {**message, "status": "completed", "content": [{**part, "text": "Hello"}]}
     ended = {**thought, "content": [thinking]}
     events: list[tuple[str, dict[str, Any]]] = [
         ("created", {"response": {**base, "status": "in_progress", "output": []}}),
@@ -196,7 +196,7 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
         ("reasoning_text.done", {**in_thought, "text": "Hm."}),
         ("reasoning_part.done", {**in_thought, "part": thinking}),
         ("output_item.done", {"output_index": 0, "item": ended}),
-        ("output_item.added", {"output_index": 1, "item": {**said, "status": "in_progress", "content": []}}),
+        ("output_item.added", {"output_index": 1, "item": {**message, "status": "in_progress", "content": []}}),
         ("content_part.added", {**where, "part": {**part, "text": ""}}),
         ("output_text.delta", {**where, "delta": "Hel"}),
         ("output_text.delta", {**where, "delta": "lo"}),
@@ -209,10 +209,10 @@ def test_a_part_is_found_by_its_item_where_a_server_counts_the_parts_of_all_item
         b"data: " + json.dumps({"type": f"response.{kind}", "sequence_number": number, **fields}).encode() + b"\n\n"
         for number, (kind, fields) in enumerate(events)
     )
-    _, translator = translated(raw, "openai_responses", "anthropic")
+    _, translator = translate(raw, "openai_responses", "anthropic")
     assert translator.reply.turn.text == "Hello"
-    home, forwarded = translated(raw, "openai_responses", "openai_responses")
-    assert home == raw
+    native, forwarded = translate(raw, "openai_responses", "openai_responses")
+    assert native == raw
     assert not forwarded.report.entries
 
 
@@ -225,13 +225,13 @@ def snapshots(*choices: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("step", [1, 1 << 20])
-def test_messages_that_repeat_what_was_said_so_far_are_told_once(step: int) -> None:
-    said = ["He", "Hello", "Hello, world"]
+def test_messages_that_repeat_the_text_so_far_come_once(step: int) -> None:
+    texts = ["He", "Hello", "Hello, world"]
     raw = snapshots(
-        *({"message": {"role": "assistant", "content": text}} for text in said),
-        {"message": {"role": "assistant", "content": said[-1]}, "finish_reason": "stop"},
+        *({"message": {"role": "assistant", "content": text}} for text in texts),
+        {"message": {"role": "assistant", "content": texts[-1]}, "finish_reason": "stop"},
     )
-    _, translator = translated(raw, "openai_compatible", "anthropic", step)
+    _, translator = translate(raw, "openai_compatible", "anthropic", step)
     assert (translator.reply.turn.text, translator.reply.stop) == ("Hello, world", "stop")
     assert any("whole message" in entry.reason for entry in translator.report.entries)
 
@@ -245,14 +245,14 @@ def test_snapshots_beside_deltas_count_for_nothing_and_are_left_out() -> None:
         ),
         {"delta": {}, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"},
     ).replace(b'"delta": {}, ', b'"delta": {"content": ""}, ')
-    _, translator = translated(raw, "openai_compatible", "anthropic")
+    _, translator = translate(raw, "openai_compatible", "anthropic")
     assert translator.reply.turn.text == "Hello"
-    home, forwarded = translated(raw, "openai_compatible", "openai")
-    assert b'"message"' not in home, "the SDK for JavaScript would read both"
+    native, forwarded = translate(raw, "openai_compatible", "openai")
+    assert b'"message"' not in native, "the SDK for JavaScript would read both"
     assert any("besides its delta" in entry.reason for entry in forwarded.report.entries)
 
 
-# --- thoughts in text, at home ----------------------------------------------------------------------
+# --- thoughts in text, native streams ---------------------------------------------------------------
 
 THOUGHT = ["<think>", "Let me ", "think.", "\n</think>", "\n\nFour", "."]
 
@@ -260,7 +260,7 @@ THOUGHT = ["<think>", "Let me ", "think.", "\n</think>", "\n\nFour", "."]
 @pytest.mark.parametrize("pieces", [THOUGHT, ["Well.</think>", "Four."]])
 def test_marks_of_thinking_in_text_go_to_the_providers_own_clients_as_they_came(pieces: list[str]) -> None:
     raw = chat_stream({"role": "assistant", "content": ""}, *({"content": piece} for piece in pieces), finish="stop")
-    output, translator = translated(raw, "openai_compatible", "openai")
+    output, translator = translate(raw, "openai_compatible", "openai")
     assert (output, translator.report.entries) == (raw, ())
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "".join(pieces)}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -278,7 +278,7 @@ def test_a_thought_in_text_is_forwarded_while_it_comes() -> None:
 
 def test_thinking_in_text_is_reported_to_clients_of_another_protocol() -> None:
     raw = chat_stream({"role": "assistant"}, *({"content": piece} for piece in THOUGHT), finish="stop")
-    _, translator = translated(raw, "openai_compatible", "anthropic")
+    _, translator = translate(raw, "openai_compatible", "anthropic")
     assert any("thinking as text between marks" in entry.reason for entry in translator.report.entries)
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "".join(THOUGHT)}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -286,7 +286,7 @@ def test_thinking_in_text_is_reported_to_clients_of_another_protocol() -> None:
     assert any("thinking as text between marks" in entry.reason for entry in whole.report.entries)
 
 
-# --- a whole reply where a stream was asked for -----------------------------------------------------
+# --- a whole reply instead of a stream --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [{}, {"name": "look"}])
@@ -294,7 +294,7 @@ def test_the_old_call_of_a_whole_reply_reaches_a_stream_of_chat_without_notes_of
     called = {"role": "assistant", "content": None, "function_call": {**name, "arguments": "{}"}}
     choice = {"index": 0, "finish_reason": "function_call", "message": called}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    output, _ = translated(json.dumps(body).encode(), "openai", "openai")
+    output, _ = translate(json.dumps(body).encode(), "openai", "openai")
     chunks = [json.loads(line[6:]) for line in output.decode().split("\n\n") if line.startswith("data: {")]
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     if name:

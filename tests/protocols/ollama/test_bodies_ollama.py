@@ -1,4 +1,4 @@
-"""Ollama's chat protocol: lossless at home, and strict about types."""
+"""Ollama's chat protocol: lossless in both directions, and strict about types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_one_message_is_one_turn(body: Fields) -> None:
     assert len(request.decode(body).turns) == len(body["messages"])
 
 
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         "model": "qwen3",
         "messages": [
@@ -210,40 +210,44 @@ def test_E8_a_free_text_call_from_elsewhere_is_one_argument() -> None:
     assert reply.encode(Reply(turn, "tool_calls"))["message"]["tool_calls"] == written
 
 
-def test_images_of_a_reply_from_elsewhere_are_left_out_and_those_from_home_are_not() -> None:
+def test_foreign_images_of_a_reply_are_left_out_and_native_ones_are_not() -> None:
     turn = Turn("assistant", (Media("image", "image/png", data="aGk="), Text("x")))
     assert reply.encode(Reply(turn))["message"] == {"role": "assistant", "content": "x"}
-    own = {"model": "m", "message": {**SAID, "images": ["aGk="]}, "done": True}
+    own = {"model": "m", "message": {**TEXT_MESSAGE, "images": ["aGk="]}, "done": True}
     assert reply.encode(reply.decode(own)) == own
 
 
-CALLED: Fields = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
-SAID: Fields = {"role": "assistant", "content": "x"}
+CALL_MESSAGE: Fields = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+}
+TEXT_MESSAGE: Fields = {"role": "assistant", "content": "x"}
 
 
 @pytest.mark.parametrize(
-    ("done", "said", "message", "stop"),
+    ("done", "reason", "message", "stop"),
     [
-        (True, "stop", SAID, "stop"),
-        (True, None, SAID, "stop"),
-        (True, "stop", CALLED, "tool_calls"),
-        (True, "length", CALLED, "length"),
-        (True, "length", SAID, "length"),
-        (True, "load", SAID, "stop"),
-        (False, None, CALLED, None),
-        (False, "stop", SAID, None),
+        (True, "stop", TEXT_MESSAGE, "stop"),
+        (True, None, TEXT_MESSAGE, "stop"),
+        (True, "stop", CALL_MESSAGE, "tool_calls"),
+        (True, "length", CALL_MESSAGE, "length"),
+        (True, "length", TEXT_MESSAGE, "length"),
+        (True, "load", TEXT_MESSAGE, "stop"),
+        (False, None, CALL_MESSAGE, None),
+        (False, "stop", TEXT_MESSAGE, None),
     ],
 )
 def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(
-    done: bool, said: str | None, message: Fields, stop: str
+    done: bool, reason: str | None, message: Fields, stop: str
 ) -> None:
-    assert reply.decode({"model": "m", "message": message, "done": done, "done_reason": said}).stop == stop
+    assert reply.decode({"model": "m", "message": message, "done": done, "done_reason": reason}).stop == stop
 
 
-def test_a_reply_says_what_it_cost() -> None:
-    body = {"model": "m", "message": SAID, "done": True, "prompt_eval_count": 3, "eval_count": 0}
+def test_decoding_the_usage_of_a_reply() -> None:
+    body = {"model": "m", "message": TEXT_MESSAGE, "done": True, "prompt_eval_count": 3, "eval_count": 0}
     assert reply.decode(body).usage == Usage(3, 0)
-    assert reply.decode({"model": "m", "message": SAID, "done": True}).usage is None
+    assert reply.decode({"model": "m", "message": TEXT_MESSAGE, "done": True}).usage is None
 
 
 def test_a_reply_made_elsewhere_is_written() -> None:
@@ -269,13 +273,13 @@ def test_a_reply_made_elsewhere_is_written() -> None:
     }
 
 
-@pytest.mark.parametrize(("stop", "said"), [("error", "length"), ("filter", "stop"), ("pause", "stop")])
-def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, said: str) -> None:
-    assert reply.encode(Reply(Turn("assistant"), stop))["done_reason"] == said
+@pytest.mark.parametrize(("stop", "reason"), [("error", "length"), ("filter", "stop"), ("pause", "stop")])
+def test_E1_a_reply_that_failed_does_not_look_finished(stop: Any, reason: str) -> None:
+    assert reply.encode(Reply(Turn("assistant"), stop))["done_reason"] == reason
 
 
-def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> None:
-    found = reply.decode({"model": "m", "message": SAID, "done": True, "done_reason": "load"})
+def test_a_changed_stop_reason_is_written() -> None:
+    found = reply.decode({"model": "m", "message": TEXT_MESSAGE, "done": True, "done_reason": "load"})
     assert reply.encode(replace(found, stop="length"))["done_reason"] == "length"
 
 
@@ -293,12 +297,12 @@ def test_a_reply_that_ended_otherwise_than_it_said_is_written_as_it_ended() -> N
 )
 def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        reply.decode({"model": "m", "message": SAID, "done": True, **change})
+        reply.decode({"model": "m", "message": TEXT_MESSAGE, "done": True, **change})
 
 
-def test_it_streams_unless_it_is_told_not_to() -> None:
-    unsaid = request.decode({"model": "m", "messages": []})
-    assert unsaid.options.stream is True
-    assert "stream" not in request.encode(unsaid)
+def test_a_request_streams_by_default() -> None:
+    default = request.decode({"model": "m", "messages": []})
+    assert default.options.stream is True
+    assert "stream" not in request.encode(default)
     assert request.encode(Conversation())["stream"] is False
     assert request.decode({"model": "m", "messages": [], "stream": False}).options.stream is False

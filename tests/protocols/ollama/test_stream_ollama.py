@@ -46,8 +46,8 @@ Fields = dict[str, Any]
 
 
 def line(done: bool = False, role: str = "assistant", **message: Any) -> Fields:
-    said = {"role": role, "content": "", **message}
-    return {"model": "qwen3", "created_at": "2026-01-02T03:04:05Z", "message": said, "done": done}
+    whole_message = {"role": role, "content": "", **message}
+    return {"model": "qwen3", "created_at": "2026-01-02T03:04:05Z", "message": whole_message, "done": done}
 
 
 def lines(*values: Any) -> bytes:
@@ -158,7 +158,7 @@ def test_an_error_in_the_stream_is_a_failure() -> None:
     ("written", "arguments", "raw"),
     [('{"a":1}', {"a": 1}, None), ("", {}, None), (None, {}, None), ("[1]", None, "[1]")],
 )
-def test_f3_arguments_that_are_no_object_are_told(written: str | None, arguments: Any, raw: str | None) -> None:
+def test_f3_arguments_that_are_no_object_are_reported(written: str | None, arguments: Any, raw: str | None) -> None:
     call = {"function": {"name": "f", "arguments": written}}
     events, decoder = read(lines(line(tool_calls=[call]), line(done=True)))
     (found,) = accumulate(events).reply.turn.calls
@@ -193,7 +193,7 @@ def test_a_call_that_cannot_be_read_is_a_failure_and_not_an_empty_success(call: 
         b'{"message":{"role":"assistant","role":"assistant"}}\n',
     ],
 )
-def test_what_the_protocol_does_not_allow_is_told_and_left_out(odd: bytes) -> None:
+def test_what_the_protocol_does_not_allow_is_reported_and_left_out(odd: bytes) -> None:
     end = {**line(done=True), "done_reason": "length"}
     events, decoder = read(lines(line(content="a")), odd, lines(line(content="b"), end))
     found = accumulate(events).reply
@@ -232,16 +232,16 @@ def test_the_length_of_a_reply_is_bounded() -> None:
 # --- laws -------------------------------------------------------------------------------------------
 
 
-def streamed(body: Fields) -> list[Fields]:
+def stream_lines(body: Fields) -> list[Fields]:
     """A whole body as lines: one for each kind of content, and the end."""
     message = body["message"]
     head = {"model": body["model"], "message": {"role": "assistant", "content": ""}, "done": False}
-    said = [
+    content_lines = [
         {**head, "message": {"role": "assistant", key: message[key]}}
         for key in ("thinking", "content", "images", "tool_calls")
         if message.get(key) is not None
     ]
-    return [*said, {**body, "message": {"role": "assistant", "content": ""}, "done": True}]
+    return [*content_lines, {**body, "message": {"role": "assistant", "content": ""}, "done": True}]
 
 
 @pytest.mark.law
@@ -252,7 +252,7 @@ def test_a_streamed_body_adds_up_to_what_the_whole_one_is(body: Fields) -> None:
     except InputError:
         assume(False)
     assume("error" not in body)
-    total = accumulate(read(lines(*streamed(body)))[0])
+    total = accumulate(read(lines(*stream_lines(body)))[0])
     assert total.reply.turn.blocks == expected.turn.blocks
     found = total.reply
     assert (found.stop, found.usage, found.model, found.extra) == (
@@ -319,12 +319,12 @@ blocks = st.one_of(
     st.sampled_from(["stop", "length"]),
     st.none() | st.builds(Usage, st.integers(0), st.integers(0)),
 )
-def test_a_reply_comes_back_from_its_stream(said: list[Block], stop: Any, usage: Usage | None) -> None:
-    has_calls = any(isinstance(block, ToolCall) for block in said)
-    reply = Reply(Turn("assistant", tuple(said)), "tool_calls" if has_calls and stop == "stop" else stop, usage)
+def test_a_reply_comes_back_from_its_stream(fields: list[Block], stop: Any, usage: Usage | None) -> None:
+    has_calls = any(isinstance(block, ToolCall) for block in fields)
+    reply = Reply(Turn("assistant", tuple(fields)), "tool_calls" if has_calls and stop == "stop" else stop, usage)
     found = accumulate(read(written(reply))[0]).reply
     assert (found.turn.calls, found.turn.text) == (
-        tuple(block for block in said if isinstance(block, ToolCall)),
+        tuple(block for block in fields if isinstance(block, ToolCall)),
         reply.turn.text,
     )
     thoughts = [

@@ -1,4 +1,4 @@
-"""The Chat Completions protocol: lossless at home, and strict about types."""
+"""The Chat Completions protocol: lossless in both directions, and strict about types."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from msgspec.structs import replace
 
 from support.conversations.strategies import conversations
 from support.protocols.body_laws import same_json
+from support.protocols.messages_openai_chat import BASE, blocks_of, call, messages_of
 from support.protocols.strategies.openai_chat import chat_requests
 from support.protocols.strategies.wire_objects import Fields
 from toolglot import (
@@ -27,25 +27,10 @@ from toolglot import (
     Turn,
     dump,
     load,
-    profiles,
 )
-from toolglot.conversation import (
-    Block,
-    Conversation,
-    Options,
-    OutputFormat,
-    Reasoning,
-    Reply,
-    Role,
-    Sampling,
-    StopReason,
-    ToolChoice,
-    ToolSpec,
-    Usage,
-)
-from toolglot.protocols.anthropic import reply as anthropic_reply
+from toolglot.conversation import Conversation, Options, OutputFormat, Reasoning, Sampling, ToolChoice, ToolSpec
 from toolglot.protocols.anthropic import request as anthropic_request
-from toolglot.protocols.openai_chat import reply, request
+from toolglot.protocols.openai_chat import request
 from toolglot.protocols.openai_chat.form import (
     BARE,
     DOCUMENT_URL,
@@ -80,24 +65,7 @@ def comes_back_or_is_refused(
     return same_json(encode(found), body)
 
 
-NOTES = "openai_chat"
-BASE: Fields = {"model": "gpt", "messages": [{"role": "user", "content": "hi"}]}
-
-
-def call(arguments: Any, id: str = "c1", name: str = "f") -> Fields:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def blocks_of(message: Fields) -> tuple[Any, ...]:
-    return request.decode({"messages": [message]}).turns[0].blocks
-
-
-def messages_of(*turns: Turn) -> list[Fields]:
-    messages: list[Fields] = request.encode(Conversation(turns))["messages"]
-    return messages
-
-
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         **BASE,
         "messages": [
@@ -147,8 +115,8 @@ def test_a_request_says_what_it_means() -> None:
     found = request.decode(body)
     roles = ["developer", "user", "assistant", "tool", "tool", "tool", "assistant"]
     assert [turn.role for turn in found.turns] == roles
-    said = found.turns[2].blocks
-    assert said == (
+    reason = found.turns[2].blocks
+    assert reason == (
         Thinking("hm", form=ChatThinking("reasoning_content")),
         Text("look"),
         ToolCall("c1", "f", {"a": 1}),
@@ -164,7 +132,7 @@ def test_a_request_says_what_it_means() -> None:
     assert found.turns[6].blocks[0] == Text("no", form=REFUSAL_FIELD, is_refusal=True)
     assert (found.tools[0].parameters, found.tools[0].strict) == ({"type": "object"}, True)
     assert found.tools[1] == ToolSpec("g", type="custom", format={"type": "text"})
-    assert (found.tools[2].type, found.tools[2].issuer) == ("builtin_function", Issuer(NOTES))
+    assert (found.tools[2].type, found.tools[2].issuer) == ("builtin_function", Issuer("openai_chat"))
     options = found.options
     assert options.sampling == Sampling(5, 1, 0.5, None, ("END",), 7, 0.1, 0.2)
     assert options.reasoning == Reasoning(effort="high")
@@ -173,7 +141,7 @@ def test_a_request_says_what_it_means() -> None:
     assert choice is not None
     assert (choice.mode, choice.names, choice.parallel) == ("named", ("f",), False)
     assert (options.stream, options.user, found.model) == (True, "u1", "gpt")
-    assert found.extra == {NOTES: {"stream_options": {"include_usage": True}}}
+    assert found.extra == {"openai_chat": {"stream_options": {"include_usage": True}}}
     assert found.form == ChatRequest("max_tokens", stop="text")
     assert same_json(request.encode(found), body)
 
@@ -227,13 +195,13 @@ def test_a_request_says_what_it_means() -> None:
         ),
         (
             {"type": "document_url", "document_url": {"url": "u"}},
-            Opaque(NOTES, {"type": "document_url", "document_url": {"url": "u"}}, "document_url"),
+            Opaque("openai_chat", {"type": "document_url", "document_url": {"url": "u"}}, "document_url"),
         ),
         (
             {"type": "thinking", "thinking": []},
-            Opaque(NOTES, {"type": "thinking", "thinking": []}, "thinking"),
+            Opaque("openai_chat", {"type": "thinking", "thinking": []}, "thinking"),
         ),
-        ({"type": "later"}, Opaque(NOTES, {"type": "later"}, "later")),
+        ({"type": "later"}, Opaque("openai_chat", {"type": "later"}, "later")),
     ],
 )
 def test_a_content_part_means_the_same_both_ways(part: Fields, block: Any) -> None:
@@ -258,7 +226,7 @@ def test_a_content_part_means_the_same_both_ways(part: Fields, block: Any) -> No
         ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190),
     ],
 )
-def test_arguments_are_an_object_and_their_text_is_kept_where_it_says_more(
+def test_arguments_are_an_object_and_their_text_is_kept_where_it_differs(
     written: str, arguments: Fields | None, raw: str | None
 ) -> None:
     (found,) = blocks_of({"role": "assistant", "tool_calls": [call(written)]})
@@ -338,7 +306,7 @@ def test_R_002_8_results_beside_other_blocks_come_first_one_message_each() -> No
         ),
     ],
 )
-def test_a_result_made_elsewhere_is_written_and_an_error_is_told_in_its_text(result: ToolResult, content: Any) -> None:
+def test_a_foreign_result_is_written_with_its_error_in_the_text(result: ToolResult, content: Any) -> None:
     assert messages_of(Turn("tool", (result,))) == [{"role": "tool", "tool_call_id": "a", "content": content}]
 
 
@@ -466,14 +434,14 @@ ALLOWED: Fields = {
         (ALLOWED, "required", ("f",)),
     ],
 )
-def test_a_tool_choice_says_what_it_means(written: Any, mode: str, names: tuple[str, ...]) -> None:
+def test_decoding_a_tool_choice(written: Any, mode: str, names: tuple[str, ...]) -> None:
     choice = request.decode({**BASE, "tool_choice": written}).options.tool_choice
     assert choice is not None
     assert (choice.mode, choice.names, choice.parallel) == (mode, names, None)
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("reason", "written"),
     [
         ({"type": "auto"}, "auto"),
         ({"type": "any"}, "required"),
@@ -481,22 +449,25 @@ def test_a_tool_choice_says_what_it_means(written: Any, mode: str, names: tuple[
         ({"type": "tool", "name": "X"}, {"type": "function", "function": {"name": "X"}}),
     ],
 )
-def test_R_002_12_a_tool_choice_of_anthropic_is_written(said: Fields, written: Any) -> None:
-    found = anthropic_request.decode({"messages": [], "tool_choice": said})
+def test_R_002_12_a_tool_choice_of_anthropic_is_written(reason: Fields, written: Any) -> None:
+    found = anthropic_request.decode({"messages": [], "tool_choice": reason})
     assert request.encode(found) == {"messages": [], "tool_choice": written}
 
 
-def chosen(choice: ToolChoice, tools: tuple[ToolSpec, ...] = ()) -> Fields:
+def written_choice(choice: ToolChoice, tools: tuple[ToolSpec, ...] = ()) -> Fields:
     body = request.encode(Conversation(tools=tools, options=Options(tool_choice=choice)))
     return {key: value for key, value in body.items() if key in ("tool_choice", "parallel_tool_calls")}
 
 
-def test_only_what_was_said_about_parallel_calls_is_written() -> None:
-    assert chosen(ToolChoice("required", parallel=False)) == {"tool_choice": "required", "parallel_tool_calls": False}
-    unsaid = request.decode({**BASE, "parallel_tool_calls": True}).options.tool_choice
-    assert unsaid is not None
-    assert chosen(unsaid) == {"parallel_tool_calls": True}
-    assert chosen(ToolChoice("none", parallel=True, form=unsaid.form))["tool_choice"] == "none"
+def test_parallel_calls_are_written_only_where_they_were_set() -> None:
+    assert written_choice(ToolChoice("required", parallel=False)) == {
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+    }
+    decoded = request.decode({**BASE, "parallel_tool_calls": True}).options.tool_choice
+    assert decoded is not None
+    assert written_choice(decoded) == {"parallel_tool_calls": True}
+    assert written_choice(ToolChoice("none", parallel=True, form=decoded.form))["tool_choice"] == "none"
 
 
 def test_allowed_tools_are_written_with_the_names_that_they_have_now() -> None:
@@ -504,14 +475,14 @@ def test_allowed_tools_are_written_with_the_names_that_they_have_now() -> None:
     listed = [{"type": "function", "function": {"name": "f2"}}, {"type": "custom", "custom": {"name": "g"}}]
     read = request.decode({**BASE, "tool_choice": ALLOWED}).options.tool_choice
     assert read is not None
-    later = Opaque(NOTES, {"type": "later"})
+    later = Opaque("openai_chat", {"type": "later"})
     for form, opaque, mode in ((read.form, None, "required"), (None, None, "auto"), (None, later, "auto")):
-        assert chosen(ToolChoice("allowed", ("f2", "g"), form=form, opaque=opaque), tools)["tool_choice"] == {
+        assert written_choice(ToolChoice("allowed", ("f2", "g"), form=form, opaque=opaque), tools)["tool_choice"] == {
             "type": "allowed_tools",
             "allowed_tools": {"mode": mode, "tools": listed},
         }
-    assert chosen(ToolChoice("none", form=read.form)) == {"tool_choice": "none"}
-    assert chosen(ToolChoice("none", opaque=later)) == {"tool_choice": "none"}
+    assert written_choice(ToolChoice("none", form=read.form)) == {"tool_choice": "none"}
+    assert written_choice(ToolChoice("none", opaque=later)) == {"tool_choice": "none"}
 
 
 def test_of_two_limits_the_newer_counts() -> None:
@@ -523,7 +494,7 @@ def test_of_two_limits_the_newer_counts() -> None:
     ("written", "kind"),
     [({"type": "text"}, "text"), ({"type": "json_object"}, "json"), ({"type": "later"}, "text"), ({}, "text")],
 )
-def test_an_output_format_says_what_it_means(written: Fields, kind: str) -> None:
+def test_decoding_an_output_format(written: Fields, kind: str) -> None:
     output = request.decode({**BASE, "response_format": written}).options.output
     assert output is not None
     assert output.kind == kind
@@ -537,30 +508,36 @@ def in_calls(*calls: Any) -> Fields:
     return {"messages": [{"role": "assistant", "tool_calls": list(calls)}]}
 
 
-PLACE = r"^\$\.messages\[0\]"
-PART = PLACE + r"\.content\[0\]"
-CALL = PLACE + r"\.tool_calls\[0\]"
+FIRST_MESSAGE = r"^\$\.messages\[0\]"
+PART = FIRST_MESSAGE + r"\.content\[0\]"
+CALL = FIRST_MESSAGE + r"\.tool_calls\[0\]"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"messages": None}, r"^\$\.messages: expected an array, got null"),
-        ({"messages": ["hi"]}, PLACE + r": expected an object, got a string"),
-        ({"messages": [{"content": "x"}]}, PLACE + r"\.role: expected a string, but the field is missing"),
+        ({"messages": ["hi"]}, FIRST_MESSAGE + r": expected an object, got a string"),
+        ({"messages": [{"content": "x"}]}, FIRST_MESSAGE + r"\.role: expected a string, but the field is missing"),
         (
             {"messages": [{"role": "robot"}]},
-            PLACE + r"\.role: expected one of system, developer, user, assistant, tool",
+            FIRST_MESSAGE + r"\.role: expected one of system, developer, user, assistant, tool",
         ),
-        ({"messages": [{"role": "user", "content": 3}]}, PLACE + r"\.content: expected a string or an array of parts"),
+        (
+            {"messages": [{"role": "user", "content": 3}]},
+            FIRST_MESSAGE + r"\.content: expected a string or an array of parts",
+        ),
         (
             {"messages": [{"role": "tool", "tool_call_id": 3}]},
-            PLACE + r"\.tool_call_id: expected a string, got a whole",
+            FIRST_MESSAGE + r"\.tool_call_id: expected a string, got a whole",
         ),
         ({"messages": [{"role": "tool", "content": [3]}]}, PART + r": expected an object, got a whole number"),
-        ({"messages": [{"role": "assistant", "refusal": 3}]}, PLACE + r"\.refusal: expected a string"),
-        ({"messages": [{"role": "assistant", "function_call": "f"}]}, PLACE + r"\.function_call: expected an object"),
-        ({"messages": [{"role": "assistant", "tool_calls": {}}]}, PLACE + r"\.tool_calls: expected an array"),
+        ({"messages": [{"role": "assistant", "refusal": 3}]}, FIRST_MESSAGE + r"\.refusal: expected a string"),
+        (
+            {"messages": [{"role": "assistant", "function_call": "f"}]},
+            FIRST_MESSAGE + r"\.function_call: expected an object",
+        ),
+        ({"messages": [{"role": "assistant", "tool_calls": {}}]}, FIRST_MESSAGE + r"\.tool_calls: expected an array"),
         (in_part({}), PART + r"\.type: expected a string, but the field is missing"),
         (in_part({"type": "text"}), PART + r"\.text: expected a string, but the field is missing"),
         (in_part({"type": "image_url"}), PART + r"\.image_url: expected an object, but the field is missing"),
@@ -607,322 +584,3 @@ CALL = PLACE + r"\.tool_calls\[0\]"
 def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, message: str) -> None:
     with pytest.raises(InputError, match=message):
         request.decode({**BASE, **change})
-
-
-# --- replies ----------------------------------------------------------------------------------------
-
-
-def replied(message: Fields, **choice: Any) -> Fields:
-    return {"id": "r", "model": "m", "choices": [{"message": {"role": "assistant", **message}, **choice}]}
-
-
-CALLED: Fields = {"content": None, "tool_calls": [call("{}")]}
-SAID: Fields = {"content": "x"}
-
-
-@pytest.mark.parametrize(
-    ("said", "message", "stop"),
-    [
-        ("stop", SAID, "stop"),
-        ("stop", CALLED, "tool_calls"),
-        ("tool_calls", CALLED, "tool_calls"),
-        ("tool_calls", SAID, "stop"),
-        ("function_call", SAID, "stop"),
-        ("length", CALLED, "length"),
-        ("model_length", SAID, "length"),
-        ("content_filter", SAID, "filter"),
-        ("content_filter", CALLED, "filter"),
-        ("sensitive", SAID, "filter"),
-        ("network_error", SAID, "error"),
-        ("something_new", SAID, "stop"),
-        ("something_new", CALLED, "tool_calls"),
-        (None, CALLED, None),
-    ],
-)
-def test_J1_J2_why_a_reply_ended_is_derived_from_its_calls(said: str | None, message: Fields, stop: str) -> None:
-    body = replied(message, finish_reason=said)
-    found = reply.decode(body)
-    assert found.stop == stop
-    assert same_json(reply.encode(found), body)
-
-
-@pytest.mark.parametrize(
-    ("stop", "written"), [("length", "length"), ("filter", "content_filter"), ("pause", "stop"), (None, None)]
-)
-def test_a_reason_that_changed_is_written_as_it_is_now(stop: StopReason | None, written: str | None) -> None:
-    found = reply.decode(replied(SAID, finish_reason="later"))
-    body = reply.encode(Reply(found.turn, stop, extra=found.extra))
-    assert body["choices"][0].get("finish_reason") == written
-
-
-def test_a_reply_says_what_it_means() -> None:
-    body = {
-        "id": "r1",
-        "object": "chat.completion",
-        "created": 17,
-        "model": "gpt",
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", **SAID}, "finish_reason": "stop", "logprobs": None},
-            {"index": 1, "message": {"role": "assistant", "content": "y"}, "finish_reason": "length"},
-        ],
-        "usage": {
-            "prompt_tokens": 10,
-            "completion_tokens": 5,
-            "total_tokens": 15,
-            "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": 2},
-        },
-    }
-    found = reply.decode(body)
-    assert (found.id, found.model, found.turn.text, found.stop) == ("r1", "gpt", "x", "stop")
-    usage = found.usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.reasoning_tokens) == (10, 5, 3, 2)
-    assert same_json(reply.encode(found), body)
-
-
-def test_a_reply_made_elsewhere_is_written() -> None:
-    made = Reply(Turn("assistant", (Text("x"), ToolCall("c1", "f"))), "tool_calls", Usage(10, 5, 3, 2, 1), "r1", "m")
-    assert reply.encode(made) == {
-        "id": "r1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": "x", "tool_calls": [call("{}")]},
-                "logprobs": None,
-                "finish_reason": "tool_calls",
-            }
-        ],
-        "usage": {
-            "prompt_tokens": 10,
-            "completion_tokens": 5,
-            "total_tokens": 15,
-            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
-            "completion_tokens_details": {"reasoning_tokens": 1},
-        },
-    }
-    bare = reply.encode(Reply(Turn("assistant"), usage=Usage(output_tokens=5)))
-    assert bare["choices"][0]["finish_reason"] is None
-
-
-@pytest.mark.parametrize(
-    ("usage", "written"),
-    [
-        (None, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
-        (Usage(21), {"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 21}),
-    ],
-)
-def test_U5_U6_a_reply_made_elsewhere_has_all_counts_that_clients_demand(usage: Usage | None, written: Fields) -> None:
-    assert reply.encode(Reply(Turn("assistant"), "stop", usage))["usage"] == written
-
-
-def test_U2_tokens_written_to_a_cache_are_counted() -> None:
-    details = {"cached_tokens": 5, "cache_write_tokens": 10}
-    usage = {"prompt_tokens": 20, "completion_tokens": 1, "total_tokens": 21, "prompt_tokens_details": details}
-    found = reply.decode({**replied(SAID), "usage": usage})
-    assert found.usage is not None
-    assert (found.usage.cache_read_tokens, found.usage.cache_write_tokens) == (5, 10)
-
-
-REFUSED: Fields = {"content": None, "refusal": "I cannot."}
-
-
-@pytest.mark.parametrize(
-    ("message", "stop"),
-    [
-        (REFUSED, "filter"),
-        ({"content": [{"type": "refusal", "refusal": "I cannot."}]}, "filter"),
-        ({"content": "x", "refusal": "I cannot."}, "stop"),
-        ({"content": "x", "refusal": ""}, "stop"),
-        ({**CALLED, "refusal": "I cannot."}, "tool_calls"),
-    ],
-)
-def test_F1_a_refusal_is_text_that_others_show_and_a_reply_that_only_refuses_was_filtered(
-    message: Fields, stop: str
-) -> None:
-    body = replied(message, finish_reason="stop")
-    found = reply.decode(body)
-    assert found.stop == stop
-    assert same_json(reply.encode(found), body)
-    shown = anthropic_reply.encode(found)
-    assert "".join(block.get("text", "") for block in shown["content"]) == found.turn.text
-
-
-def test_refusals_of_merged_messages_are_one_text() -> None:
-    (refusal,) = blocks_of({"role": "assistant", "refusal": "no"})
-    assert messages_of(Turn("assistant", (refusal, refusal))) == [
-        {"role": "assistant", "refusal": "nono", "content": ""}
-    ]
-
-
-def test_T3_thinking_of_another_model_is_shown_and_its_media_left_out() -> None:
-    turn = Turn("assistant", (Thinking("hm", "sig", "xx"), Media("image", url="u"), Text("x")))
-    (choice,) = reply.encode(Reply(turn, "stop"))["choices"]
-    assert choice["message"] == {"role": "assistant", "reasoning_content": "hm", "content": "x"}
-
-
-def test_law_9_many_thoughts_are_joined_in_linear_time() -> None:
-    turn = Turn("assistant", (Thinking("hm" * 50),) * 100_000)
-    assert len(messages_of(turn)[0]["reasoning_content"]) == 10_000_000
-
-
-def test_media_in_a_reply_from_home_stays() -> None:
-    body = replied({"content": [{"type": "image_url", "image_url": {"url": "u"}}]})
-    assert same_json(reply.encode(reply.decode(body)), body)
-
-
-def test_E1_a_failed_reply_does_not_look_finished() -> None:
-    (choice,) = reply.encode(Reply(Turn("assistant"), "error"))["choices"]
-    assert choice["finish_reason"] == "length"
-
-
-# --- Mistral's chunks -------------------------------------------------------------------------------
-
-CHUNK: Fields = {"type": "thinking", "thinking": [{"type": "text", "text": "a"}, {"type": "reference"}], "closed": True}
-
-
-def test_M3_a_chunk_of_thinking_is_thinking_and_returns_to_its_place() -> None:
-    content = [{"type": "text", "text": "x"}, {**CHUNK, "signature": "s"}, {"type": "text", "text": "y"}]
-    message = {"role": "assistant", "content": content}
-    blocks = blocks_of(message)
-    assert [(type(block), block.text) for block in blocks] == [(Text, "x"), (Thinking, "a"), (Text, "y")]
-    assert blocks[1].signature == "s"
-    assert messages_of(*request.decode({"messages": [message]}).turns) == [message]
-
-
-def test_a_chunk_of_thinking_that_was_changed_is_written_as_it_is_now() -> None:
-    (thought,) = blocks_of({"role": "assistant", "content": [CHUNK]})
-    changed = Turn("assistant", (replace(thought, text="b"),))
-    assert messages_of(changed) == [
-        {"role": "assistant", "content": [{**CHUNK, "thinking": [{"type": "text", "text": "b"}]}]}
-    ]
-
-
-@pytest.mark.parametrize("change", [{"thinking": "a"}, {"signature": 3}])
-def test_a_chunk_of_another_shape_is_carried(change: Fields) -> None:
-    chunk = {**CHUNK, **change}
-    assert blocks_of({"role": "assistant", "content": [chunk]}) == (Opaque(NOTES, chunk, "thinking"),)
-
-
-# --- what a target's profile says about the form ----------------------------------------------------
-
-
-def written_for(target: str, *blocks: Block, role: Role = "assistant", model: str = "") -> Fields:
-    made = Conversation((Turn(role, blocks),), options=Options(Sampling(9)))
-    return request.encode(made, profiles.get(target, model))
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("deepseek", {"reasoning_content": "hm", "content": "x"}),
-        ("vllm", {"reasoning": "hm", "content": "x"}),
-        ("openrouter", {"reasoning": "hm", "content": "x"}),
-        ("openai", {"reasoning_content": "hm", "content": "x"}),
-        ("minimax", {"content": "<think>hm</think>x"}),
-        (
-            "mistral",
-            {
-                "content": [
-                    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
-                    {"type": "text", "text": "x"},
-                ]
-            },
-        ),
-    ],
-)
-def test_thinking_from_elsewhere_goes_where_the_target_keeps_it(target: str, message: Fields) -> None:
-    assert written_for(target, Thinking("hm"), Text("x"))["messages"] == [{"role": "assistant", **message}]
-
-
-def test_thinking_that_says_its_field_stays_in_it() -> None:
-    thought = Thinking("hm", form=ChatThinking("reasoning"))
-    (message,) = written_for("deepseek", thought)["messages"]
-    assert message["reasoning"] == "hm"
-
-
-@pytest.mark.parametrize(
-    ("target", "model", "role"),
-    [
-        ("openai", "gpt-5.1", "developer"),
-        ("openai", "gpt-4o", "developer"),  # recorded: older models take it too
-        ("mistral", "mistral-large-latest", "system"),
-    ],
-)
-def test_a_developers_turn_has_a_role_that_the_target_knows(target: str, model: str, role: str) -> None:
-    assert written_for(target, Text("x"), role="developer", model=model)["messages"] == [{"role": role, "content": "x"}]
-
-
-@pytest.mark.parametrize(("target", "field"), [("openai", "max_completion_tokens"), ("mistral", "max_tokens")])
-def test_a_limit_from_elsewhere_has_the_name_that_the_target_knows(target: str, field: str) -> None:
-    assert written_for(target)[field] == 9
-    own = request.decode({**BASE, "max_tokens": 5})
-    assert request.encode(own, profiles.get(target))["max_tokens"] == 5
-
-
-# --- tools from elsewhere ---------------------------------------------------------------------------
-
-
-def test_S2_a_tool_without_parameters_gets_an_empty_schema_unless_it_came_without() -> None:
-    (written,) = request.encode(Conversation(tools=(ToolSpec("ping"),)))["tools"]
-    assert written["function"] == {"name": "ping", "parameters": {"type": "object", "properties": {}}}
-    body = {**BASE, "tools": [{"type": "function", "function": {"name": "ping"}}]}
-    assert same_json(request.encode(request.decode(body)), body)
-
-
-FLAT: Fields = {"type": "grammar", "syntax": "lark", "definition": "start: A"}
-NESTED: Fields = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: A"}}
-
-
-@pytest.mark.parametrize(
-    ("written", "format"),
-    [
-        (NESTED, FLAT),
-        (FLAT, FLAT),
-        ({"type": "text"}, {"type": "text"}),
-        ({**NESTED, "x": 1}, {**NESTED, "x": 1}),
-        ({"type": "grammar", "grammar": {"type": "x"}}, {"type": "grammar", "grammar": {"type": "x"}}),
-    ],
-)
-def test_S4_the_grammar_of_a_tool_has_one_canonical_form_and_returns_as_it_was(written: Fields, format: Fields) -> None:
-    body = {**BASE, "tools": [{"type": "custom", "custom": {"name": "p", "format": written}}]}
-    found = request.decode(body)
-    assert found.tools[0].format == format
-    assert same_json(request.encode(found), body)
-
-
-def test_S3_a_grammar_from_elsewhere_is_nested() -> None:
-    (written,) = request.encode(Conversation(tools=(ToolSpec("p", type="custom", format=FLAT),)))["tools"]
-    assert written["custom"]["format"] == NESTED
-
-
-def test_J1_a_result_that_is_a_value_is_written_as_json() -> None:
-    (message,) = messages_of(Turn("tool", (ToolResult("a", result={"a": 1, "b": [1.0]}),)))
-    assert message["content"] == '{"a":1,"b":[1.0]}'
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"choices": []}, r"^\$\.choices: expected at least one choice, got an empty array"),
-        ({"choices": None}, r"^\$\.choices: expected an array, got null"),
-        ({"choices": [3]}, r"^\$\.choices\[0\]: expected an object"),
-        ({"choices": [{}]}, r"^\$\.choices\[0\]\.message: expected an object, but the field is missing"),
-        ({"choices": [{"message": {"role": "user"}}]}, r"^\$\.choices\[0\]\.message\.role: expected one of assistant"),
-        (replied({"content": 3}), r"^\$\.choices\[0\]\.message\.content: expected a string or an array of parts"),
-        (replied(SAID, finish_reason=3), r"^\$\.choices\[0\]\.finish_reason: expected a string"),
-        ({"usage": 3}, r"^\$\.usage: expected an object"),
-        ({"usage": {"prompt_tokens": "3"}}, r"^\$\.usage\.prompt_tokens: expected a whole number, got a string"),
-        (
-            {"usage": {"prompt_tokens_details": {"cached_tokens": "3"}}},
-            r"^\$\.usage\.prompt_tokens_details\.cached_tokens: expected a whole number",
-        ),
-        ({"id": 3}, r"^\$\.id: expected a string"),
-    ],
-)
-def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        reply.decode({**replied(SAID), **change})

@@ -24,29 +24,31 @@ STOP = (chunk({}, "stop"), DONE)
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 
 
-def hear(*chunks: Any, tools: tuple[str, ...] = ()) -> ReadChunks:
+def read_to_stop(*chunks: Any, tools: tuple[str, ...] = ()) -> ReadChunks:
     return ReadChunks([*chunks, *STOP], tools)
 
 
 # --- a plain stream ---------------------------------------------------------------------------------
 
 
-def test_text_is_told_piece_by_piece() -> None:
-    heard = hear(chunk({"role": "assistant", "content": ""}), chunk({"content": "Hel"}), chunk({"content": "lo"}))
-    assert heard.events[1:] == [
+def test_text_comes_piece_by_piece() -> None:
+    stream = read_to_stop(
+        chunk({"role": "assistant", "content": ""}), chunk({"content": "Hel"}), chunk({"content": "lo"})
+    )
+    assert stream.events[1:] == [
         BlockStarted(Text("")),
         TextDelta("Hel"),
         TextDelta("lo"),
-        heard.events[4],
+        stream.events[4],
         Finished("stop", form=ChatReply({"index": 0, "logprobs": None}, finish_reason="stop")),
     ]
-    assert heard.events[0] == Started(
+    assert stream.events[0] == Started(
         "chatcmpl-1",
         "m",
         {"openai_chat": {"object": "chat.completion", "created": 7}},
         ChatReply({"index": 0, "logprobs": None}),
     )
-    assert heard.problems == []
+    assert stream.problems == []
 
 
 def test_the_reply_starts_with_the_first_chunk_that_names_it() -> None:
@@ -57,16 +59,18 @@ def test_the_reply_starts_with_the_first_chunk_that_names_it() -> None:
 
 def test_id_and_model_are_those_of_the_first_chunk_that_has_them() -> None:
     azure = {"id": "", "model": "", "object": "", "created": 0, "choices": [], "prompt_filter_results": [{"x": 1}]}
-    heard = hear(azure, chunk({"role": "assistant"}, id="", model=""), chunk({"content": "a"}), chunk({}, id="other"))
-    assert (heard.reply.id, heard.reply.model) == ("chatcmpl-1", "m")
-    assert heard.reply.extra is not None
-    assert heard.reply.extra["openai_chat"]["prompt_filter_results"] == [{"x": 1}]
-    assert heard.reply.extra["openai_chat"]["created"] == 7
-    assert heard.problems == []
+    stream = read_to_stop(
+        azure, chunk({"role": "assistant"}, id="", model=""), chunk({"content": "a"}), chunk({}, id="other")
+    )
+    assert (stream.reply.id, stream.reply.model) == ("chatcmpl-1", "m")
+    assert stream.reply.extra is not None
+    assert stream.reply.extra["openai_chat"]["prompt_filter_results"] == [{"x": 1}]
+    assert stream.reply.extra["openai_chat"]["created"] == 7
+    assert stream.problems == []
 
 
 def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
-    heard = ReadChunks(
+    stream = ReadChunks(
         [
             chunk({"role": "assistant", "content": None}, system_fingerprint="fp"),
             chunk({"reasoning_content": "hm"}, system_fingerprint="fp"),
@@ -77,7 +81,7 @@ def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
             DONE,
         ]
     )
-    assert reply.encode(heard.reply) == {
+    assert reply.encode(stream.reply) == {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 7,
@@ -103,14 +107,14 @@ def test_what_a_stream_adds_up_to_is_the_whole_body() -> None:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_a_recorded_stream_is_the_recorded_reply(path: Path) -> None:
-    heard = ReadChunks(path.read_bytes())
+    stream = ReadChunks(path.read_bytes())
     whole = reply.decode(json.loads(path.with_suffix(".json").read_text()))
-    said = [block for block in whole.turn.blocks if not (isinstance(block, Text) and not block.text)]
+    blocks = [block for block in whole.turn.blocks if not (isinstance(block, Text) and not block.text)]
     if "length_in" not in path.stem:
-        assert [_unnamed(block) for block in heard.reply.turn.blocks] == [_unnamed(block) for block in said]
-    assert [type(block) for block in heard.reply.turn.blocks] == [type(block) for block in said]
-    assert heard.reply.stop == whole.stop
-    assert heard.problems == [] or "two_choices" in path.stem
+        assert [_unnamed(block) for block in stream.reply.turn.blocks] == [_unnamed(block) for block in blocks]
+    assert [type(block) for block in stream.reply.turn.blocks] == [type(block) for block in blocks]
+    assert stream.reply.stop == whole.stop
+    assert stream.problems == [] or "two_choices" in path.stem
 
 
 def _unnamed(block: Any) -> Any:
@@ -122,46 +126,46 @@ def _unnamed(block: Any) -> Any:
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thinking_comes_back_in_the_field_that_it_was_in(field: str) -> None:
-    heard = hear(chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({"content": "c"}))
-    assert heard.reply.turn.blocks == (Thinking("ab", form=ChatThinking(field)), Text("c"))
-    assert heard.problems == []
+    stream = read_to_stop(chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({"content": "c"}))
+    assert stream.reply.turn.blocks == (Thinking("ab", form=ChatThinking(field)), Text("c"))
+    assert stream.problems == []
 
 
-def test_thinking_that_is_said_in_two_fields_is_said_once() -> None:
-    heard = hear(
+def test_thinking_in_two_fields_comes_once() -> None:
+    stream = read_to_stop(
         chunk({"reasoning_content": "a", "reasoning": "a"}), chunk({"reasoning_content": "b", "reasoning": "b"})
     )
-    assert heard.thoughts == ["ab"]
+    assert stream.thoughts == ["ab"]
 
 
 def test_thinking_in_another_field_is_another_block() -> None:
-    heard = hear(chunk({"reasoning_content": "a"}), chunk({"reasoning": "b"}), chunk({"reasoning": "c"}))
-    assert heard.thoughts == ["a", "bc"]
+    stream = read_to_stop(chunk({"reasoning_content": "a"}), chunk({"reasoning": "b"}), chunk({"reasoning": "c"}))
+    assert stream.thoughts == ["a", "bc"]
 
 
 def test_H7_thinking_inside_of_arguments_waits() -> None:
-    heard = hear(
+    stream = read_to_stop(
         calls(call(0, "a", "f", '{"x":')),
         chunk({"reasoning_content": "hm"}),
         chunk({"reasoning": "m"}),
         calls(call(0, arguments="1}")),
         chunk({"content": "done"}),
     )
-    assert heard.calls == [("f", {"x": 1})]
-    assert heard.thoughts == ["hmm"]
-    assert heard.texts == ["done"]
-    assert [type(block) for block in heard.reply.turn.blocks] == [ToolCall, Thinking, Text]
+    assert stream.calls == [("f", {"x": 1})]
+    assert stream.thoughts == ["hmm"]
+    assert stream.texts == ["done"]
+    assert [type(block) for block in stream.reply.turn.blocks] == [ToolCall, Thinking, Text]
 
 
 def test_text_after_calls_and_calls_after_text() -> None:
-    heard = hear(calls(call(0, "a", "f", "{}")), chunk({"content": "and"}), calls(call(1, "b", "g", "{}")))
-    assert [type(block) for block in heard.reply.turn.blocks] == [ToolCall, Text, ToolCall]
-    assert heard.problems == [STOP_WITH_CALLS]
-    assert heard.reply.stop == "tool_calls"
+    stream = read_to_stop(calls(call(0, "a", "f", "{}")), chunk({"content": "and"}), calls(call(1, "b", "g", "{}")))
+    assert [type(block) for block in stream.reply.turn.blocks] == [ToolCall, Text, ToolCall]
+    assert stream.problems == [STOP_WITH_CALLS]
+    assert stream.reply.stop == "tool_calls"
 
 
 def test_details_of_reasoning_are_put_together() -> None:
-    heard = hear(
+    stream = read_to_stop(
         chunk({"reasoning": "a", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "a"}]}),
         chunk({"reasoning": "b", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "b"}]}),
         chunk({"reasoning_details": [{"type": "reasoning.text", "index": 0, "signature": "s"}, 7]}),
@@ -170,10 +174,10 @@ def test_details_of_reasoning_are_put_together() -> None:
         chunk({"annotations": [2], "audio": {"id": "x", "data": "aa"}}),
         chunk({"audio": {"data": "bb", "id": None, "expires_at": 9}}),
     )
-    assert heard.thoughts == ["ab"]
-    assert heard.texts == ["c"]
-    assert heard.reply.turn.extra is not None
-    assert heard.reply.turn.extra["openai_chat"] == {
+    assert stream.thoughts == ["ab"]
+    assert stream.texts == ["c"]
+    assert stream.reply.turn.extra is not None
+    assert stream.reply.turn.extra["openai_chat"] == {
         "reasoning_details": [
             {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},
             7,
@@ -185,28 +189,28 @@ def test_details_of_reasoning_are_put_together() -> None:
 
 
 def test_a_refusal_is_a_text_and_the_reply_was_filtered() -> None:
-    heard = hear(
+    stream = read_to_stop(
         chunk({"role": "assistant", "content": "", "refusal": None}),
         chunk({"refusal": "I "}),
         chunk({"refusal": "can't"}),
     )
-    assert heard.reply.turn.blocks == (Text("I can't", form=REFUSAL_FIELD, is_refusal=True),)
-    assert heard.reply.stop == "filter"
-    assert heard.problems == []
+    assert stream.reply.turn.blocks == (Text("I can't", form=REFUSAL_FIELD, is_refusal=True),)
+    assert stream.reply.stop == "filter"
+    assert stream.problems == []
 
 
 def test_an_empty_list_of_calls_interrupts_nothing() -> None:
-    heard = hear(chunk({"refusal": "a"}), chunk({"tool_calls": [], "audio": 1}), chunk({"refusal": "b"}))
-    assert heard.texts == ["ab"]
+    stream = read_to_stop(chunk({"refusal": "a"}), chunk({"tool_calls": [], "audio": 1}), chunk({"refusal": "b"}))
+    assert stream.texts == ["ab"]
 
 
 def test_a_refusal_between_texts() -> None:
-    heard = hear(
+    stream = read_to_stop(
         chunk({"content": "a"}), chunk({"refusal": "b"}), chunk({"content": "c"}), calls(call(0, "x", "f", "{}"))
     )
-    assert heard.texts == ["a", "b", "c"]
-    assert heard.reply.stop == "tool_calls"
-    assert heard.problems == [STOP_WITH_CALLS]
+    assert stream.texts == ["a", "b", "c"]
+    assert stream.reply.stop == "tool_calls"
+    assert stream.problems == [STOP_WITH_CALLS]
 
 
 def test_content_in_parts_as_mistral_writes_it() -> None:
@@ -214,7 +218,7 @@ def test_content_in_parts_as_mistral_writes_it() -> None:
         parts = [{"type": "text", "text": text} for text in texts]
         return chunk({"content": [{"type": "thinking", "thinking": parts, **others}]})
 
-    heard = hear(
+    stream = read_to_stop(
         thought("a"),
         thought("b", "c"),
         thought(signature="s"),
@@ -231,7 +235,7 @@ def test_content_in_parts_as_mistral_writes_it() -> None:
         ),
         chunk({"content": [{"type": "thinking", "thinking": [{"type": "tool_reference", "x": 1}, {"text": "y"}]}]}),
     )
-    assert heard.reply.turn.blocks == (
+    assert stream.reply.turn.blocks == (
         Thinking("abc", "s", form=ChatThinking(chunk=[])),
         Text("d"),
         Opaque("openai_chat", {"type": "reference", "reference_ids": [1]}, "reference"),
@@ -240,18 +244,18 @@ def test_content_in_parts_as_mistral_writes_it() -> None:
         Media("image", "image/png", data="aGk=", form=BARE),
         Thinking("y", form=ChatThinking(chunk=[{"type": "tool_reference", "x": 1}, {"text": "y"}])),
     )
-    assert heard.problems == [PARTS_IN_CONTENT]
+    assert stream.problems == [PARTS_IN_CONTENT]
 
 
 @pytest.mark.parametrize("content", [7, {"a": 1}, [7], [{}], [{"type": "text"}], True])
-def test_content_of_another_type_is_left_out_and_told(content: Any) -> None:
-    heard = hear(chunk({"content": "a"}), chunk({"content": content}))
-    assert heard.texts == ["a"]
-    assert len([reason for reason in heard.problems if reason != PARTS_IN_CONTENT]) == 1
+def test_content_of_another_type_is_left_out_and_reported(content: Any) -> None:
+    stream = read_to_stop(chunk({"content": "a"}), chunk({"content": content}))
+    assert stream.texts == ["a"]
+    assert len([reason for reason in stream.problems if reason != PARTS_IN_CONTENT]) == 1
 
 
 def test_a_call_as_it_was_before_there_were_tools() -> None:
-    heard = hear(
+    stream = read_to_stop(
         chunk({"function_call": {"name": "f", "arguments": ""}}),
         chunk({"function_call": {"arguments": '{"x":'}}),
         chunk({"function_call": {"arguments": "1}"}}),
@@ -266,8 +270,8 @@ def test_a_call_as_it_was_before_there_were_tools() -> None:
             ]
         }
     )
-    assert heard.reply.turn.blocks == whole.turn.blocks
-    assert heard.reply.stop == whole.stop
+    assert stream.reply.turn.blocks == whole.turn.blocks
+    assert stream.reply.stop == whole.stop
 
 
 # --- choices, counts, probabilities -----------------------------------------------------------------
@@ -278,24 +282,24 @@ def test_only_the_first_choice_is_the_reply() -> None:
         listed = [{"index": at, "delta": {"content": text}, "finish_reason": None} for at, text in enumerate(texts)]
         return {**chunk({}), "choices": listed}
 
-    heard = hear(
+    stream = read_to_stop(
         choices("a", "x"), choices("b"), {**chunk({}), "choices": [{"index": 1, "delta": {"content": "y"}}, 7]}
     )
-    assert heard.texts == ["ab"]
-    assert heard.problems == ["a choice is not an object; it was left out"]
+    assert stream.texts == ["ab"]
+    assert stream.problems == ["a choice is not an object; it was left out"]
 
 
 @pytest.mark.parametrize("choices", [[], None, {}, "x"])
-def test_chunks_without_choices_say_nothing_and_are_told_where_there_is_no_list(choices: Any) -> None:
-    heard = hear(chunk({"content": "a"}), {**chunk({}), "choices": choices}, chunk({"content": "b"}))
-    assert heard.texts == ["ab"]
-    assert heard.problems == ([] if choices == [] else ["an event has no choices"])
+def test_chunks_without_choices_add_nothing_and_are_reported_where_there_is_no_list(choices: Any) -> None:
+    stream = read_to_stop(chunk({"content": "a"}), {**chunk({}), "choices": choices}, chunk({"content": "b"}))
+    assert stream.texts == ["ab"]
+    assert stream.problems == ([] if choices == [] else ["an event has no choices"])
 
 
-def test_an_event_that_is_no_chunk_is_told() -> None:
-    assert hear(chunk({"content": "a"}), {"type": "ping"}).problems == ["an event has no choices"]
-    assert hear(chunk({"content": "a"}), [1]).problems == ["an event is not an object; it was left out"]
-    assert hear(chunk({"content": "a"}), "oops").problems == ["an event is not JSON; it was left out"]
+def test_an_event_that_is_no_chunk_is_reported() -> None:
+    assert read_to_stop(chunk({"content": "a"}), {"type": "ping"}).problems == ["an event has no choices"]
+    assert read_to_stop(chunk({"content": "a"}), [1]).problems == ["an event is not an object; it was left out"]
+    assert read_to_stop(chunk({"content": "a"}), "oops").problems == ["an event is not JSON; it was left out"]
 
 
 @pytest.mark.parametrize(
@@ -309,12 +313,12 @@ def test_an_event_that_is_no_chunk_is_told() -> None:
         [{**chunk({}, "stop"), "usage": USAGE}, {"usage": None, "choices": []}],
     ],
 )
-def test_counts_wherever_they_stand(chunks: list[Fields]) -> None:
-    heard = ReadChunks([chunk({"content": "a"}), *chunks, DONE])
-    assert heard.reply.usage is not None
-    assert (heard.reply.usage.input_tokens, heard.reply.usage.output_tokens) == (5, 2)
-    assert heard.problems == []
-    assert sum(isinstance(event, Used) for event in heard.events) == 1
+def test_counts_in_any_chunk(chunks: list[Fields]) -> None:
+    stream = ReadChunks([chunk({"content": "a"}), *chunks, DONE])
+    assert stream.reply.usage is not None
+    assert (stream.reply.usage.input_tokens, stream.reply.usage.output_tokens) == (5, 2)
+    assert stream.problems == []
+    assert sum(isinstance(event, Used) for event in stream.events) == 1
 
 
 def test_counts_after_the_reason_end_the_reply_at_once() -> None:
@@ -330,15 +334,15 @@ def test_counts_after_the_reason_end_the_reply_at_once() -> None:
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": "5"}, {"completion_tokens_details": 7}])
 def test_counts_that_cannot_be_read_are_left_out(usage: Fields) -> None:
-    heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
-    assert heard.reply.usage is None
-    assert heard.problems == ["the usage cannot be read; it was left out"]
+    stream = read_to_stop(chunk({"content": "a"}), chunk({}, usage=usage))
+    assert stream.reply.usage is None
+    assert stream.problems == ["the usage cannot be read; it was left out"]
 
 
 def test_counts_have_their_details() -> None:
     usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 3}, "cost": 0.1}
-    heard = hear(chunk({"content": "a"}), chunk({}, usage=usage))
-    assert heard.reply.usage == Usage(
+    stream = read_to_stop(chunk({"content": "a"}), chunk({}, usage=usage))
+    assert stream.reply.usage == Usage(
         5, 2, 3, extra={"openai_chat": {"cost": 0.1, "total_tokens": 7}}, form=ChatUsage(prompt_details_rest={})
     )
 
@@ -349,10 +353,10 @@ def test_probabilities_are_put_together() -> None:
         made["choices"][0]["logprobs"] = {"content": [{"token": text}], "refusal": None}
         return made
 
-    heard = hear(with_logprobs("a"), with_logprobs("b"))
-    body = reply.encode(heard.reply)
+    stream = read_to_stop(with_logprobs("a"), with_logprobs("b"))
+    body = reply.encode(stream.reply)
     assert body["choices"][0]["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
-    started = heard.events[0]
+    started = stream.events[0]
     assert isinstance(started, Started)
     assert started.extra == {"openai_chat": {"object": "chat.completion", "created": 7}}
     assert started.form == ChatReply({"index": 0})
@@ -375,20 +379,20 @@ def test_a_whole_completion_in_a_stream() -> None:
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
         "usage": USAGE,
     }
-    heard = ReadChunks([whole, DONE])
-    assert heard.texts == ["Hi"]
-    assert heard.thoughts == ["hm"]
-    assert heard.calls == [("f", {}), ("f", {})]
-    assert heard.reply.stop == "tool_calls"
-    assert heard.reply.usage is not None
+    stream = ReadChunks([whole, DONE])
+    assert stream.texts == ["Hi"]
+    assert stream.thoughts == ["hm"]
+    assert stream.calls == [("f", {}), ("f", {})]
+    assert stream.reply.stop == "tool_calls"
+    assert stream.reply.usage is not None
 
 
-def test_a_whole_message_after_its_deltas_is_not_said_again() -> None:
+def test_a_whole_message_after_its_deltas_does_not_come_again() -> None:
     last = chunk({}, "stop")
     last["choices"][0]["message"] = {"role": "assistant", "content": "ab"}
-    heard = ReadChunks([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
-    assert heard.texts == ["ab"]
-    assert heard.problems == ["a chunk holds a whole message"]
+    stream = ReadChunks([chunk({"content": "a"}), chunk({"content": "b"}), last, DONE])
+    assert stream.texts == ["ab"]
+    assert stream.problems == ["a chunk holds a whole message"]
 
 
 # --- laws -------------------------------------------------------------------------------------------
@@ -486,14 +490,14 @@ def test_whatever_bytes_a_server_sends_nothing_is_raised(parts: list[bytes]) -> 
 @pytest.mark.law
 @given(st.lists(odd_deltas, max_size=6))
 def test_typed_and_careful_reading_agree(deltas: list[Fields]) -> None:
-    """A field that the typed reading refuses makes it careful, and must not change what is heard."""
+    """A field that the typed reading refuses makes it careful, and must not change the events."""
     plain = ReadChunks([chunk({"content": "a"}), *[chunk(delta) for delta in deltas], *STOP])
     careful = ReadChunks([chunk({"content": "a"}), *[chunk({**delta, "role": 7}) for delta in deltas], *STOP])
     assert careful.events == plain.events
 
 
-def test_a_reply_that_is_told_is_never_changed_later() -> None:
-    heard = hear(chunk({"content": "a"}, timings={"n": 1}), chunk({"content": "b"}, timings={"n": 2}))
+def test_a_reply_that_was_read_is_never_changed_later() -> None:
+    stream = read_to_stop(chunk({"content": "a"}, timings={"n": 1}), chunk({"content": "b"}, timings={"n": 2}))
     again = Accumulator()
-    again.add(heard.events)
-    assert again.reply == heard.reply
+    again.add(stream.events)
+    assert again.reply == stream.reply

@@ -16,7 +16,7 @@ from toolglot.protocols.openai_chat import stream_reader
 STOP = (chunk({}, "stop"), DONE)
 
 
-def hear(*chunks: Any) -> ReadChunks:
+def read_to_stop(*chunks: Any) -> ReadChunks:
     return ReadChunks([*chunks, *STOP])
 
 
@@ -24,7 +24,7 @@ def hear(*chunks: Any) -> ReadChunks:
 
 
 @pytest.mark.parametrize(
-    ("said", "with_calls", "stop"),
+    ("reason", "with_calls", "stop"),
     [
         ("stop", False, "stop"),
         ("stop", True, "tool_calls"),
@@ -38,15 +38,15 @@ def hear(*chunks: Any) -> ReadChunks:
         ("unheard of", True, "tool_calls"),
     ],
 )
-def test_J1_J2_the_reason_is_derived(said: str, with_calls: bool, stop: str) -> None:
+def test_J1_J2_the_reason_is_derived(reason: str, with_calls: bool, stop: str) -> None:
     first = calls(call(0, "a", "f", "{}")) if with_calls else chunk({"content": "a"})
-    heard = ReadChunks([first, chunk({}, said), DONE])
-    assert heard.reply.stop == stop
-    assert heard.reply.form is not None
-    assert heard.reply.form.stop_text == said
+    stream = ReadChunks([first, chunk({}, reason), DONE])
+    assert stream.reply.stop == stop
+    assert stream.reply.form is not None
+    assert stream.reply.form.stop_text == reason
 
 
-def test_J_an_end_without_a_reason_is_derived_and_told() -> None:
+def test_J_an_end_without_a_reason_is_derived_and_reported() -> None:
     text = ReadChunks([chunk({"content": "a"}), DONE])
     assert text.reply.stop == "stop"
     assert text.problems == ["the stream ended without a stop reason"]
@@ -55,50 +55,50 @@ def test_J_an_end_without_a_reason_is_derived_and_told() -> None:
 
 def test_a_stream_with_neither_a_reason_nor_done_was_cut() -> None:
     for cut in (chunk({"content": "a"}), calls(call(0, "a", "f", "{}"))):
-        heard = ReadChunks([cut])
-        assert heard.accumulator.failure is not None
-        assert "cut off" in heard.accumulator.failure.message
-        assert heard.reply.stop is None
+        stream = ReadChunks([cut])
+        assert stream.accumulator.failure is not None
+        assert "cut off" in stream.accumulator.failure.message
+        assert stream.reply.stop is None
     assert ReadChunks([chunk({"content": "a"})]).texts == ["a"]
     assert ReadChunks([calls(call(0, "a", "f", "{}"))]).calls == [("f", {})]
 
 
 @pytest.mark.parametrize("chunks", [[], [DONE], [chunk({"role": "assistant"})], [": comment"]])
 def test_J_nothing_at_all_is_a_failure(chunks: list[Any]) -> None:
-    heard = ReadChunks(chunks)
-    assert heard.accumulator.failure is not None
-    assert heard.accumulator.failure.retryable
+    stream = ReadChunks(chunks)
+    assert stream.accumulator.failure is not None
+    assert stream.accumulator.failure.retryable
 
 
-def test_an_empty_answer_that_says_that_it_stopped_is_one() -> None:
-    assert hear(chunk({"role": "assistant"})).reply.stop == "stop"
+def test_an_empty_reply_with_a_stop_reason_is_a_reply() -> None:
+    assert read_to_stop(chunk({"role": "assistant"})).reply.stop == "stop"
 
 
 def test_done_may_be_missing_and_what_follows_it_does_not_count() -> None:
     unended = ReadChunks([chunk({"content": "a"}), chunk({}, "stop")])
     assert unended.reply.stop == "stop"
     assert unended.problems == [NO_LAST_EVENT]
-    heard = hear(chunk({"content": "a"}))
-    assert ReadChunks([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == heard.events
+    stream = read_to_stop(chunk({"content": "a"}))
+    assert ReadChunks([chunk({"content": "a"}), *STOP, chunk({"content": "b"}), DONE]).events == stream.events
 
 
 def test_calls_after_the_reason_count() -> None:
-    heard = ReadChunks([chunk({"content": "a"}, "stop"), calls(call(0, "a", "f", "{}")), DONE])
-    assert heard.calls == [("f", {})]
-    assert heard.reply.stop == "tool_calls"
+    stream = ReadChunks([chunk({"content": "a"}, "stop"), calls(call(0, "a", "f", "{}")), DONE])
+    assert stream.calls == [("f", {})]
+    assert stream.reply.stop == "tool_calls"
 
 
 def test_a_stream_that_ends_inside_an_event_broke_off() -> None:
-    heard = ReadChunks(sse([chunk({"content": "a"})]) + b'data: {"choices":[{"del')
-    assert heard.accumulator.failure is not None
-    assert heard.texts == ["a"]
+    stream = ReadChunks(sse([chunk({"content": "a"})]) + b'data: {"choices":[{"del')
+    assert stream.accumulator.failure is not None
+    assert stream.texts == ["a"]
 
 
-def test_comments_and_empty_events_say_nothing() -> None:
+def test_comments_and_empty_events_add_nothing() -> None:
     data = b": OPENROUTER PROCESSING\n\n" + sse([chunk({"content": "a"})]) + b": x\n\ndata:\n\n" + sse(STOP)
-    heard = ReadChunks(data)
-    assert heard.texts == ["a"]
-    assert heard.problems == []
+    stream = ReadChunks(data)
+    assert stream.texts == ["a"]
+    assert stream.problems == []
 
 
 # --- errors -----------------------------------------------------------------------------------------
@@ -121,21 +121,21 @@ def test_comments_and_empty_events_say_nothing() -> None:
     ],
 )
 def test_K_an_error_in_the_middle(body: Fields) -> None:
-    heard = ReadChunks([chunk({"content": "a"}), calls(call(0, "a", "f", '{"x')), body, *STOP])
-    failure = heard.accumulator.failure
+    stream = ReadChunks([chunk({"content": "a"}), calls(call(0, "a", "f", '{"x')), body, *STOP])
+    failure = stream.accumulator.failure
     assert failure is not None
     assert failure.kind == "rate_limit"
     assert failure.in_band
     assert "slow down" in failure.message
-    assert heard.texts == ["a"]
-    assert heard.calls == []
-    assert isinstance(heard.events[-1], Failed)
+    assert stream.texts == ["a"]
+    assert stream.calls == []
+    assert isinstance(stream.events[-1], Failed)
 
 
 def test_K_an_event_that_is_called_an_error() -> None:
-    heard = ReadChunks(sse([chunk({"content": "a"})]) + b'event: error\ndata: {"message":"overloaded"}\n\n')
-    assert heard.accumulator.failure is not None
-    assert heard.accumulator.failure.in_band
+    stream = ReadChunks(sse([chunk({"content": "a"})]) + b'event: error\ndata: {"message":"overloaded"}\n\n')
+    assert stream.accumulator.failure is not None
+    assert stream.accumulator.failure.in_band
 
 
 def test_an_event_with_another_name_is_a_chunk() -> None:
@@ -146,10 +146,10 @@ def test_an_event_with_another_name_is_a_chunk() -> None:
 
 
 def test_half_a_character_and_deep_json_do_no_harm() -> None:
-    heard = hear(chunk({"content": "a"}), '{"choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}')
-    assert heard.texts == ["a\ufffd"]
+    stream = read_to_stop(chunk({"content": "a"}), '{"choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}')
+    assert stream.texts == ["a\ufffd"]
     with pytest.raises(LimitError):
-        hear(chunk({"content": "a"}), '{"choices":' + "[" * 100_000)
+        read_to_stop(chunk({"content": "a"}), '{"choices":' + "[" * 100_000)
 
 
 def test_a_reply_longer_than_the_limit_is_refused() -> None:

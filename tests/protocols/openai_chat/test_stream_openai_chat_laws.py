@@ -21,7 +21,7 @@ from toolglot.protocols.framing.json_end import ObjectEnd
 END = (chunk({}, "tool_calls"), DONE)
 
 
-def hear(*chunks: Any) -> ReadChunks:
+def read_to_end(*chunks: Any) -> ReadChunks:
     return ReadChunks([*chunks, *END])
 
 
@@ -116,16 +116,16 @@ def in_chunks(draw: st.DrawFn, lines: list[list[Fields]], *, in_turns: bool, is_
 @given(streams())
 def test_calls_are_never_merged_or_taken_apart(made: tuple[list[Fields], list[tuple[str, str, Any]]]) -> None:
     chunks, expected = made
-    heard = ReadChunks([*chunks, *END], NAMES)
-    found = [(block.id, block.name, block.arguments) for block in heard.accumulator.calls]
-    assert sorted(found, key=repr) == sorted(expected, key=repr), heard.problems
-    assert heard.reply.stop == "tool_calls"
-    assert heard.accumulator.cut == ()
+    stream = ReadChunks([*chunks, *END], NAMES)
+    found = [(block.id, block.name, block.arguments) for block in stream.accumulator.calls]
+    assert sorted(found, key=repr) == sorted(expected, key=repr), stream.problems
+    assert stream.reply.stop == "tool_calls"
+    assert stream.accumulator.cut == ()
 
 
 @pytest.mark.law
 @given(streams())
-def test_chunks_say_the_same_whether_they_are_like_the_one_before_them_or_not(
+def test_chunks_mean_the_same_whether_or_not_they_are_like_the_one_before(
     made: tuple[list[Fields], list[tuple[str, str, Any]]],
 ) -> None:
     """Chunks of one shape are read by their string alone (`stream_shapes.py`); no two of the padded ones have one."""
@@ -141,7 +141,7 @@ def test_chunks_say_the_same_whether_they_are_like_the_one_before_them_or_not(
 
 
 def test_the_end_of_arguments_is_looked_for_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every character is looked at once at most, also where each piece has a brace."""
+    """Every character is looked at no more than once, also where each piece has a brace."""
     looked = 0
     original = ObjectEnd.look
 
@@ -153,9 +153,9 @@ def test_the_end_of_arguments_is_looked_for_in_linear_time(monkeypatch: pytest.M
     monkeypatch.setattr(json_end.ObjectEnd, "look", counted)
     nested = '{"a":[' + ",".join(['{"b":"}{"}'] * 2000) + "]}"
     plain = json.dumps({"a": "x" * 20_000})
-    for text, most in ((nested, 2 * len(nested)), (plain, len(plain) + 8)):
+    for text, limit in ((nested, 2 * len(nested)), (plain, len(plain) + 8)):
         looked = 0
         pieces = [calls(call(0, arguments=text[at : at + 4])) for at in range(0, len(text), 4)]
-        heard = hear(calls(call(0, "a", "f", "")), *pieces)
-        assert heard.calls == [("f", json.loads(text))]
-        assert looked <= most
+        stream = read_to_end(calls(call(0, "a", "f", "")), *pieces)
+        assert stream.calls == [("f", json.loads(text))]
+        assert looked <= limit

@@ -1,4 +1,4 @@
-"""Chat streams whose deltas each hold all of the text so far: told from deltas that hold what is new, and reported."""
+"""Chat streams whose deltas each hold all of the text so far: recognised, and reported."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
 
 def stream(*texts: str, last: str | None = None, more: bytes = b"") -> bytes:
     end = {"content": last} if last is not None else {}
-    said = b"".join(chunk({"content": text}) for text in texts)
-    return chunk({"role": "assistant", "content": ""}) + said + more + chunk(end, "stop") + b"data: [DONE]\n\n"
+    deltas = b"".join(chunk({"content": text}) for text in texts)
+    return chunk({"role": "assistant", "content": ""}) + deltas + more + chunk(end, "stop") + b"data: [DONE]\n\n"
 
 
 def read(raw: bytes, target: str = "anthropic") -> tuple[str, list[str], bytes]:
@@ -40,12 +40,12 @@ def growing(step: int, text: str = TEXT) -> list[str]:
 
 @pytest.mark.parametrize("target", ["anthropic", "openai", "openai_responses", "gemini"])
 @pytest.mark.parametrize("step", [1, 3, 7, 20])
-def test_snapshots_say_each_word_once(step: int, target: str) -> None:
+def test_each_word_of_snapshots_comes_once(step: int, target: str) -> None:
     text, reasons, _ = read(stream(*growing(step)), target)
     assert (text, NOTE in reasons) == (TEXT, True)
 
 
-def test_the_last_snapshot_may_stand_beside_the_reason_and_come_again() -> None:
+def test_the_last_snapshot_may_come_with_the_finish_reason_again() -> None:
     text, reasons, _ = read(stream(*growing(9), TEXT, last=TEXT))
     assert (text, NOTE in reasons) == (TEXT, True)
 
@@ -97,5 +97,5 @@ def test_nothing_waits_once_it_is_known() -> None:
 
 def test_what_waits_is_bounded() -> None:
     watch = Snapshots()
-    said = [watch.take("=" * length)[0] for length in range(1, 80)]
-    assert any(said[1:]), "a text that is never sure does not wait for its end"
+    taken = [watch.take("=" * length)[0] for length in range(1, 80)]
+    assert any(taken[1:]), "a text that is never sure does not wait for its end"

@@ -1,4 +1,4 @@
-"""Chunks that are like the one before them are read by their string alone, and say the same."""
+"""Chunks that are like the one before them are read by their string alone, with the same result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chunk(**delta: Any) -> bytes:
     return msgspec.json.encode(body)
 
 
-def said(*chunks: bytes) -> list[Event]:
+def content_events(*chunks: bytes) -> list[Event]:
     decoder = Decoder()
     events = [event for data in chunks for event in decoder.read(Frame(data))] + decoder.finish()
     return [event for event in events if not isinstance(event, Started | Finished)]  # which hold the other fields
@@ -36,7 +36,7 @@ def unlike(data: bytes, number: int) -> bytes:
 @given(pieces)
 def test_text_is_the_same_whether_chunks_are_alike_or_not(texts: list[str]) -> None:
     alike = [chunk(content=text) for text in texts]
-    assert said(*alike) == said(*[unlike(data, number) for number, data in enumerate(alike)])
+    assert content_events(*alike) == content_events(*[unlike(data, number) for number, data in enumerate(alike)])
 
 
 @pytest.mark.law
@@ -44,7 +44,9 @@ def test_text_is_the_same_whether_chunks_are_alike_or_not(texts: list[str]) -> N
 def test_arguments_are_the_same_whether_chunks_are_alike_or_not(texts: list[str]) -> None:
     start = chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}])
     alike = [chunk(tool_calls=[{"index": 0, "function": {"arguments": text}}]) for text in texts]
-    assert said(start, *alike) == said(start, *[unlike(data, number) for number, data in enumerate(alike)])
+    assert content_events(start, *alike) == content_events(
+        start, *[unlike(data, number) for number, data in enumerate(alike)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_arguments_are_the_same_whether_chunks_are_alike_or_not(texts: list[str]
 def test_what_only_looks_alike_is_read_as_it_is(middle: bytes) -> None:
     plain = chunk(content="x")
     odd = plain.replace(b'"x"', middle)
-    assert said(plain, plain, odd) == said(unlike(plain, 1), unlike(plain, 2), odd)
+    assert content_events(plain, plain, odd) == content_events(unlike(plain, 1), unlike(plain, 2), odd)
 
 
 def test_servers_that_pad_every_chunk_are_not_looked_at_for_ever() -> None:

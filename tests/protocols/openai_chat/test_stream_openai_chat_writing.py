@@ -1,4 +1,4 @@
-"""Chat Completions streams, written: what the strictest clients make of them is what a whole body says."""
+"""Chat Completions streams, written: the strictest clients read from them what a whole body has."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def test_a_reply_as_openai_writes_it() -> None:
     ]
 
 
-def test_counts_only_for_a_client_that_asked() -> None:
+def test_counts_only_for_a_client_that_requested_them() -> None:
     assert "usage" not in str(written(of_reply(CALLING), usage=False))
     assert written(of_reply(CALLING), usage=False)[-1] == "[DONE]"
 
 
-def test_a_model_that_nobody_named_is_the_one_that_was_asked_for() -> None:
+def test_the_requested_model_is_named_if_the_provider_named_none() -> None:
     chunks = written([Started(), Finished("stop")], model="asked")
     assert chunks[0]["model"] == "asked"
 
@@ -175,15 +175,15 @@ def test_after_a_failure_there_is_its_error_and_nothing_else() -> None:
 
 def test_an_error_in_another_shape_is_written_in_the_one_that_clients_know() -> None:
     flat = {"object": "error", "message": "slow down", "type": "rate_limit", "code": "429"}
-    heard = ReadChunks([chunk({"content": "a"}), flat])
-    *_, last = written(heard.events)
+    stream = ReadChunks([chunk({"content": "a"}), flat])
+    *_, last = written(stream.events)
     assert "slow down" in last["error"]["message"]
 
 
 def test_a_ping_is_a_comment() -> None:
-    heard = ReadChunks(stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING)))
-    assert heard.problems == []
-    assert heard.calls == [("get_weather", {"city": "Köln", "days": [1, 2]}), ("get_time", {})]
+    stream = ReadChunks(stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING)))
+    assert stream.problems == []
+    assert stream.calls == [("get_weather", {"city": "Köln", "days": [1, 2]}), ("get_time", {})]
 
 
 def test_what_the_protocol_cannot_carry_is_left_out() -> None:
@@ -197,8 +197,8 @@ def test_what_the_protocol_cannot_carry_is_left_out() -> None:
     assert put_together(written(of_reply(made))) == reply.encode(made)["choices"][0]["message"]
 
 
-def test_what_is_our_own_is_written_where_it_stood() -> None:
-    heard = ReadChunks(
+def test_native_fields_are_written_where_they_were() -> None:
+    stream = ReadChunks(
         [
             chunk({"reasoning": "a"}),
             chunk({"refusal": "no"}),
@@ -211,8 +211,8 @@ def test_what_is_our_own_is_written_where_it_stood() -> None:
             chunk({}, "stop"),
         ]
     )
-    again = ReadChunks(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(heard.events))
-    assert again.reply.turn == heard.reply.turn
+    again = ReadChunks(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(stream.events))
+    assert again.reply.turn == stream.reply.turn
     assert again.reply.turn.extra == {"openai_chat": {"annotations": [1]}}
 
 
@@ -230,7 +230,7 @@ def test_deltas_that_no_chunk_can_hold_are_left_out() -> None:
     assert put_together(written([*events, Used(Usage()), Finished("stop")])) == {"role": "assistant", "content": ""}
 
 
-def test_half_a_character_is_written_as_what_stands_for_it() -> None:
+def test_half_a_character_is_written_as_its_replacement() -> None:
     events: list[Event] = [
         Started(),
         BlockStarted(Text("")),
@@ -244,8 +244,8 @@ def test_half_a_character_is_written_as_what_stands_for_it() -> None:
 def test_probabilities_and_details_come_with_the_end() -> None:
     made = chunk({"content": "a"})
     made["choices"][0]["logprobs"] = {"content": [{"token": "a"}]}
-    heard = ReadChunks([made, chunk({"reasoning_details": [{"type": "x"}]}), chunk({}, "stop")])
-    end = written(heard.events)[-2]["choices"][0]
+    stream = ReadChunks([made, chunk({"reasoning_details": [{"type": "x"}]}), chunk({}, "stop")])
+    end = written(stream.events)[-2]["choices"][0]
     assert end["logprobs"] == {"content": [{"token": "a"}]}
     assert end["delta"] == {"reasoning_details": [{"type": "x"}]}
 
@@ -278,7 +278,7 @@ replies = st.builds(
 
 @pytest.mark.law
 @given(replies, st.integers(1, 30))
-def test_a_client_puts_together_what_a_whole_body_says(made: Reply, piece: int) -> None:
+def test_a_client_puts_together_what_a_whole_body_has(made: Reply, piece: int) -> None:
     chunks = written(of_reply(made, piece=piece))
     body = reply.encode(made)
     assert put_together(chunks) == body["choices"][0]["message"]
@@ -289,13 +289,13 @@ def test_a_client_puts_together_what_a_whole_body_says(made: Reply, piece: int) 
 @pytest.mark.law
 @given(replies, st.integers(1, 30))
 def test_a_written_stream_is_read_again(made: Reply, piece: int) -> None:
-    heard = ReadChunks(stream_writer.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
-    assert heard.problems == []
-    assert (heard.reply.id, heard.reply.model, heard.reply.stop) == (made.id, made.model, made.stop)
-    assert [_said(block) for block in _joined(heard.reply)] == [_said(block) for block in _joined(made)]
+    stream = ReadChunks(stream_writer.Encoder().write(of_reply(made, piece=piece)), ("f", "g", "p"))
+    assert stream.problems == []
+    assert (stream.reply.id, stream.reply.model, stream.reply.stop) == (made.id, made.model, made.stop)
+    assert [_comparable(block) for block in _joined(stream.reply)] == [_comparable(block) for block in _joined(made)]
 
 
-def _said(block: Any) -> Any:
+def _comparable(block: Any) -> Any:
     if isinstance(block, ToolCall):
         return block.id, block.name, block.type, block.arguments, block.type == "custom" and block.raw_input
     return type(block), block.text

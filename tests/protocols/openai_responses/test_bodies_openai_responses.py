@@ -1,4 +1,4 @@
-"""The OpenAI Responses protocol: lossless at home, paired by call_id only, and strict about types."""
+"""The OpenAI Responses protocol: lossless in both directions, paired by call_id only, and strict about types."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import given
 
 from support.conversations.strategies import conversations
 from support.protocols.body_laws import same_json
+from support.protocols.items_openai_responses import call, input_text, message, output, output_text
 from support.protocols.strategies.openai_responses import openai_responses_replies
 from support.protocols.strategies.wire_objects import Fields
 from toolglot import InputError, Issuer, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn, dump, load
@@ -24,11 +25,8 @@ from toolglot.conversation import (
     Reply,
     Sampling,
     ServerTool,
-    StopReason,
     ToolChoice,
-    Usage,
 )
-from toolglot.protocols.openai_chat import reply as chat_reply
 from toolglot.protocols.openai_responses import reply, request
 from toolglot.protocols.openai_responses.form import ResponsesCall, ResponsesMedia, ResponsesText
 
@@ -62,26 +60,6 @@ def _ids(conversation: Conversation) -> tuple[list[str], list[str]]:
 BASE: Fields = {"model": "gpt", "input": "hi"}
 
 
-def message(role: str, *parts: Fields, **fields: Any) -> Fields:
-    return {"type": "message", "role": role, "content": list(parts), **fields}
-
-
-def said(text: str) -> Fields:
-    return {"type": "output_text", "text": text}
-
-
-def asked(text: str) -> Fields:
-    return {"type": "input_text", "text": text}
-
-
-def call(**fields: Any) -> Fields:
-    return {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}", **fields}
-
-
-def output(**fields: Any) -> Fields:
-    return {"type": "function_call_output", "call_id": "call_1", "output": "out", **fields}
-
-
 def turns_of(*items: Fields) -> tuple[Turn, ...]:
     return request.decode({"input": list(items)}).turns
 
@@ -99,7 +77,7 @@ def items_of(*turns: Turn) -> list[Fields]:
 # --- what a request means ---------------------------------------------------------------------------
 
 
-def test_a_request_says_what_it_means() -> None:
+def test_decoding_a_request() -> None:
     body = {
         "model": "gpt",
         "instructions": "be brief",
@@ -142,12 +120,12 @@ def test_a_request_says_what_it_means() -> None:
 
 def test_a_run_of_the_models_items_is_one_turn_but_two_messages_are_two_and_every_other_item_its_own() -> None:
     turns = turns_of(
-        message("developer", asked("be brief")),
+        message("developer", input_text("be brief")),
         {"role": "user", "content": "hi"},
-        message("user", asked("there")),
+        message("user", input_text("there")),
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xx"},
-        message("assistant", said("a"), said("b"), id="msg_1"),
-        message("assistant", said("c")),
+        message("assistant", output_text("a"), output_text("b"), id="msg_1"),
+        message("assistant", output_text("c")),
         call(id="fc_1"),
         {"type": "custom_tool_call", "call_id": "call_2", "name": "patch", "input": '*** "Begin"\\'},
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
@@ -203,7 +181,7 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
         ('{"a":' * 190 + "1" + "}" * 190, None, '{"a":' * 190 + "1" + "}" * 190, ""),
     ],
 )
-def test_arguments_are_parsed_and_kept_where_the_object_does_not_say_them(
+def test_arguments_are_parsed_and_their_text_is_kept_where_it_differs(
     written: str, arguments: dict[str, Any] | None, raw: str | None, done: str
 ) -> None:
     item = call(arguments=written)
@@ -220,7 +198,7 @@ def test_D3_arguments_from_elsewhere_are_written_as_the_object_that_they_mean() 
     assert [item["arguments"] for item in items_of(Turn("assistant", (made, odd)))] == ['{"a":1}', "nonsense"]
 
 
-def test_D9_reasoning_says_its_summary_or_its_text_and_keeps_what_only_its_issuer_reads() -> None:
+def test_D9_reasoning_has_its_summary_or_its_text_and_keeps_what_only_its_issuer_reads() -> None:
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}, {"type": "later"}]
     content = [{"type": "reasoning_text", "text": "c"}]
     one, other = blocks_of(
@@ -272,7 +250,7 @@ def test_media_is_read_from_parts() -> None:
 def test_an_output_may_be_parts_or_nothing() -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
     undetailed = ResponsesMedia(has_no_detail=True)
-    results = [turn.results[0] for turn in turns_of(output(output=[asked("a"), picture]), output(output=None))]
+    results = [turn.results[0] for turn in turns_of(output(output=[input_text("a"), picture]), output(output=None))]
     assert results[0].content == (Text("a"), Media("image", "image/png", data="aGk=", form=undetailed))
     assert results[1].content is None
     assert all(result.is_complete and not result.is_error for result in results)
@@ -298,7 +276,7 @@ def test_an_output_may_be_parts_or_nothing() -> None:
         ({"type": "web_search_preview"}, "auto", ()),
     ],
 )
-def test_a_tool_choice_says_what_it_means(written: Any, mode: str, names: tuple[str, ...]) -> None:
+def test_decoding_a_tool_choice(written: Any, mode: str, names: tuple[str, ...]) -> None:
     choice = request.decode({**BASE, "tool_choice": written}).options.tool_choice
     assert choice is not None
     assert (choice.mode, choice.names, choice.parallel) == (mode, names, None)
@@ -314,7 +292,7 @@ def test_a_tool_choice_says_what_it_means(written: Any, mode: str, names: tuple[
         ({"type": "grammar"}, "text", None),
     ],
 )
-def test_a_format_says_what_it_means(written: Fields, kind: str, schema: Fields | None) -> None:
+def test_decoding_a_format(written: Fields, kind: str, schema: Fields | None) -> None:
     body = {**BASE, "text": {"format": written, "verbosity": "low"}}
     found = request.decode(body)
     assert found.options.output is not None
@@ -322,7 +300,7 @@ def test_a_format_says_what_it_means(written: Fields, kind: str, schema: Fields 
     assert request.encode(found) == body
 
 
-def test_parallel_calls_may_be_asked_for_without_a_choice() -> None:
+def test_parallel_calls_may_be_set_without_a_choice() -> None:
     found = request.decode({**BASE, "parallel_tool_calls": True})
     assert found.options.tool_choice is not None
     assert (found.options.tool_choice.mode, found.options.tool_choice.parallel) == ("auto", True)
@@ -333,13 +311,13 @@ def test_a_request_like_codex_sends_comes_back() -> None:
     body = {
         "model": "gpt-5.5",
         "input": [
-            message("developer", asked("rules")),
-            message("user", asked("fix it"), {"type": "input_image", "image_url": "data:image/png;base64,aGk="}),
+            message("developer", input_text("rules")),
+            message("user", input_text("fix it"), {"type": "input_image", "image_url": "data:image/png;base64,aGk="}),
             {"type": "reasoning", "id": "rs_1", "summary": [], "content": None, "encrypted_content": "gAAA"},
-            message("assistant", said("On it."), id="msg_1", phase="commentary"),
+            message("assistant", output_text("On it."), id="msg_1", phase="commentary"),
             call(id="fc_1", namespace="mcp__x", arguments='{"cmd": ["ls"]}'),
             {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "apply_patch", "input": "*** x"},
-            output(output=[asked("a"), {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]),
+            output(output=[input_text("a"), {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]),
             {"type": "custom_tool_call_output", "call_id": "call_2", "output": "Done!"},
             {"type": "tool_search_call", "call_id": "ts_1", "execution": "client", "arguments": {"query": "q"}},
             {"type": "tool_search_output", "call_id": "ts_1", "execution": "client", "tools": []},
@@ -380,30 +358,30 @@ def test_a_request_like_codex_sends_comes_back() -> None:
 
 def test_a_message_whose_first_part_was_taken_out_is_still_one() -> None:
     _, thought, second, third = blocks_of(
-        message("assistant", said("zero")),
+        message("assistant", output_text("zero")),
         {"type": "reasoning", "summary": []},
-        message("assistant", said("a"), said("b"), id="msg_1"),
+        message("assistant", output_text("a"), output_text("b"), id="msg_1"),
     )
     assert items_of(Turn("assistant", (thought, third, Text("new")))) == [
         {"type": "reasoning", "summary": []},
-        message("assistant", said("b"), said("new")),
+        message("assistant", output_text("b"), output_text("new")),
     ]
     assert items_of(Turn("assistant", (second, Text("new")))) == [
-        message("assistant", said("a"), id="msg_1"),
+        message("assistant", output_text("a"), id="msg_1"),
         {"type": "message", "role": "assistant", "content": "new"},
     ]
 
 
 def test_a_message_that_was_a_string_stays_readable_when_it_grows() -> None:
     (first,) = blocks_of({"type": "message", "role": "assistant", "content": "a"})
-    _, joined = blocks_of(message("assistant", said("x"), said("b")))
+    _, joined = blocks_of(message("assistant", output_text("x"), output_text("b")))
     assert items_of(Turn("assistant", (first, joined))) == [
         {"type": "message", "role": "assistant", "content": "a"},
-        message("assistant", said("b")),
+        message("assistant", output_text("b")),
     ]
     (turn,) = request.decode(BASE).turns
     grown = Turn("user", (*turn.blocks, Text("b")), extra=turn.extra)
-    assert items_of(grown) == [message("user", asked("hi"), asked("b"))]
+    assert items_of(grown) == [message("user", input_text("hi"), input_text("b"))]
 
 
 def test_allowed_tools_that_were_renamed_are_written_by_their_new_names() -> None:
@@ -447,10 +425,10 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
     assert request.encode(made) == {
         "instructions": "be brief",
         "input": [
-            message("developer", asked("b")),
+            message("developer", input_text("b")),
             message(
                 "user",
-                asked("hi"),
+                input_text("hi"),
                 {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"},
             ),
             {
@@ -461,7 +439,7 @@ def test_a_conversation_made_elsewhere_is_written() -> None:
             {"type": "message", "role": "assistant", "content": "ab"},
             {"type": "function_call", "call_id": "toolu_1", "name": "f", "arguments": '{"a":[1,"é"]}'},
             {"type": "function_call_output", "call_id": "toolu_1", "output": "out"},
-            message("user", asked("and?")),
+            message("user", input_text("and?")),
         ],
         "tools": [
             {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": False},
@@ -520,20 +498,20 @@ PICTURE: Fields = {"type": "input_image", "image_url": "u", "detail": "auto"}
         (ToolResult("c", (Text("a"), Opaque("anthropic", {}), Text("b"))), "a\nb"),
         (
             ToolResult("c", (Text("a"), Media("image", url="u"), Opaque("anthropic", {}))),
-            [asked("a"), PICTURE],
+            [input_text("a"), PICTURE],
         ),
         (
             ToolResult("c", (Text("a"), Media("image", url="u")), is_error=True),
-            [asked("Error: a"), PICTURE],
+            [input_text("Error: a"), PICTURE],
         ),
         (
             ToolResult("c", (Media("image", url="u"),), is_error=True),
-            [asked("Error:"), PICTURE],
+            [input_text("Error:"), PICTURE],
         ),
-        (ToolResult("c", (Media("video", url="u"),), is_error=True), [asked("Error:")]),
+        (ToolResult("c", (Media("video", url="u"),), is_error=True), [input_text("Error:")]),
         (
             ToolResult("c", (Media("image", url="u"), Text("a")), is_error=True),
-            [PICTURE, asked("Error: a")],
+            [PICTURE, input_text("Error: a")],
         ),
         (ToolResult("c", (Text("Error:a"), Text("b")), is_error=True), "Error:a\nb"),
         (ToolResult("c", (), is_error=True, error="boom"), "Error: boom"),
@@ -557,16 +535,16 @@ def test_a_result_made_elsewhere_is_text_unless_it_holds_more(result: ToolResult
         (Media("image"), None),
     ],
 )
-def test_media_made_elsewhere_is_written_where_there_is_a_place(media: Media, written: Any) -> None:
+def test_foreign_media_is_written_where_the_protocol_has_it(media: Media, written: Any) -> None:
     items = items_of(Turn("tool", (media,)))
     found = [part.get("file_data") or part.get("input_audio") for item in items for part in item["content"]]
     assert found == ([] if written is None else [written])
 
 
-def test_several_system_turns_and_empty_turns_keep_their_places() -> None:
+def test_several_system_turns_and_empty_turns_keep_their_positions() -> None:
     system = Turn("system", (Text("a"), Text("b")))
     assert items_of(system, Turn("user"), Turn("assistant"), Turn("tool")) == [
-        message("system", asked("a"), asked("b")),
+        message("system", input_text("a"), input_text("b")),
         message("user"),
     ]
     assert request.encode(Conversation()) == {"input": []}
@@ -630,176 +608,3 @@ def test_plain_choices_and_formats_made_elsewhere_are_written() -> None:
 def test_a_field_of_the_wrong_type_is_refused_with_its_path(change: Fields, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         request.decode({**BASE, **change})
-
-
-# --- replies ----------------------------------------------------------------------------------------
-
-SAID = message("assistant", said("x"))
-REFUSED = message("assistant", {"type": "refusal", "refusal": "no"})
-CUT = {"reason": "max_output_tokens"}
-FILTERED = {"reason": "content_filter"}
-
-
-@pytest.mark.parametrize(
-    ("status", "details", "item", "stop"),
-    [
-        ("completed", None, SAID, "stop"),
-        ("completed", None, call(), "tool_calls"),
-        ("completed", None, {"type": "custom_tool_call", "call_id": "c", "name": "p", "input": ""}, "tool_calls"),
-        ("completed", None, {"type": "web_search_call", "id": "ws"}, "stop"),
-        ("completed", None, REFUSED, "filter"),
-        ("incomplete", CUT, SAID, "length"),
-        ("incomplete", CUT, call(), "length"),
-        ("incomplete", FILTERED, SAID, "filter"),
-        ("incomplete", None, SAID, "length"),
-        ("failed", None, SAID, "error"),
-        ("cancelled", None, SAID, "error"),
-        ("in_progress", None, SAID, "pause"),
-        ("queued", None, SAID, "pause"),
-        ("something_new", None, SAID, "stop"),
-        (None, None, SAID, None),
-    ],
-)
-def test_J1_J2_why_a_reply_ended_is_derived_from_what_is_in_it(
-    status: str | None, details: Fields | None, item: Fields, stop: str | None
-) -> None:
-    body = {"id": "r", "model": "g", "status": status, "incomplete_details": details, "output": [item]}
-    assert reply.decode(body).stop == stop
-
-
-def test_a_reply_says_what_it_means() -> None:
-    found = reply.decode(
-        {
-            "id": "resp_1",
-            "object": "response",
-            "model": "gpt",
-            "status": "completed",
-            "output": [{"type": "reasoning", "id": "rs_1", "summary": []}, SAID, call(id="fc_1"), output()],
-            "usage": {
-                "input_tokens": 10,
-                "input_tokens_details": {"cached_tokens": 4},
-                "output_tokens": 6,
-                "output_tokens_details": {"reasoning_tokens": 2},
-                "total_tokens": 16,
-            },
-        }
-    )
-    assert (found.id, found.model, found.stop, found.turn.role) == ("resp_1", "gpt", "tool_calls", "assistant")
-    assert [type(block) for block in found.turn.blocks] == [Thinking, Text, ToolCall, Opaque]
-    usage = found.usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.reasoning_tokens) == (10, 6, 4, 2)
-
-
-def test_a_reply_made_elsewhere_is_written() -> None:
-    turn = Turn("assistant", (Thinking("hm", "sig", "xx"), Thinking(redacted="y"), Text("x"), ToolCall("toolu_1", "f")))
-    body = reply.encode(Reply(turn, "tool_calls", Usage(10, 5, 3, 2), "resp_1", "c"))
-    assert body == {
-        "id": "resp_1",
-        "object": "response",
-        "model": "c",
-        "created_at": 0,
-        "error": None,
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "status": "completed",
-        "incomplete_details": None,
-        "output": [
-            {
-                "type": "reasoning",
-                "id": "rs_b82e2178ecf4d0c5859dc2e169d7fed8673f9f6e",
-                "summary": [{"type": "summary_text", "text": "hm"}],
-            },
-            {
-                "type": "message",
-                "id": "msg_1_1",
-                "status": "completed",
-                "role": "assistant",
-                "content": [{"type": "output_text", "text": "x", "annotations": []}],
-            },
-            {
-                "type": "function_call",
-                "id": "fc_1_2",
-                "status": "completed",
-                "call_id": "toolu_1",
-                "name": "f",
-                "arguments": "{}",
-            },
-        ],
-        "usage": {
-            "input_tokens": 10,
-            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
-            "output_tokens": 5,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 15,
-        },
-    }
-    assert same_json(reply.encode(reply.decode(body)), body)
-
-
-def test_F2_a_refusal_is_text_that_others_show() -> None:
-    body = {"id": "r", "model": "g", "status": "completed", "output": [REFUSED]}
-    found = reply.decode(body)
-    assert found.turn.text == "no"
-    assert same_json(reply.encode(found), body)
-    shown = chat_reply.encode(found)["choices"][0]
-    assert (shown["message"]["refusal"], shown["message"]["content"], shown["finish_reason"]) == ("no", None, "stop")
-    answered = {**body, "output": [SAID, REFUSED]}
-    assert reply.decode(answered).stop == "stop"
-
-
-def test_U3_tokens_written_to_a_cache_are_counted() -> None:
-    usage = {"input_tokens": 20, "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 10}}
-    found = reply.decode({"id": "r", "model": "g", "output": [], "usage": usage}).usage
-    assert found is not None
-    assert (found.cache_read_tokens, found.cache_write_tokens) == (5, 10)
-
-
-@pytest.mark.parametrize(
-    ("stop", "status", "details"),
-    [
-        ("stop", "completed", None),
-        ("length", "incomplete", CUT),
-        ("filter", "incomplete", FILTERED),
-        ("pause", "in_progress", None),
-        ("error", "failed", None),
-        (None, None, None),
-    ],
-)
-def test_why_a_reply_made_elsewhere_ended_is_written(
-    stop: StopReason | None, status: str | None, details: Fields | None
-) -> None:
-    body = reply.encode(Reply(Turn("assistant"), stop))
-    assert (body.get("status"), body["incomplete_details"]) == (status, details)
-    assert reply.decode(body).stop == stop
-
-
-def test_items_of_this_protocol_in_a_reply_made_elsewhere_are_written_as_they_are() -> None:
-    blocks = reply.decode({"id": "r", "model": "g", "output": [REFUSED, message("assistant"), output()]}).turn.blocks
-    (written, empty, other) = reply.encode(Reply(Turn("assistant", blocks), "filter", id="resp_1"))["output"]
-    assert written == {**REFUSED, "id": "msg_1_0", "status": "completed"}
-    assert empty == {**message("assistant"), "id": "msg_1_1", "status": "completed"}
-    assert other == output()
-    (alone,) = reply.encode(Reply(Turn("assistant", blocks[:1]), "filter", id="resp_1"))["output"]
-    assert alone["status"] == "incomplete"
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"output": "x"}, r"^\$\.output: expected an array"),
-        ({"output": [{"type": "function_call"}]}, r"^\$\.output\[0\]\.call_id: expected a string, but"),
-        ({"status": 3}, r"^\$\.status: expected a string"),
-        ({"incomplete_details": {"reason": 1}}, r"^\$\.incomplete_details\.reason: expected a string"),
-        ({"usage": {"input_tokens": "3"}}, r"^\$\.usage\.input_tokens: expected a whole number, got a string"),
-        (
-            {"usage": {"input_tokens_details": {"cached_tokens": 1.5}}},
-            r"^\$\.usage\.input_tokens_details\.cached_tokens: expected a whole number, got a number",
-        ),
-        ({"id": None}, r"^\$\.id: expected a string, got null"),
-    ],
-)
-def test_a_reply_with_a_field_of_the_wrong_type_is_refused(change: Fields, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        reply.decode({"id": "r", "model": "g", "output": [], **change})

@@ -1,4 +1,4 @@
-"""Namespaces of the OpenAI Responses protocol: each tool on its own here, and the same document at home."""
+"""Namespaces of the OpenAI Responses protocol: each tool on its own here, and the same document when encoded again."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_namespace_of_the_wrong_shape_is_refused(tool: dict[str, Any], path: s
         request.decode({"model": "m", "input": "", "tools": [tool]})
 
 
-def test_a_call_says_the_namespace_of_its_tool() -> None:
+def test_a_call_has_the_namespace_of_its_tool() -> None:
     items = [
         {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}", "namespace": "crm"},
         {"type": "custom_tool_call", "call_id": "c", "name": "p", "input": "x", "namespace": "crm"},

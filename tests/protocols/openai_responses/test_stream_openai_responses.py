@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.conversations.event_grammar import check
 from support.conversations.strategies import json_values
-from support.protocols.body_laws import damaged
+from support.protocols.body_laws import malformed
 from support.protocols.streams.openai_responses import (
     CALL,
     EVERYTHING,
@@ -29,13 +29,7 @@ from support.protocols.streams.openai_responses import (
     streamed,
 )
 from toolglot.conversation import ServerTool, Text, Thinking, ToolCall
-from toolglot.conversation.events import (
-    Accumulator,
-    BlockStarted,
-    InputDelta,
-    TextDelta,
-    ThinkingDelta,
-)
+from toolglot.conversation.events import Accumulator, BlockStarted, InputDelta, TextDelta, ThinkingDelta
 from toolglot.errors import LimitError
 from toolglot.limits import Limits
 from toolglot.protocols.framing.text_frames import Frame
@@ -125,10 +119,10 @@ def test_events_in_any_order_are_read(events: list[Fields]) -> None:
 
 
 @pytest.mark.law
-@given(st.lists(damaged(st.sampled_from(SCRAPS)), max_size=12), st.data())
-def test_events_with_any_damage_are_read(events: list[Fields], data: st.DataObject) -> None:
+@given(st.lists(malformed(st.sampled_from(SCRAPS)), max_size=12), st.data())
+def test_malformed_events_are_read(events: list[Fields], data: st.DataObject) -> None:
     ReadEvents(*events)
-    ReadEvents(*(data.draw(damaged(st.just(event))) for event in SCRAPS[2:20]))
+    ReadEvents(*(data.draw(malformed(st.just(event))) for event in SCRAPS[2:20]))
 
 
 @pytest.mark.law
@@ -187,16 +181,16 @@ def test_all_that_is_kept_until_the_end_is_bounded(event: Fields) -> None:
     decoder = Decoder(limits=Limits(max_bytes=20_000))
     begun = {"type": "response.output_item.added", "item": {"type": "message", "id": "m", "role": "assistant"}}
     decoder.read(Frame(json.dumps(begun).encode()))
-    told = [Frame(json.dumps({**event, "content_index": number}).encode()) for number in range(40)]
+    frames = [Frame(json.dumps({**event, "content_index": number}).encode()) for number in range(40)]
     with pytest.raises(LimitError, match="max_bytes"):
-        list(map(decoder.read, told))
+        list(map(decoder.read, frames))
 
 
 # --- what a real server sent --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_a_real_server_streamed_is_what_its_last_response_says(path: Path) -> None:
+def test_what_a_real_server_streamed_agrees_with_its_last_response(path: Path) -> None:
     data = path.read_bytes()
     events = read_bytes(data)
     check(events)

@@ -40,7 +40,7 @@ def test_h1_items_that_all_have_index_0_are_known_by_their_ids() -> None:
     assert len(ReadEvents(*events).calls) == 3
 
 
-def test_h1b_items_that_all_have_index_0_and_no_id_are_told_apart_by_their_beginning() -> None:
+def test_h1b_items_that_all_have_index_0_and_no_id_are_distinguished_by_their_beginning() -> None:
     items = [{**item} for item in (CALL, SECOND, CALL)]
     for item in items:
         del item["id"]
@@ -140,7 +140,7 @@ def test_two_calls_that_end_with_the_same_id_are_two() -> None:
     assert [call[0] for call in ReadEvents(first, *ended, last).calls] == ["call_A", "call_B"]
 
 
-def test_a_message_that_ends_not_well_formed_is_what_was_said_in_it() -> None:
+def test_a_message_with_a_malformed_end_is_what_was_streamed() -> None:
     for content in (7, [3], [{"type": "output_text", "text": None}]):
         events = streamed(body_of(MESSAGE))
         events[-2]["item"] = {**MESSAGE, "content": content}
@@ -181,14 +181,14 @@ def test_f1_a_call_without_an_end_in_a_response_that_is_complete_was_cut() -> No
     assert read.finished.stop == "length"
 
 
-def test_f1_a_free_text_call_is_whole_only_when_that_was_said() -> None:
+def test_f1_a_free_text_call_is_whole_only_after_its_end() -> None:
     first, second, *item, last = streamed(body_of(PATCH, status="incomplete"))
     empty = {**last, "response": {**last["response"], "output": []}}
     assert ReadEvents(first, second, *item[:-2], empty).calls == []
     assert len(ReadEvents(first, second, *item, empty).calls) == 1
 
 
-def test_f1_a_call_item_that_says_it_is_incomplete_is_never_run_though_its_arguments_look_whole() -> None:
+def test_f1_a_call_item_with_status_incomplete_is_never_run_though_its_arguments_look_whole() -> None:
     body = body_of({**CALL, "status": "incomplete"}, status="incomplete")
     read = ReadEvents(*streamed(body))
     assert read.calls == []
@@ -208,7 +208,7 @@ def test_a_stream_that_ends_inside_a_text_failed() -> None:
     assert ReadEvents().failure.failure.message == "the stream ended before any content"
 
 
-def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
+def test_done_ends_a_stream_and_adds_nothing_after_its_end() -> None:
     decoder = Decoder()
     for event in streamed(EVERYTHING):
         decoder.read(Frame(json.dumps(event).encode()))
@@ -220,7 +220,7 @@ def test_done_ends_a_stream_and_says_nothing_after_its_end() -> None:
     assert isinstance(early.read(Frame(b"[DONE]"))[-1], Finished)
 
 
-def test_a_keep_alive_says_nothing() -> None:
+def test_a_keep_alive_adds_nothing() -> None:
     assert Decoder().read(Frame(b"")) == []
     assert ReadEvents(*streamed(EVERYTHING), {"type": "keepalive"}).problems == []
     assert ReadEvents({"type": "keepalive", "sequence_number": 3}, *streamed(EVERYTHING)).problems == []
@@ -259,7 +259,7 @@ def test_a_stream_without_a_beginning_has_its_id_from_the_end() -> None:
 
 
 @pytest.mark.parametrize("kind", ["arguments", "input"])
-def test_an_end_that_differs_from_its_pieces_is_told_and_the_pieces_count(kind: str) -> None:
+def test_an_end_that_differs_from_its_pieces_is_reported_and_the_pieces_count(kind: str) -> None:
     item, changed = (CALL, '{"city":"Bonn"}') if kind == "arguments" else (PATCH, "other")
     events = streamed(body_of(item))
     at = next(index for index, event in enumerate(events) if event["type"].endswith(f"{kind}.done"))
@@ -306,23 +306,23 @@ def test_annotations_that_the_message_lost_are_kept() -> None:
     assert "a text ended without the annotations that were streamed" in read.problems
 
 
-@pytest.mark.parametrize("said", ["hi", ""])
-def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(said: str) -> None:
+@pytest.mark.parametrize("text", ["hi", ""])
+def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(text: str) -> None:
     part = {"type": "weird", "text": "hi"}
     message = {"type": "message", "id": "m1", "role": "assistant", "content": []}
     read = ReadEvents(
         streamed(body_of())[0],
         {"type": "response.output_item.added", "output_index": 0, "item": message},
-        {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": said},
+        {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": text},
         {"type": "response.output_item.done", "output_index": 0, "item": {**message, "content": [part]}},
     )
     kept = [block for block in read.reply.turn.blocks if isinstance(block, Opaque)]
-    assert read.reply.turn.text == said
-    assert [block.value for block in kept] == ([] if said else [part])
+    assert read.reply.turn.text == text
+    assert [block.value for block in kept] == ([] if text else [part])
     assert "what ended is of another type than what was said in pieces; the pieces count" in read.problems
 
 
-def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
+def test_what_an_item_ends_without_is_taken_from_its_pieces() -> None:
     thought = {**REASONING, "summary": REASONING["summary"][:1]}
     for item, lost in ((MESSAGE, {"content": []}), (thought, {"summary": []}), (CALL, {"arguments": None})):
         events = streamed(body_of(item))
@@ -337,7 +337,7 @@ def test_what_an_item_ends_without_is_taken_from_what_was_said() -> None:
     assert ReadEvents(*events).reply == reply.decode(body_of(thought))
 
 
-def test_a_message_that_says_nothing_is_carried_as_it_came() -> None:
+def test_a_message_without_content_is_carried_as_it_came() -> None:
     body = body_of({**MESSAGE, "content": []})
     read = ReadEvents(*streamed(body))
     assert read.problems == []
@@ -378,7 +378,7 @@ def test_of_reasoning_and_its_summary_the_one_that_came_first_counts() -> None:
     assert other.problems == ["reasoning has a summary beside its text; the text counts, since it came first"]
 
 
-def test_a_thought_that_ends_otherwise_than_it_was_said_is_told() -> None:
+def test_a_thought_that_ends_otherwise_than_its_pieces_is_reported() -> None:
     events = streamed(body_of(REASONING))
     other = {**REASONING, "summary": [{"type": "summary_text", "text": "Another."}]}
     events[-2] = {**events[-2], "item": other}
@@ -389,7 +389,7 @@ def test_a_thought_that_ends_otherwise_than_it_was_said_is_told() -> None:
     assert read.problems == ["what ended differs from what was said in pieces; the pieces count"]
 
 
-def test_what_comes_after_its_end_is_left_out_and_told() -> None:
+def test_what_comes_after_its_end_is_left_out_and_reported() -> None:
     delta = {"delta": "more", "content_index": 0, "output_index": 0}
     for item, kind in (
         (MESSAGE, "output_text.delta"),
@@ -404,7 +404,7 @@ def test_what_comes_after_its_end_is_left_out_and_told() -> None:
             assert read.reply == reply.decode(body_of(item))
 
 
-def test_a_piece_of_an_earlier_part_of_a_message_is_left_out_and_told() -> None:
+def test_a_piece_of_an_earlier_part_of_a_message_is_left_out_and_reported() -> None:
     events = streamed(body_of(MESSAGE))
     late = next(event for event in events if event["type"].endswith(".delta"))
     at = next(index for index, event in enumerate(events) if event.get("content_index") == 1)
@@ -430,7 +430,7 @@ def test_a_name_that_changes_does_not() -> None:
     assert "the name of a call changed on the way; the first counts" in read.problems
 
 
-def test_events_that_do_not_say_their_type_have_the_name_of_their_frame() -> None:
+def test_events_without_a_type_have_the_name_of_their_frame() -> None:
     decoder = Decoder()
     events: list[Event] = []
     for event in streamed(EVERYTHING):
@@ -455,7 +455,7 @@ def test_pieces_with_odd_fields_are_read_with_care() -> None:
     )
 
 
-def test_half_a_surrogate_pair_in_a_piece_is_mended() -> None:
+def test_half_a_surrogate_pair_in_a_piece_is_replaced() -> None:
     first, second, added, part, *_ = streamed(body_of(MESSAGE))
     decoder = ReadEvents(first, second, added, part, ends=False).decoder
     event = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0}
@@ -463,7 +463,7 @@ def test_half_a_surrogate_pair_in_a_piece_is_mended() -> None:
     assert decoder.read(Frame(half.encode())) == [TextDelta("\ufffd")]
 
 
-def test_what_is_no_event_is_left_out_and_told() -> None:
+def test_what_is_no_event_is_left_out_and_reported() -> None:
     decoder = Decoder()
     for data in (b"<html>", b"[1]", b'{"type":"response.later"}', b'{"type":"response.output_item.added","item":3}'):
         assert decoder.read(Frame(data)) == []
@@ -489,7 +489,7 @@ def test_the_id_of_a_response_does_not_change() -> None:
 
 
 @pytest.mark.parametrize(("kind", "stop"), [("incomplete", "length"), ("cancelled", "error"), ("done", "tool_calls")])
-def test_an_end_that_does_not_say_its_status_is_understood_by_its_type(kind: str, stop: str) -> None:
+def test_an_end_without_a_status_is_understood_by_its_type(kind: str, stop: str) -> None:
     events = streamed(EVERYTHING)
     events[-1] = {"type": f"response.{kind}", "response": {**EVERYTHING, "status": None}}
     assert ReadEvents(*events).finished.stop == stop

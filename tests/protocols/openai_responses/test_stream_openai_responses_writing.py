@@ -109,15 +109,15 @@ def check_whole(events: list[Fields]) -> None:
             assert index == len(items)
             items[index] = event["item"]
         elif kind.endswith(".delta"):
-            place = index, event.get("content_index", event.get("summary_index", 0))
-            texts_of[place] = texts_of.get(place, "") + event["delta"]
+            position = index, event.get("content_index", event.get("summary_index", 0))
+            texts_of[position] = texts_of.get(position, "") + event["delta"]
         elif kind == "output_item.done":
             assert event["item"].get("id") == items[index].get("id")
             done[index] = event["item"]
         elif kind.endswith((".text.done", "_text.done", "refusal.done", "arguments.done", "input.done")):
-            place = index, event.get("content_index", event.get("summary_index", 0))
-            said = next(event[key] for key in ("text", "refusal", "arguments", "input") if key in event)
-            assert texts_of.get(place, "") == said
+            position = index, event.get("content_index", event.get("summary_index", 0))
+            text = next(event[key] for key in ("text", "refusal", "arguments", "input") if key in event)
+            assert texts_of.get(position, "") == text
         assert "item_id" not in event or event["item_id"] == items[index].get("id", event["item_id"])
     free = [item for item in final(events)["output"] if item["type"] == "custom_tool_call"]
     cut = [item for item in free if item.get("status") == "incomplete"]
@@ -172,9 +172,9 @@ def test_the_sdk_puts_the_stream_together_to_the_same_reply(name: str, provider:
     made = REPLIES[name]
     provider.give(Encoder().write(of_reply(made)), get("openai_responses").stream_type)
     with client.responses.stream(model="m", input="Go") as stream:
-        said = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
         response = stream.get_final_response()
-    assert said == made.turn.text == response.output_text
+    assert text == made.turn.text == response.output_text
     found = [
         (item.call_id, item.name, item.input if item.type == "custom_tool_call" else json.loads(item.arguments))
         for item in response.output
@@ -279,7 +279,7 @@ def test_the_arguments_of_a_call_are_the_sum_of_their_deltas_to_the_character(pi
     assert final(events)["output"][0]["arguments"] == ("".join(pieces) or '{"a":1}')
 
 
-def test_a_call_without_arguments_says_that_there_are_none() -> None:
+def test_a_call_without_arguments_has_an_empty_object() -> None:
     for pieces in ([], [InputDelta("")], [InputDelta(" ")]):
         call = ToolCall("call_1", "f", {})
         events = written(
@@ -289,7 +289,7 @@ def test_a_call_without_arguments_says_that_there_are_none() -> None:
         assert final(events)["output"][0]["arguments"].strip() == "{}"
 
 
-def test_who_serves_says_when_a_reply_was_made_and_which_model_was_asked() -> None:
+def test_the_server_sets_the_creation_time_and_the_requested_model() -> None:
     options = StreamOptions(created=1_700_000_000, model="asked")
     events = written(*of_reply(replace(REPLIES["text"], model="")), options=options)
     for event in (events[0], events[-1]):
@@ -302,7 +302,7 @@ def test_a_ping_is_a_comment() -> None:
     assert [frame.data for frame in framer().feed(Encoder().ping())] == [b""]
 
 
-def test_half_a_surrogate_pair_is_written_as_what_stands_for_it() -> None:
+def test_half_a_surrogate_pair_is_written_as_its_replacement() -> None:
     assert "\ufffd".encode() in Encoder().write(of_blocks(Text("\ud83d")))
 
 
@@ -366,12 +366,12 @@ def test_a_text_that_was_cut_is_incomplete() -> None:
 
 
 @pytest.mark.parametrize(("stop", "reason"), [("length", "max_output_tokens"), ("filter", "content_filter")])
-def test_a_reply_that_was_cut_says_by_what(stop: StopReason, reason: str) -> None:
+def test_a_cut_reply_has_its_reason(stop: StopReason, reason: str) -> None:
     response = final(written(*of_blocks(Text("I"), stop=stop)))
     assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": reason})
 
 
-def test_a_status_that_was_read_yields_to_what_the_reply_says_now() -> None:
+def test_a_status_that_was_read_yields_to_the_present_stop_reason() -> None:
     own = reply.decode(body_of(MESSAGE))
     response = final(written(*of_reply(replace(own, stop="length"))))
     assert (response["status"], response["incomplete_details"]["reason"]) == ("incomplete", "max_output_tokens")
@@ -399,7 +399,7 @@ def test_a_failure_is_a_response_that_failed(kind: FailureKind) -> None:
     assert (read.failure.failure.kind, read.failure.failure.in_band) == (kind, True)
 
 
-def test_a_failure_says_in_words_when_to_come_back() -> None:
+def test_a_failure_has_the_time_to_retry_in_its_message() -> None:
     error = final(written(Failed(Failure("rate_limit", "Slow down.", retry_after=1.5))))["error"]
     assert error == {"code": "rate_limit_exceeded", "message": "Slow down. Please try again in 1.5s."}
     read = ReadEvents(*written(Failed(Failure("rate_limit", "Slow down.", retry_after=1.5))))
@@ -414,14 +414,14 @@ def test_a_failure_says_in_words_when_to_come_back() -> None:
         {"error": {"code": "insufficient_quota", "message": "Pay."}},
     ],
 )
-def test_a_failure_at_home_keeps_its_code(event: Fields) -> None:
+def test_a_native_failure_keeps_its_code(event: Fields) -> None:
     events = written(*ReadEvents(*streamed(body_of(MESSAGE))[:6], event).events)
     assert final(events)["error"] == {"code": "insufficient_quota", "message": "Pay."}
     assert final(events)["output"][0]["id"] == "msg_1"
     check_whole(events)
 
 
-# --- at home ----------------------------------------------------------------------------------------
+# --- native streams ---------------------------------------------------------------------------------
 
 
 def test_a_response_comes_back_as_it_was() -> None:
@@ -437,7 +437,7 @@ def test_a_response_comes_back_as_it_was() -> None:
     assert events[0]["response"] == events[1]["response"] == begun
 
 
-def test_what_a_stream_said_is_written_as_it_was_said_event_by_event() -> None:
+def test_a_native_stream_is_written_as_it_came_event_by_event() -> None:
     read = ReadEvents(*streamed(EVERYTHING))
     encoder = Encoder()
     single = b"".join(encoder.write([event]) for event in read.events)
@@ -483,7 +483,7 @@ def test_a_message_with_odd_content_comes_back_as_it_was() -> None:
         assert final(events) == body
 
 
-def test_own_ids_that_come_too_late_do_not_change_those_that_were_given(provider: Loopback, client: OpenAI) -> None:
+def test_native_ids_that_come_too_late_do_not_change_those_that_were_sent(provider: Loopback, client: OpenAI) -> None:
     own = reply.decode(body_of(REASONING, MESSAGE))
     encoder = Encoder()
     data = b"".join(encoder.write([event]) for event in of_reply(own))
@@ -507,7 +507,7 @@ def test_what_a_real_server_left_out_is_there_for_a_strict_client(path: Path) ->
     for event in events:
         response = event.get("response", {})
         if response.get("usage"):
-            response["usage"] = None  # it does not say all counts
+            response["usage"] = None  # it does not have all counts
         EVENT.validate_python(event)
     assert events[0]["response"]["model"] == "asked"
 
@@ -555,10 +555,12 @@ def test_any_reply_of_another_protocol_is_a_legal_stream_that_reads_as_the_whole
     expected = reply.decode(reply.encode(whole))
     read = ReadEvents(*found)
     assert read.problems == []
-    assert [said(block) for block in read.reply.turn.blocks] == [said(block) for block in expected.turn.blocks]
+    assert [comparable(block) for block in read.reply.turn.blocks] == [
+        comparable(block) for block in expected.turn.blocks
+    ]
 
 
-def said(block: Block) -> object:
+def comparable(block: Block) -> object:
     if isinstance(block, ToolCall):
         return block.id, block.name, block.type, block.arguments, block.raw_input if block.arguments is None else None
     return (type(block), block.text) if isinstance(block, Text | Thinking) else block

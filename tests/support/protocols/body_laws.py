@@ -1,4 +1,4 @@
-"""What the tests of all codecs share: equality of documents, and bodies that were damaged on the way."""
+"""What the tests of all codecs share: equality of documents and values, and malformed bodies."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ def same_json(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
+def without_form(value: Any) -> Any:
+    """A block or another value without unknown fields and the codec's form."""
+    dropped = ("extra", "form")
+    return type(value)(**{name: getattr(value, name) for name in value.__struct_fields__ if name not in dropped})
+
+
 @st.composite
-def damaged(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
+def malformed(draw: st.DrawFn, bodies: st.SearchStrategy[Fields]) -> Any:
     """A body with one part replaced, removed or of another type."""
     body = json.loads(json.dumps(draw(bodies)))
     holder, steps = body, draw(st.integers(0, 6))

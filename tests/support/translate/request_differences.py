@@ -662,8 +662,8 @@ def _added_text(text: str) -> Difference:
     """Words that nobody wrote: accounted for by an entry that something was put in or is said in words."""
     for beginning, actions, words in _ADDED:
         if text.startswith(beginning):
-            return Difference("text that nobody wrote", text[:60], words, actions=frozenset(actions))
-    return Difference("text that nobody wrote", text[:60], _ADDED_WORDS, actions=_ADDING)
+            return Difference("invented text", text[:60], words, actions=frozenset(actions))
+    return Difference("invented text", text[:60], _ADDED_WORDS, actions=_ADDING)
 
 
 def _call_differences(source: View, target: View) -> Iterator[Difference]:

@@ -47,11 +47,11 @@ def delta(index: int, kind: str, **fields: Any) -> Fields:
     return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
 
 
-def said(index: int, text: str) -> Fields:
+def text_delta(index: int, text: str) -> Fields:
     return delta(index, "text_delta", text=text)
 
 
-def argued(index: int, text: str) -> Fields:
+def input_delta(index: int, text: str) -> Fields:
     return delta(index, "input_json_delta", partial_json=text)
 
 
@@ -94,14 +94,14 @@ EVERYTHING = [
     begin(1, type="redacted_thinking", data="cmVk"),
     stop(1),
     begin(2, type="text", text="", citations=[]),
-    said(2, "7 °"),
+    text_delta(2, "7 °"),
     delta(2, "citations_delta", citation={**CITED, "cited_text": "7"}),
-    said(2, "C 😀"),
+    text_delta(2, "C 😀"),
     delta(2, "citations_delta", citation={**CITED, "cited_text": "C"}),
     stop(2),
     begin(3, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
-    argued(3, '{"query":'),
-    argued(3, ' "Köln"}'),
+    input_delta(3, '{"query":'),
+    input_delta(3, ' "Köln"}'),
     stop(3),
     begin(4, type="web_search_tool_result", tool_use_id="srvtoolu_1", content=[FOUND]),
     stop(4),
@@ -110,9 +110,9 @@ EVERYTHING = [
     delta(5, "compaction_delta", content="far", parts=[3], note="n", other=1),
     stop(5),
     begin(6, type="tool_use", id="toolu_1", name="f", input={}, caller={"type": "direct"}),
-    argued(6, ""),
-    argued(6, '{"a": [1.0, '),
-    argued(6, "12345678901234567890]}"),
+    input_delta(6, ""),
+    input_delta(6, '{"a": [1.0, '),
+    input_delta(6, "12345678901234567890]}"),
     stop(6),
     begin(7, type="tool_use", id="toolu_2", name="g", input={}),
     stop(7),
