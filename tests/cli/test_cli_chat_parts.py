@@ -22,7 +22,7 @@ from toolglot.cli.screen.line_input import (
     StderrLines,
     TypedLines,
     line_reader,
-    read_typed,
+    read_input_history,
     readline_prompt,
 )
 from toolglot.cli.screen.status_line import SharedStream
@@ -331,10 +331,10 @@ def test_answers_are_asked_for_on_another_page() -> None:
 
 def test_what_was_typed_is_read_again_and_kept_short(tmp_path: Path) -> None:
     history_file = tmp_path / "typed.jsonl"
-    assert read_typed(None) == []
-    assert read_typed(history_file) == []
+    assert read_input_history(None) == []
+    assert read_input_history(history_file) == []
     history_file.write_text("not json\n3\n" + "".join(f"{json.dumps(str(n))}\n" for n in range(3000)))
-    assert read_typed(history_file)[-1] == "2999"
+    assert read_input_history(history_file)[-1] == "2999"
     assert len(history_file.read_text().splitlines()) == 1000
 
 
@@ -346,7 +346,7 @@ def test_typed_lines_complete_words_and_remember(tmp_path: Path, monkeypatch: py
     lines = TypedLines(history_file=history_file, complete=completion.of)
     lines.remember("hello\nyou")
     lines.remember("  ")
-    assert read_typed(history_file) == ["hello\nyou"]
+    assert read_input_history(history_file) == ["hello\nyou"]
     assert {"/model", "/undo", "/quit"} < set(completion.of("/mo"))
     assert completion.of("/model a") == ["a/one", "a/two"]
     assert completion.of("/resume ") == ["s1"]

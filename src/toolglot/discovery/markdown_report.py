@@ -27,7 +27,7 @@ def report(
         _head(result, day),
         _tooling(result),
         _departures(differences, against),
-        _troubles(result),
+        _refusals(result),
         _works(result),
         _others(result),
         _left_out(result),
@@ -103,7 +103,7 @@ def _departures(differences: tuple[Departure, ...], against: str) -> str:
     return f"## Against {code(against)}\n| entry | profile | found | evidence |\n|---|---|---|---|\n{rows}\n"
 
 
-def _troubles(result: DiscoveryResult) -> str:
+def _refusals(result: DiscoveryResult) -> str:
     """What does not work, and what toolglot does about it."""
     questions = {probed.probe: probed.question for probed in result.probes}
     rows = []

@@ -139,7 +139,7 @@ def records(result: DiscoveryResult) -> str:
     chosen: list[dict[str, Any]] = []
     left = MAX_EVIDENCE
     for exchange in sorted(result.evidence, key=_rank):
-        record = {"sent": _cut(exchange.request), "status": exchange.status, "answered": _cut(exchange.reply)}
+        record = {"sent": _shorten(exchange.request), "status": exchange.status, "answered": _shorten(exchange.reply)}
         left -= len(msgspec.json.encode(record))
         if left < 0:
             break
@@ -153,7 +153,7 @@ def _rank(exchange: Exchange) -> int:
     return order.get(exchange.probe.partition(".")[0], 2 if exchange.verdict == "refused" else 3)
 
 
-def _cut(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     encoded = msgspec.json.encode(value).decode()
     return value if len(encoded) <= MAX_RECORD else encoded[:MAX_RECORD] + "…"
 

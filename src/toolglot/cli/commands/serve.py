@@ -193,7 +193,7 @@ def _client_key_status(config: Config) -> str:
     return str(count) if count else "required, but there is none yet: toolglot keys add NAME"
 
 
-def _simulated(config: Config) -> str:
+def _describe_simulated(config: Config) -> str:
     """Which models are simulated."""
     if config.simulates_known:
         return "all known models, because nothing is configured: no real model answers"
@@ -209,7 +209,7 @@ def _print_banner(root: str, config: Config, terminal: Terminal) -> None:
     )
     real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
     page.line(f"  upstreams      {clean(real) or 'none'}")
-    page.line(f"  simulated      {_simulated(config)}")
+    page.line(f"  simulated      {_describe_simulated(config)}")
     page.line(f"  store          {clean(shown(config.gateway.store))}")
     keys = _client_key_status(config)
     page.line(f"  client keys    {keys or 'none; any key is accepted'}")

@@ -106,7 +106,7 @@ class TypedLines:
     def _set_up(self, readline: Any) -> None:
         readline.set_auto_history(False)
         readline.clear_history()
-        for text in read_typed(self._history_file):
+        for text in read_input_history(self._history_file):
             readline.add_history(text)
         readline.set_completer_delims(" ")
         readline.set_completer(self._completion)
@@ -123,7 +123,7 @@ class TypedLines:
         return fitting[state] if state < len(fitting) else None
 
 
-def read_typed(history_file: Path | None) -> list[str]:
+def read_input_history(history_file: Path | None) -> list[str]:
     """The history of typed messages, the oldest first. Unreadable lines are skipped."""
     if history_file is None:
         return []

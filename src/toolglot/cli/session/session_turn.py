@@ -67,7 +67,7 @@ def stopping(
     begins, `on_second_signal` with the number of each further signal."""
     stopper = Stopper(session, on_stop)
 
-    def interrupted(number: int) -> None:
+    def on_signal(number: int) -> None:
         if stopper.count and on_second_signal is not None:
             on_second_signal(number)
         stopper.stop()
@@ -75,7 +75,7 @@ def stopping(
     before = foreground.interrupted if foreground is not None else None
     timer = asyncio.get_running_loop().call_later(timeout, stopper.time_out) if timeout is not None else None
     if foreground is not None:
-        foreground.interrupted = interrupted
+        foreground.interrupted = on_signal
     try:
         yield stopper
     finally:

@@ -62,7 +62,7 @@ def _limit_field(case: ProbeCase) -> Steps:
     return [finding("request.limit_field", "request.max_tokens_field", value, response, quirk=quirk)]
 
 
-def _unlimited(style: RequestStyle) -> Body:
+def _unlimited_request(style: RequestStyle) -> Body:
     return style.with_limit(style.body(user("Answer with the one word: hello."), tools=None), None)
 
 
@@ -204,7 +204,7 @@ PROBES: Final = (
         "request.unlimited",
         "request.max_tokens_required",
         "a request without a limit of the reply",
-        _unlimited,
+        _unlimited_request,
         yes=False,
         no=True,
         quirk="the limit of the reply is required",

@@ -122,7 +122,7 @@ class LogRows:
             await self._store.keep(KIND, self._client, dict(part), until=until)
         return await self._remove(keys)
 
-    async def bury(self, fence: bytes, *, until: float) -> list[int]:
+    async def remove_all(self, fence: bytes, *, until: float) -> list[int]:
         """Remove all entries, but leave one after them for a time: the next write of a process that assumes that
         it holds the session conflicts with it. Returns the numbers of all `LogOpened` entries."""
         openings: list[int] = []

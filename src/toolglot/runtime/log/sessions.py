@@ -189,7 +189,7 @@ async def remove_session(
             opened = (await find_info(store, id, owner=owner)).opened  # as its last holder left it
         until = clock() + FENCE_SECONDS
         fence = encode(LogOpened(holder=claim.holder, at=clock()))
-        openings = await LogRows(store, id, owner=owner).bury(fence, until=until)
+        openings = await LogRows(store, id, owner=owner).remove_all(fence, until=until)
         over = [number for number in (opened, *openings) if number >= max(opened, 0)]
         await mark_lost(store, id, over, owner=owner, until=until)
         await remove_info(store, id, owner=owner)

@@ -120,13 +120,13 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         *ended, rest = chunk.split(b"\n")
         for line in ended:
-            yield b"".join((*self._partial, self._bounded(line)))
+            yield b"".join((*self._partial, self._check_size(line)))
             self._partial, self._length = [], 0
         if rest:
-            self._partial.append(self._bounded(rest))
+            self._partial.append(self._check_size(rest))
             self._length += len(rest)
 
-    def _bounded(self, part: bytes) -> bytes:
+    def _check_size(self, part: bytes) -> bytes:
         if self._length + len(part) > self._max_bytes:
             raise McpServerError(f"it sent a message of more than {self._max_bytes} bytes")
         return part

@@ -31,7 +31,7 @@ class Deny(Struct, frozen=True, tag="deny"):
 
 
 class Edit(Struct, frozen=True, tag="edit"):
-    """Run the call with these arguments. The model is told about them."""
+    """Run the call with these arguments. The result shows them to the model."""
 
     arguments: dict[str, Any]
 

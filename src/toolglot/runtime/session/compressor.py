@@ -2,10 +2,9 @@
 
     shrink_if_full   before a call, if the conversation nears the end of the window
     shrink           after the model refused it as too long
-    compress         when the user asks for it
+    compress         on request
 
-Law: only a compression that the user asks for raises. A summary that fails otherwise is reported, and the run
-continues.
+Law: only a compression on request raises. Otherwise a summary that fails is reported, and the run continues.
 """
 
 from __future__ import annotations

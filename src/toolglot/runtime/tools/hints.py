@@ -166,7 +166,7 @@ def _rebuild(hint: Any, inner: Callable[[Any], Any]) -> Any:
         return _enum_of(hint)
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _annotated(inner(args[0]), hint.__metadata__)
+        return _annotate(inner(args[0]), hint.__metadata__)
     if _is_union(hint):
         return Union[tuple(inner(part) for part in args)]  # noqa: UP007 - the members are not known before
     if hint in _LISTS or origin in _LISTS:
@@ -183,7 +183,7 @@ def _generic(hint: Any, origin: Any, args: tuple[Any, ...], inner: Callable[[Any
     return origin[made]
 
 
-def _annotated(inner: Any, metadata: Iterable[Any]) -> Any:
+def _annotate(inner: Any, metadata: Iterable[Any]) -> Any:
     """A hint with the annotations that msgspec knows; a plain string is a description."""
     kept = [part for part in metadata if isinstance(part, msgspec.Meta)]
     if not any(part.description for part in kept):

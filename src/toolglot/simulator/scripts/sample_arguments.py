@@ -94,11 +94,13 @@ def sample(schema: Schema | None) -> dict[str, Any] | None:
 
 def sample_value(schema: Schema) -> Any:
     """Any value that satisfies a schema; None if none is found."""
-    wrapped = sample({"type": "object", "properties": {"value": schema}, "required": ["value"], **_shared(schema)})
+    wrapped = sample(
+        {"type": "object", "properties": {"value": schema}, "required": ["value"], **_shared_definitions(schema)}
+    )
     return wrapped["value"] if wrapped is not None else None
 
 
-def _shared(schema: Schema) -> Schema:
+def _shared_definitions(schema: Schema) -> Schema:
     """The definitions of a schema, which its references name from the root."""
     return {key: schema[key] for key in ("$defs", "definitions") if key in schema}
 

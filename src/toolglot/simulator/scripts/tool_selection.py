@@ -1,8 +1,8 @@
 """Which tool a simulated model calls for a prompt, and with which arguments.
 
-It is the tool whose name and description share most words with the prompt; the name counts more than the description,
-of which only the beginning is read. A tool that changes something is called only if the prompt wants a change, one
-that starts other agents only if the prompt names it. Arguments come from the prompt if possible (`prompt_cues.py`),
+It is the tool that shares the largest number of words with the prompt: in its name, which counts more, and in the
+beginning of its description. A tool that changes something is called only if the prompt wants a change, one that
+starts other agents only if the prompt names it. Arguments come from the prompt if possible (`prompt_cues.py`),
 else from the schema (`sample_arguments.py`): required ones always get a value, optional ones only on a cue.
 
 Law: arguments agree with their schema; the same prompt and tools give the same calls; work is bounded by the number of
