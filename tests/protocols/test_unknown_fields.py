@@ -53,6 +53,25 @@ def test_the_guard_finds_such_keys() -> None:
     assert KEY.fullmatch("~~odd")
 
 
+def test_only_the_folder_of_a_protocol_reads_its_forms() -> None:
+    folders = {name: SOURCE / "protocols" / name for name in base.names()}
+    found = [
+        f"{path.relative_to(SOURCE)} imports {module}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for module in _imported(path)
+        if module.endswith(".form") and not path.is_relative_to(folders[module.split(".")[-2]])
+    ]
+    assert not found, "others ask `Form`, or read a canonical field"
+
+
+def _imported(path: Path) -> list[str]:
+    return [
+        node.module
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+    ]
+
+
 # --- what is read -----------------------------------------------------------------------------------
 
 
