@@ -122,6 +122,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "error in": (429, {"error": {"message": "slow down"}}, "openai_compatible", "toys"),
             "error out": (401, {"error": "no such key"}, "toys", "openai_compatible"),
         },
+        "fragments": {"whole reply": (TOY_REPLY, "toy_lines")},
     }
     program = HERE / "toy_conversions.py"
     ran = subprocess.run(
@@ -168,3 +169,7 @@ def test_errors_go_both_ways(converted: dict[str, Any]) -> None:
     assert converted["error in"] == [429, {"error": "slow down"}]
     status, body = converted["error out"]
     assert (status, body["error"]["message"]) == (401, "no such key")
+
+
+def test_without_a_reader_of_fragments_whole_replies_are_read(converted: dict[str, Any]) -> None:
+    assert converted["whole reply"] == [["weather", {"city": "Rome"}]]

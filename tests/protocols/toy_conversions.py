@@ -25,6 +25,9 @@ def main() -> None:
     for name, (status, body, source, target) in cases["errors"].items():
         out = toolglot.convert_error(status, body, source=source, target=target, overrides=mine)
         done[name] = [out.status, out.body]
+    for name, (body, protocol) in cases["fragments"].items():
+        calls = [block for block in base.codec(protocol).read_fragment(body) if isinstance(block, toolglot.ToolCall)]
+        done[name] = [[call.name, call.arguments] for call in calls]
     json.dump(done, sys.stdout)
 
 
