@@ -12,7 +12,7 @@ import pytest
 from toolglot import InputError
 from toolglot.protocols import base
 
-_FILES = ("endpoint", "request", "reply", "stream_reader", "stream_writer", "errors")
+_FILES = ("endpoint", "request", "reply", "stream_reader", "stream_writer", "errors", "form")
 _TOY = """
 from toolglot.protocols.base import MessageForm, ModelList, Protocol
 

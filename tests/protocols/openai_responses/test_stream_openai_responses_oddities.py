@@ -57,7 +57,7 @@ def test_h2_events_without_index_and_without_sequence_number_are_understood() ->
         event.pop("sequence_number", None)
     read = ReadEvents(*events)
     assert read.problems == [
-        "an item does not say its place",
+        "an item has no output_index",
     ]
     assert read.reply == reply.decode(EVERYTHING)
 
@@ -265,7 +265,7 @@ def test_an_end_that_differs_from_its_pieces_is_reported_and_the_pieces_count(ki
     at = next(index for index, event in enumerate(events) if event["type"].endswith(f"{kind}.done"))
     events[at] = {**events[at], kind: changed}
     read = ReadEvents(*events)
-    assert "what ended differs from what was said in pieces; the pieces count" in read.problems
+    assert "an item ended with another text than its deltas; the deltas count" in read.problems
     assert read.reply.turn == reply.decode(body_of(item)).turn
 
 
@@ -282,7 +282,7 @@ def test_texts_that_come_only_when_they_end_are_read_from_there() -> None:
     events = [event for event in streamed(EVERYTHING) if not event["type"].endswith((".delta", "part.added"))]
     read = ReadEvents(*events)
     assert read.reply == reply.decode(EVERYTHING)
-    assert "what ended holds more than what was said in pieces" in read.problems
+    assert "an item ended with more text than its deltas" in read.problems
 
 
 def test_a_refusal_that_comes_only_when_it_ends_is_one() -> None:
@@ -319,7 +319,7 @@ def test_a_part_that_ends_as_something_else_than_it_began_as_keeps_the_grammar(t
     kept = [block for block in read.reply.turn.blocks if isinstance(block, Opaque)]
     assert read.reply.turn.text == text
     assert [block.value for block in kept] == ([] if text else [part])
-    assert "what ended is of another type than what was said in pieces; the pieces count" in read.problems
+    assert "an item ended with another type than its deltas; the deltas count" in read.problems
 
 
 def test_what_an_item_ends_without_is_taken_from_its_pieces() -> None:
@@ -386,7 +386,7 @@ def test_a_thought_that_ends_otherwise_than_its_pieces_is_reported() -> None:
     block = read.reply.turn.blocks[0]
     assert isinstance(block, Thinking)
     assert block.text == "**Two** cities.\n\nLook."
-    assert read.problems == ["what ended differs from what was said in pieces; the pieces count"]
+    assert read.problems == ["an item ended with another text than its deltas; the deltas count"]
 
 
 def test_what_comes_after_its_end_is_left_out_and_reported() -> None:

@@ -74,7 +74,7 @@ def _read_message(message: Fields) -> Turn:
 def stop_of(stop_reason: str | None, *, has_calls: bool) -> StopReason | None:
     """Why a reply ended: by its content first, then by its stop reason."""
     is_malformed = stop_reason is not None and stop_reason.startswith("malformed_")
-    return meant_by(stop_reason, _STOPS, has_calls=has_calls, otherwise="error" if is_malformed else "stop")
+    return meant_by(stop_reason, _STOPS, has_calls=has_calls, default="error" if is_malformed else "stop")
 
 
 def _read_usage(fields: Fields) -> Usage:

@@ -65,7 +65,7 @@ def as_it_came(tool: ToolSpec, protocol: str) -> Fields | None:
 
 
 def is_foreign(tool: ToolSpec) -> bool:
-    """Whether nobody but the protocol that a tool came from can say it: its provider's own, an empty namespace."""
+    """Whether only the protocol of a tool can express it: a provider's own tool, or an empty namespace."""
     return tool.issuer is not None or tool.type == "namespace"
 
 

@@ -1,4 +1,4 @@
-"""Fields of one protocol that no other has a place for: reported, since they are not carried.
+"""Fields of one protocol that another cannot express: reported, since they are not carried.
 
 `extra` and `form` of a conversation and its parts return to their own protocol and nowhere else. Each field is reported
 once, with how often it occurs. Empty fields (null, "", [], {}) are not reported.
@@ -28,7 +28,7 @@ _HOUSEKEEPING: Final = frozenset(
     }
     | {"summary", "content", "system_fingerprint", "metrics", "stop_sequence", "parallel_tool_calls"}
 )
-"""Fields of a reply that tell a client nothing, or that are carried in another form."""
+"""Fields of a reply that do not matter to a client, or that are carried in another form."""
 _ECHOED: Final = frozenset(
     {
         "background",
@@ -43,7 +43,7 @@ _ECHOED: Final = frozenset(
     | {"safety_identifier", "store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p"}
     | {"truncation", "user", "completed_at"}
 )
-"""Fields of a reply's body that repeat what the client itself asked for (OpenAI's Responses do so)."""
+"""Fields of a reply's body that repeat the request (OpenAI's Responses do so)."""
 _MEASURED: Final = frozenset(
     {"total_duration", "load_duration", "prompt_eval_duration", "eval_duration", "billed_units", "createTime"}
     | {"promptTokensDetails", "candidatesTokensDetails", "trafficType"}
@@ -67,16 +67,16 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
     if not counts:
         return []
     return [
-        (field[:80], f"{field[:80]} on {place} has no place there{'' if count == 1 else f' ({count} times)'}", gravity)
-        for (place, field, gravity), count in counts.items()
+        (field[:80], f"{field[:80]} on {holder} has no place there{'' if count == 1 else f' ({count} times)'}", gravity)
+        for (holder, field, gravity), count in counts.items()
     ]
 
 
 def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts) -> None:
-    for place, extra, form in _holders(conversation):
+    for holder, extra, form in _holders(conversation):
         foreign = {name: fields for name, fields in extra.items() if name != protocol} if extra is not None else None
         for field, written in unknown_fields(foreign, form if form is None or form.protocol != protocol else None):
-            key = (place, field, gravity_of_field(field, written))
+            key = (holder, field, gravity_of_field(field, written))
             counts[key] = counts.get(key, 0) + 1
     reasoning, output = conversation.options.reasoning, conversation.options.output
     if reasoning is not None and reasoning.opaque is not None and reasoning.opaque.protocol != protocol:
@@ -102,16 +102,16 @@ def _count_details(conversation: Conversation, counts: _Counts) -> None:
 
 
 def _count_in_reply(reply: Reply, protocol: str, counts: _Counts) -> None:
-    for place, extra, _ in _holders(reply):
+    for holder, extra, _ in _holders(reply):
         for written_in, fields in (extra or {}).items():
-            # It is seen at a glance that there is nothing to tell of most.
+            # Most have nothing to report.
             if written_in == protocol or _HOUSEKEEPING.issuperset(fields):
                 continue
             for name, written in fields.items():
                 if name in _HOUSEKEEPING or (not written and written in _EMPTY):
                     continue
-                is_light = name in _MEASURED or (place == "the body" and name in _ECHOED)
-                key = (place, name, "housekeeping" if is_light else gravity_of_field(name, written))
+                is_light = name in _MEASURED or (holder == "the body" and name in _ECHOED)
+                key = (holder, name, "housekeeping" if is_light else gravity_of_field(name, written))
                 counts[key] = counts.get(key, 0) + 1
 
 

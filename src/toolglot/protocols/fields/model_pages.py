@@ -9,7 +9,7 @@ from toolglot.conversation import Failure
 from toolglot.protocols.errors.failures import ProviderError
 
 EPOCH: Final = "1970-01-01T00:00:00Z"
-"""When a model was made, in lists that must say so: nobody knows."""
+"""The creation time of a model, in lists that require one. It is unknown."""
 MAX_PAGE: Final = 1_000
 
 

@@ -1,4 +1,4 @@
-"""How codecs read a wire body: typed fields, JSON paths in errors, and a place for what is left over.
+"""How codecs read a wire body: typed fields, JSON paths in errors, and unknown fields.
 
 A codec pops nothing and copies little: it reads known fields from a parsed body, keeps sub-trees that it
 does not change as they are, and puts every other field into `extra` under its protocol. Fields whose value
@@ -180,7 +180,7 @@ def rest_of(fields: Fields, known: frozenset[str], read: int = -1) -> Fields | N
 
 
 def without_empty(fields: Fields, known: frozenset[str]) -> frozenset[str]:
-    """The known fields but those that are empty, where a canonical value does not tell these from absent ones."""
+    """The known fields except empty ones, where a canonical value does not distinguish these from absent ones."""
     return known - {key for key, value in fields.items() if value == "" or value == []}
 
 

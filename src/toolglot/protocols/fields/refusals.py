@@ -1,6 +1,6 @@
 """Text with which a model refuses, whichever of OpenAI's protocols it came in.
 
-It is text, so that every client can show it. A client of the other protocol that has a place for refusals gets it
+It is text, so that every client can show it. A client of the other protocol that knows refusals gets it
 there.
 """
 
@@ -16,7 +16,7 @@ REFUSAL: Final = "refusal"
 
 
 def without_refusals(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """The blocks with refusals as plain text, for a client that has no place for them."""
+    """The blocks with refusals as plain text, for a client that does not know them."""
     return tuple(
         Text(block.text, block.signature) if isinstance(block, Text) and block.is_refusal else block for block in blocks
     )

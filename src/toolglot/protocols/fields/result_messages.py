@@ -27,11 +27,11 @@ def one_text(texts: Iterable[str], role: Role) -> str:
 
     An answer is put together as it came: models and their providers cut it anywhere, in the middle of a sentence too.
     """
-    said = [text for text in texts if text]
-    if role == "assistant" or len(said) < 2:
-        return "".join(said)
-    lines = [said[0]]
-    for before, text in pairwise(said):
+    nonempty = [text for text in texts if text]
+    if role == "assistant" or len(nonempty) < 2:
+        return "".join(nonempty)
+    lines = [nonempty[0]]
+    for before, text in pairwise(nonempty):
         is_apart = before[-1].isspace() or text[0].isspace()
         lines.append(text if is_apart else f"\n{text}")
     return "".join(lines)

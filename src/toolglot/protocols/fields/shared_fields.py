@@ -49,7 +49,7 @@ def _is_known(field: str, value: Any) -> bool:
 
 
 def asking_usage(conversation: Conversation, target: Profile) -> Conversation:
-    """A conversation that asks for what its reply costs, where a stream of the target tells that only who asks."""
+    """The conversation with usage requested, if the target streams usage only on request."""
     switch = get(target.protocol).usage_switch
     if switch is None or target.stream.usage != "asked" or not conversation.options.stream:
         return conversation

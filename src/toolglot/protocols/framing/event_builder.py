@@ -34,7 +34,7 @@ from toolglot.conversation.reply_events import opening, spoken
 from toolglot.errors import LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.argument_text import ends_early, read_arguments
-from toolglot.protocols.fields.stop_reason import derived
+from toolglot.protocols.fields.stop_reason import derive_stop
 from toolglot.protocols.framing.json_end import ObjectEnd
 
 NO_LAST_EVENT: Final = "the stream ended without the event that ends every stream"
@@ -304,7 +304,7 @@ class EventBuilder:
             return
         self.start()
         self._end_all(is_cut_off=reason in ("length", "error"))
-        stop = derived(reason or "stop", has_calls=self.has_calls)
+        stop = derive_stop(reason or "stop", has_calls=self.has_calls)
         if self.has_cut_calls and stop in ("stop", "tool_calls"):
             self.report(CUT_UNSAID)
             stop = "length"

@@ -130,7 +130,7 @@ def stop_of(word: str | None, *, has_calls: bool) -> StopReason | None:
     if word is None:
         return None
     family: StopReason = next((stop for start, stop in _STOP_FAMILIES.items() if word.startswith(start)), "stop")
-    return meant_by(word, _STOPS, has_calls=has_calls, otherwise=family)
+    return meant_by(word, _STOPS, has_calls=has_calls, default=family)
 
 
 def _read_usage(counts: Fields) -> Usage:

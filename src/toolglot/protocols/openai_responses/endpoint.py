@@ -37,7 +37,7 @@ def _is_fragment(fields: Fields) -> bool:
 def _stored_item(body: Fields) -> str | None:
     items = body.get("input")
     if items is None and body.get("prompt") is not None:
-        return "prompt"  # a stored prompt holds all that is said
+        return "prompt"  # a stored prompt holds the messages
     if type(items) is not list:
         return None
     return next((f"input[{index}]" for index, item in enumerate(items) if _is_reference(item)), None)

@@ -18,9 +18,9 @@ from toolglot.protocols.openai_responses.form import PROTOCOL
 def _in_band(body: Fields) -> object:
     response = body.get("response") if body.get("type") == "response.failed" else body
     held = response if isinstance(response, dict) else {}
-    said = own_error(held) or own_error(body)
-    if said:
-        return said
+    error = own_error(held) or own_error(body)
+    if error:
+        return error
     failed = body.get("type") in ("error", "response.failed") or body.get("status") == "failed"
     return body if failed else None
 

@@ -1,4 +1,4 @@
-"""How the OpenAI Responses protocol writes what canonical values do not tell apart.
+"""How the OpenAI Responses protocol writes what canonical values do not distinguish.
 
 Law: only the codecs of this folder read these structs. Everybody else asks `Form`.
 """
@@ -163,7 +163,7 @@ def call_form(call: ToolCall) -> ResponsesCall:
 
 
 def with_arguments(form: Form | None, *, are_own: bool) -> ResponsesCall | None:
-    """The form of a call whose arguments are known now; None if it has nothing to tell."""
+    """The form of a call whose arguments are known now; None if it is the default."""
     has_item_id_only = type(form) is ResponsesCall and form.has_item_id_only
     if has_item_id_only:
         return ResponsesCall(are_own, has_item_id_only)

@@ -5,7 +5,7 @@ blocks; a run of them is one assistant turn. The forms of the blocks keep where 
 block of an assistant message holds the message's own fields, those after it are joined.
 Every other item is a turn of its own.
 
-What another model thought is shown as a summary; what it said, as plain text where a request asks for that.
+The thinking of another model is written as a summary; its text, as plain text if a request needs that.
 
 Calls and outputs pair by `call_id` only. The item's own `id` is another thing (B5): it stays in `extra`,
 returns to this protocol, and is never invented.
@@ -124,7 +124,7 @@ def read_model_item(fields: Fields) -> tuple[Block, ...]:
 
 def _model_blocks(fields: Fields, kind: str) -> tuple[Block, ...]:
     if kind == "message" and one_of(fields, "role", _ROLES) == "assistant":
-        return _read_said(fields)
+        return _read_assistant_message(fields)
     if kind == "reasoning":
         return (_read_reasoning(fields),)
     if kind == "function_call":
@@ -164,7 +164,7 @@ def _server_id(fields: Fields) -> str:
     return next((fields[key] for key in ("call_id", "id") if type(fields.get(key)) is str), "")
 
 
-def _read_said(fields: Fields) -> tuple[Block, ...]:
+def _read_assistant_message(fields: Fields) -> tuple[Block, ...]:
     content = fields.get("content")
     parts = read_content(content, OUTPUT)
     if not parts:
@@ -336,7 +336,7 @@ class ItemWriter:
             _add(message, part, as_text=is_string and len(turn.blocks) == 1 and isinstance(block, Text))
 
     def _said(self, block: Text | Media | Opaque) -> None:
-        """A part of an assistant message. Of what came from elsewhere, only text has a place in one."""
+        """A part of an assistant message. Of other protocols' parts, only text can be written."""
         form = part_form(block)
         begins = form is not None and form.message_rest is not None
         joined = form is not None and form.is_joined
@@ -355,7 +355,7 @@ class ItemWriter:
         elif message is not None and self._plain and self._plain[-1][0] is message:
             self._plain[-1][1].append(part["text"])
         else:
-            # Without its type some servers of this protocol cannot tell what the item is (llama.cpp).
+            # Without its type some servers of this protocol cannot read the item (llama.cpp).
             self._open, self._is_open_own = {"type": "message", "role": "assistant", "content": ""}, False
             self._plain.append((self._open, [part["text"]]))
             self._items.append(self._open)
@@ -377,8 +377,8 @@ class ItemWriter:
         content = content_with_error(result)
         way = None if form is None else form.output
         if content is not None or way != "absent":
-            said = result.error or "" if content is None else content
-            fields["output"] = _write_output(said, as_parts=way == "parts")
+            text = result.error or "" if content is None else content
+            fields["output"] = _write_output(text, as_parts=way == "parts")
         return restored(fields, result.extra, PROTOCOL)
 
 

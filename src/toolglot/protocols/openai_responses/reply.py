@@ -60,27 +60,27 @@ _CUT_BACK: Final = {reason: written for written, reason in _CUT.items()}
 
 @from_root
 def decode(body: Fields) -> Reply:
-    """A response object. Why it ended is derived from the calls that are in it; what it said is kept."""
+    """A response object. The stop reason is derived from the calls in it; the form keeps the original."""
     items = each(required(body, "output", list), read_model_item, ".output")
     turn = Turn("assistant", tuple(block for blocks in items for block in blocks))
-    said = optional(body, "status", str)
+    status = optional(body, "status", str)
     cut_by = held_or_none(body, "incomplete_details", lambda details: optional(details, "reason", str))
     return Reply(
         turn,
-        stop_of(said, cut_by, turn),
+        stop_of(status, cut_by, turn),
         held_or_none(body, "usage", _read_usage),
         required(body, "id", str),
         required(body, "model", str),
         leftover(body, _BODY, PROTOCOL),
-        ResponsesReply(said),
+        ResponsesReply(status),
     )
 
 
-def stop_of(said: str | None, cut_by: str | None, turn: Turn) -> StopReason | None:
-    """Why a reply ended, by what is in it rather than by what it says. No status tells of calls."""
-    if said is None:
+def stop_of(status: str | None, cut_by: str | None, turn: Turn) -> StopReason | None:
+    """The stop reason, by the content of the reply rather than by its status. No status stands for calls."""
+    if status is None:
         return None
-    reason = _STOPS.get(said, "stop")
+    reason = _STOPS.get(status, "stop")
     if reason == "length":
         return _CUT.get(cut_by or "", reason)
     if reason != "stop":

@@ -69,7 +69,7 @@ _FORMATS_BACK: Final = {kind: written for written, kind in _FORMATS.items()}
 
 
 def stores_answers(extra: Extra | None) -> bool:
-    """Whether the provider keeps what it answers, so that an item can be sent by its id alone: unless told not to."""
+    """Whether the provider stores its replies, so that an item can be sent by its id alone. That is the default."""
     return extra is None or extra.get(PROTOCOL, {}).get("store") is not False
 
 
@@ -187,7 +187,7 @@ def _read_format(fields: Fields) -> OutputFormat:
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> Fields:  # noqa: ARG001
-    """A conversation as a request body. What the protocol has no place for is not written.
+    """A conversation as a request body. What the protocol cannot express is left out.
 
     The protocol has one form only, whatever the profile of the target says.
     """

@@ -1,10 +1,10 @@
 """The items of a response that is being streamed, and the blocks that they are.
 
-An item begins, more of it is said, and it ends. Items have ids and places, which some servers leave out, change with
+An item begins, gets content, and ends. Items have ids and positions, which some servers leave out, change with
 each event, or give twice; so an item is found by what is there.
 
-Law: what was said in pieces is the text of a block. The item that ended is the authority for everything else, and
-for the text where nothing was said.
+Law: the text of a block is what came in deltas. Everything else comes from the item that ended, and so does the text
+if there were no deltas.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OutputItem:
         "fields",
         "held",
         "is_done",
-        "is_heard",
+        "is_read",
         "kind",
         "number",
         "parts",
@@ -82,15 +82,15 @@ class OutputItem:
         self.parts: dict[int, None] = {}
         """Which blocks of it began, in their order."""
         self.whole: set[int] = set()
-        """Which of them were said to be complete."""
+        """Those that were marked as complete."""
         self.held: list[str] | None = None
         """Pieces of a call that has no name yet."""
         self.voice: str | None = None
-        """Which of the two texts of reasoning is heard: the one that spoke first."""
+        """Which of the two texts of reasoning is read: the one that came first."""
         self.position: int = 0
         """The part of that text which was begun last."""
-        self.is_heard: bool = False
-        """Whether something of that part was said."""
+        self.is_read: bool = False
+        """Whether text of that part came."""
         self.annotations: dict[int, list[Any]] = {}
 
     def key(self, part: int = 0) -> Hashable:
@@ -165,20 +165,20 @@ class Assembly:
         return self._held > 0
 
     def end_held(self) -> None:
-        """No name and no end follows for the calls that waited for one: they are told without, as cut."""
+        """Add the calls that waited for a name or an end, as cut."""
         for item in self.items if self._held else ():
             if item.held is not None:
                 self._end_call(item, item.fields, cut=True)
 
     def close_open(self) -> None:
-        """A response that is complete has no open blocks, whether it said so or not; calls are looked at."""
+        """Close the blocks of a complete response, even if they were not closed. Calls are checked."""
         for item in self.items:
             for part in item.parts:
                 if item.kind not in INPUTS or part in item.whole:
                     self._close(item, part)
 
     def close_whole(self) -> None:
-        """The blocks that were said to be complete are so, though their items did not end."""
+        """Close the blocks that were marked as complete, though their items did not end."""
         for item in self.items:
             for part in sorted(item.whole):
                 self._close(item, part)
@@ -192,7 +192,7 @@ class Assembly:
             return None
         if kind == "reasoning":
             voice = "content" if piece.type == "response.reasoning_text.delta" else "summary"
-            self._think(item, voice, piece.content_index if voice == "content" else piece.summary_index, text)
+            self._add_thinking(item, voice, piece.content_index if voice == "content" else piece.summary_index, text)
             return item.key() if item.voice == voice and self.builder.is_open(item.key()) else None
         index = _index(piece.content_index) if kind == "message" else 0
         if kind == "message" and index not in item.parts:
@@ -258,7 +258,7 @@ class Assembly:
             return
         index = fields.get("output_index")
         if type(index) is not int:
-            self.builder.report("an item does not say its place")
+            self.builder.report("an item has no output_index")
         self._begin_item(self._new_item(inner, index))
 
     def _new_item(self, fields: Fields, index: Any) -> OutputItem:
@@ -337,7 +337,7 @@ class Assembly:
         self._end_with(item, inner)
 
     def _end_with(self, item: OutputItem, fields: Fields) -> None:
-        """The item as it ended: it says everything but the text that was said already."""
+        """Read an item that ended: everything except the text that came already."""
         item.is_done = True
         fields = self._with_first_names(item, fields)
         cut = fields.get("status") == "incomplete"
@@ -351,7 +351,7 @@ class Assembly:
             self._end_block(item, 0, self._block(fields), cut=cut)
 
     def _with_first_names(self, item: OutputItem, fields: Fields) -> Fields:
-        """Names and ids once given stay (H5)."""
+        """Names and ids do not change (H5)."""
         lost = {key: item.fields[key] for key in _NAMES if item.fields.get(key) and not fields.get(key)}
         if lost:
             self.builder.report("an item ended without its id or its name; the first counts")
@@ -377,23 +377,23 @@ class Assembly:
         self._close(item, part, cut=cut)
 
     def _end_otherwise(self, item: OutputItem, part: int, block: Block, *, cut: bool) -> None:
-        """A block that ends as something else than it began as: what was said counts, if anything was."""
-        self.builder.report("what ended is of another type than what was said in pieces; the pieces count")
-        is_said = bool(self.builder.text_of(item.key(part)))
+        """End a block that has another type than at its beginning. The text that came counts, if there is any."""
+        self.builder.report("an item ended with another type than its deltas; the deltas count")
+        has_text = bool(self.builder.text_of(item.key(part)))
         self._close(item, part, cut=cut)
-        if not is_said:
+        if not has_text:
             self.builder.add_block(block)
 
     def _complete(self, key: Hashable, text: str) -> None:
         """What is missing of a text, now that all of it is known."""
-        said = self.builder.text_of(key)
-        if said == text:
+        streamed = self.builder.text_of(key)
+        if streamed == text:
             return
-        if not text.startswith(said):
-            self.builder.report("what ended differs from what was said in pieces; the pieces count")
+        if not text.startswith(streamed):
+            self.builder.report("an item ended with another text than its deltas; the deltas count")
             return
-        self.builder.report("what ended holds more than what was said in pieces")
-        self.builder.add(key, text[len(said) :])
+        self.builder.report("an item ended with more text than its deltas")
+        self.builder.add(key, text[len(streamed) :])
 
     def _close(self, item: OutputItem, part: int, *, cut: bool = False) -> None:
         key = item.key(part)
@@ -459,20 +459,20 @@ class Assembly:
 
     def _end_message(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
         content = fields.get("content")
-        places: list[int] = []
+        positions: list[int] = []
         if type(content) is list:
-            places = _places(item, len(content))
-            content = [self._annotated(item, place, part) for place, part in zip(places, content, strict=True)]
+            positions = _places(item, len(content))
+            content = [self._annotated(item, position, part) for position, part in zip(positions, content, strict=True)]
         if item.parts and not content:
-            self.builder.report("a message ended without what was said in it")
+            self.builder.report("a message ended without the text of its deltas")
         else:
             try:
                 blocks = read_model_item({"role": "assistant", **fields, "content": content})
             except InputError as error:
                 self.builder.report(f"an item is not well-formed: {error}")
                 blocks = ()
-            for place, block in zip(places or range(len(blocks)), blocks, strict=False):
-                self._end_block(item, place, block, cut=cut)
+            for position, block in zip(positions or range(len(blocks)), blocks, strict=False):
+                self._end_block(item, position, block, cut=cut)
         for index in item.parts:
             self._close(item, index, cut=cut)
 
@@ -488,21 +488,21 @@ class Assembly:
 
     def begin_thought(self, fields: Fields, voice: str) -> None:
         """A part of what was thought begins."""
-        self._think(self._found(fields, "reasoning"), voice, fields.get(f"{voice}_index"), "")
+        self._add_thinking(self._found(fields, "reasoning"), voice, fields.get(f"{voice}_index"), "")
 
-    def _think(self, item: OutputItem, voice: str, place: Any, text: str) -> None:
+    def _add_thinking(self, item: OutputItem, voice: str, position: Any, text: str) -> None:
         if 0 not in item.parts:
             self._begin_item(item)
         if item.voice is None:
             item.voice = voice
         if item.voice != voice or not self.builder.is_open(item.key()):
             return
-        index = _index(place)
+        index = _index(position)
         if index > item.position:
-            item.position, item.is_heard = index, False
+            item.position, item.is_read = index, False
             self.builder.add(item.key(), "\n\n")
         if text:
-            item.is_heard = True
+            item.is_read = True
             self.builder.add(item.key(), text)
 
     def end_thought(self, fields: Fields, voice: str) -> None:
@@ -511,21 +511,21 @@ class Assembly:
         if type(text) is not str or item.is_done:
             self.builder.report("a thought ended without its text, or after its item")
             return
-        self._think(item, voice, fields.get(f"{voice}_index"), "")
-        if text and item.voice == voice and not item.is_heard and self.builder.is_open(item.key()):
-            self.builder.report("what ended holds more than what was said in pieces")
-            self._think(item, voice, item.position, text)
+        self._add_thinking(item, voice, fields.get(f"{voice}_index"), "")
+        if text and item.voice == voice and not item.is_read and self.builder.is_open(item.key()):
+            self.builder.report("an item ended with more text than its deltas")
+            self._add_thinking(item, voice, item.position, text)
 
     def _end_reasoning(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
-        said = self.builder.text_of(item.key())
+        streamed = self.builder.text_of(item.key())
         voice = item.voice
-        if voice is not None and said and not fields.get(voice):
+        if voice is not None and streamed and not fields.get(voice):
             self.builder.report("reasoning ended without what was thought in it")
-            fields = {**fields, voice: [{"type": _VOICES[voice], "text": said}]}
+            fields = {**fields, voice: [{"type": _VOICES[voice], "text": streamed}]}
         block = self._block(fields)
-        if voice == "content" and said and fields.get("summary") and isinstance(block, Thinking):
+        if voice == "content" and streamed and fields.get("summary") and isinstance(block, Thinking):
             self.builder.report("reasoning has a summary beside its text; the text counts, since it came first")
-            block = replace(block, text=said)
+            block = replace(block, text=streamed)
         self._end_block(item, 0, block, cut=cut)
 
     # --- calls --------------------------------------------------------------------------------------
@@ -542,15 +542,15 @@ class Assembly:
             self._complete(item.key(), text)
 
     def _end_call(self, item: OutputItem, fields: Fields, *, cut: bool) -> None:
-        said = self.builder.text_of(item.key())
+        streamed = self.builder.text_of(item.key())
         if item.held is not None:
-            said = "".join(item.held)
+            streamed = "".join(item.held)
             item.held = None
             self._held -= 1
         name = INPUTS[item.kind]
-        if type(fields.get(name)) is not str or (said and not fields[name]):
+        if type(fields.get(name)) is not str or (streamed and not fields[name]):
             self.builder.report("a call ended without its arguments")
-            fields = {**fields, name: said}
+            fields = {**fields, name: streamed}
         if self._changed_name(item, fields):
             self.builder.report("the name of a call changed on the way; the first counts")
             fields = {**fields, "name": item.fields["name"]}

@@ -123,8 +123,8 @@ class Decoder:
             self.builder.report("a piece has no text; it is left out")
             return
         self.builder.report("a piece of text is not well-formed")
-        id, *places = (fields.get(key) for key in ("item_id", "output_index", "content_index", "summary_index"))
-        indexes = [place if type(place) is int else None for place in places]
+        id, *positions = (fields.get(key) for key in ("item_id", "output_index", "content_index", "summary_index"))
+        indexes = [position if type(position) is int else None for position in positions]
         self._assembly.add(DeltaEvent(fields["type"], text, id if type(id) is str else None, *indexes))
 
     def _read_with_care(self, frame: Frame) -> None:
@@ -183,7 +183,7 @@ class Decoder:
 
     def _start(self, response: Fields) -> None:
         known = self._envelope(response)
-        # What is null now and told in the end must not stay null.
+        # What is null now and set at the end must not stay null.
         early = {
             key: value
             for key, value in (known.extra or {}).get(PROTOCOL, {}).items()
@@ -224,10 +224,10 @@ class Decoder:
             self.builder.add_usage(known.usage)
         self.builder.finish(self._stop(status, response), known.extra, ResponsesReply(status))
 
-    def _status(self, kind: str, said: str | None) -> str:
+    def _status(self, kind: str, status: str | None) -> str:
         """The status in which a response ended; if it does not say it, the event does."""
-        if said is not None and said not in ("in_progress", "queued"):
-            return said
+        if status is not None and status not in ("in_progress", "queued"):
+            return status
         self.builder.report("the last event does not say the status of the response")
         ended = kind.removeprefix("response.")
         return ended if ended in ("incomplete", "cancelled") else "completed"

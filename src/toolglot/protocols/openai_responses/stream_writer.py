@@ -3,8 +3,8 @@
     created  in_progress  ( item added  ( part added  delta*  text done  part done )*  item done )*  completed
 
 The items are those of `reply.encode`, with two exceptions. An item has its id from its beginning on: that of foreign
-reasoning, which a whole reply makes of its text, is made here of the response's id and the item's place, as the other
-ids are. And what ended before the reply was cut is complete.
+reasoning, which a whole reply makes of its text, is made here of the response's id and the item's position, as the
+other ids are. And what ended before the reply was cut is complete.
 
 Law: the end of a call's arguments, its item and the last response repeat the sum of their deltas, to the character. A
 call that was cut ends with an item that is done and incomplete, and no event says that its arguments are. Some clients
@@ -196,7 +196,7 @@ class Encoder:
         elif isinstance(event, Failed):
             self._fail(event.failure)
 
-    def _say(self, kind: str, fields: Fields) -> None:
+    def _add_event(self, kind: str, fields: Fields) -> None:
         data = json_bytes({"type": kind, **fields, "sequence_number": self._number})
         self._number += 1
         self._out.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), data))
@@ -212,8 +212,8 @@ class Encoder:
         for key in _LATE:
             if key in response:
                 response[key] = None
-        self._say("response.created", {"response": response})
-        self._say("response.in_progress", {"response": response})
+        self._add_event("response.created", {"response": response})
+        self._add_event("response.in_progress", {"response": response})
 
     def _response(self, stop: StopReason | None) -> Fields:
         """The response object with the items so far."""
@@ -253,7 +253,7 @@ class Encoder:
         self._head, self._opened = b"", None
         response["status"] = status
         self.final_body = response
-        self._say(f"response.{'failed' if status == 'cancelled' else status}", {"response": response})
+        self._add_event(f"response.{'failed' if status == 'cancelled' else status}", {"response": response})
 
     # --- blocks -------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Encoder:
         self._head, self._opened, self._item = b"", None, {}
 
     def _add_whole(self, block: Block) -> None:
-        """What is written at once: what the provider's own tools did, and what nobody knows."""
+        """Write a whole item: of the provider's own tools, or of an unknown type."""
         item = _item_of(block)
         if item is not None:
             self._end_message()
@@ -295,21 +295,21 @@ class Encoder:
     def _add(self, item: Fields, added: Fields) -> None:
         """A new item; it begins as `added`."""
         status: Fields = {"status": "in_progress"} if "status" in added else {}
-        self._say("response.output_item.added", {"output_index": len(self._items), "item": {**added, **status}})
+        self._add_event("response.output_item.added", {"output_index": len(self._items), "item": {**added, **status}})
         self._items.append(item)
 
     def _done(self, item: Fields) -> None:
         self._items[-1] = item
-        self._say("response.output_item.done", {"output_index": len(self._items) - 1, "item": item})
+        self._add_event("response.output_item.done", {"output_index": len(self._items) - 1, "item": item})
 
     def _made_id(self, prefix: str) -> str:
         """The id of the next item, where it has none of its own."""
         started = self._started or Started()
         return f"{prefix}_{started.id.removeprefix('resp_')}_{len(self._items)}"
 
-    def _deltas(self, kind: str, place: Fields, tail: bytes = b"") -> None:
+    def _deltas(self, kind: str, position: Fields, tail: bytes = b"") -> None:
         """The deltas of the open block from now on."""
-        whole = json_bytes({"type": kind, **place, "delta": ""})
+        whole = json_bytes({"type": kind, **position, "delta": ""})
         self._head = b"event: %b\ndata: %b" % (kind.encode(), whole.removesuffix(b'""}'))
         self._tail = tail + b',"sequence_number":'
 
@@ -320,12 +320,12 @@ class Encoder:
         if found is None:
             return
         message = self._message_for(block, found[0])
-        place = {"item_id": message.id, "output_index": message.index, "content_index": len(message.content)}
-        self._say("response.content_part.added", {**place, "part": _unspoken_part(found[1])})
+        position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.content)}
+        self._add_event("response.content_part.added", {**position, "part": _unspoken_part(found[1])})
         if found[1]["type"] == "refusal":
-            self._deltas("response.refusal.delta", place)
+            self._deltas("response.refusal.delta", position)
         else:
-            self._deltas("response.output_text.delta", place, b',"logprobs":[]')
+            self._deltas("response.output_text.delta", position, b',"logprobs":[]')
 
     def _message_for(self, block: Block, fields: Fields) -> _Message:
         """The message that a part belongs to: the one that is open, or a new one."""
@@ -359,27 +359,27 @@ class Encoder:
             # What is known of the message in the end; but it stays the one that it was.
             message.fields = {**fields, "id": message.id} if "id" in message.fields else fields
             message.as_text = form.is_string and isinstance(block, Text)
-        place = {"item_id": message.id, "output_index": message.index, "content_index": len(message.content)}
+        position = {"item_id": message.id, "output_index": message.index, "content_index": len(message.content)}
         if not isinstance(block, Text):
-            self._say("response.content_part.added", {**place, "part": part})
+            self._add_event("response.content_part.added", {**position, "part": part})
         elif part["type"] == "refusal":
-            self._say("response.refusal.done", {**place, "refusal": block.text})
+            self._add_event("response.refusal.done", {**position, "refusal": block.text})
         else:
-            self._annotations(place, part)
+            self._annotations(position, part)
             logprobs = part.get("logprobs")
-            self._say(
+            self._add_event(
                 "response.output_text.done",
-                {**place, "text": block.text, "logprobs": logprobs if type(logprobs) is list else []},
+                {**position, "text": block.text, "logprobs": logprobs if type(logprobs) is list else []},
             )
-        self._say("response.content_part.done", {**place, "part": part})
+        self._add_event("response.content_part.done", {**position, "part": part})
         message.content.append(part)
         message.cut = cut
 
-    def _annotations(self, place: Fields, part: Fields) -> None:
+    def _annotations(self, position: Fields, part: Fields) -> None:
         annotations = part.get("annotations")
         for index, annotation in enumerate(annotations if type(annotations) is list else ()):
-            found = {**place, "annotation_index": index, "annotation": annotation}
-            self._say("response.output_text.annotation.added", found)
+            found = {**position, "annotation_index": index, "annotation": annotation}
+            self._add_event("response.output_text.annotation.added", found)
 
     def _end_message(self, *, cut: bool = False) -> None:
         message, self._message = self._message, None
@@ -410,11 +410,11 @@ class Encoder:
             self._delta("".join(self._input))
 
     def _show_call(self, call: ToolCall) -> None:
-        place = {"item_id": self._item_id, "output_index": len(self._items)}
+        position = {"item_id": self._item_id, "output_index": len(self._items)}
         self._add(self._item, self._item)
         is_custom = call.type == "custom"
         self._deltas(
-            "response.custom_tool_call_input.delta" if is_custom else "response.function_call_arguments.delta", place
+            "response.custom_tool_call_input.delta" if is_custom else "response.function_call_arguments.delta", position
         )
 
     def _call_item(self, call: ToolCall) -> Fields:
@@ -437,9 +437,9 @@ class Encoder:
             if text:
                 self._delta(text)
         item[key] = text
-        place = {"item_id": self._item_id, "output_index": len(self._items) - 1}
+        position = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         event = "custom_tool_call_input" if call.type == "custom" else "function_call_arguments"
-        self._say(f"response.{event}.done", {**place, key: text})
+        self._add_event(f"response.{event}.done", {**position, key: text})
         self._done(item)
 
     def _end_cut_call(self, item: Fields, *, is_done: bool) -> None:
@@ -467,17 +467,17 @@ class Encoder:
         """Something was thought: of others, what has no text is not shown."""
         if not self._item:
             self._add_thinking(block)
-        place: Fields = {"item_id": self._item_id, "output_index": len(self._items) - 1}
+        position: Fields = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         if self._item.get("content") and not self._item.get("summary"):
-            place["content_index"] = 0
+            position["content_index"] = 0
             part = {"type": "reasoning_text", "text": ""}
-            self._say("response.content_part.added", {**place, "part": part})
-            self._deltas("response.reasoning_text.delta", place)
+            self._add_event("response.content_part.added", {**position, "part": part})
+            self._deltas("response.reasoning_text.delta", position)
         else:
-            place["summary_index"] = 0
+            position["summary_index"] = 0
             part = {"type": "summary_text", "text": ""}
-            self._say("response.reasoning_summary_part.added", {**place, "part": part})
-            self._deltas("response.reasoning_summary_text.delta", place)
+            self._add_event("response.reasoning_summary_part.added", {**position, "part": part})
+            self._deltas("response.reasoning_summary_text.delta", position)
 
     def _close_thinking(self, block: Thinking) -> None:
         if block.text and not self._head:
@@ -495,17 +495,17 @@ class Encoder:
         self._done(item)
 
     def _end_thought(self, text: str) -> None:
-        place: Fields = {"item_id": self._item_id, "output_index": len(self._items) - 1}
+        position: Fields = {"item_id": self._item_id, "output_index": len(self._items) - 1}
         if b"reasoning_summary" in self._head:
-            place["summary_index"] = 0
-            self._say("response.reasoning_summary_text.done", {**place, "text": text})
+            position["summary_index"] = 0
+            self._add_event("response.reasoning_summary_text.done", {**position, "text": text})
             part = {"type": "summary_text", "text": text}
-            self._say("response.reasoning_summary_part.done", {**place, "part": part})
+            self._add_event("response.reasoning_summary_part.done", {**position, "part": part})
         else:
-            place["content_index"] = 0
-            self._say("response.reasoning_text.done", {**place, "text": text})
+            position["content_index"] = 0
+            self._add_event("response.reasoning_text.done", {**position, "text": text})
             part = {"type": "reasoning_text", "text": text}
-            self._say("response.content_part.done", {**place, "part": part})
+            self._add_event("response.content_part.done", {**position, "part": part})
 
 
 def _known(block: Block, events: Sequence[Event], position: int) -> Block:
@@ -554,7 +554,7 @@ def _unspoken_part(part: Fields) -> Fields:
 
 
 def _input(call: ToolCall, written: str) -> str:
-    """The input of a call: as it was said in pieces, if that is the object; otherwise as a reply has it."""
+    """The input of a call: as it was streamed, if that is the same object; otherwise as a reply has it."""
     raw = call.raw_input
     if raw is None or raw == written or call.type == "custom":
         return written
@@ -568,7 +568,7 @@ def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:
 
 
 def _error(failure: Failure) -> Fields:
-    """The error of a response that failed. Only its message can tell when to come back."""
+    """The error of a response that failed. Only its message can hold the time to wait."""
     body = errors.encode(failure)[1]
     held = body.get("response")
     inner = (held if type(held) is dict else body).get("error")
