@@ -277,7 +277,8 @@ def setting_rows(kind: type[msgspec.Struct]) -> Iterator[str]:
         metas = [meta for meta in field.type.__metadata__ if meta.description]
         is_shown = isinstance(field.default, bool | int | float) or (isinstance(field.default, str) and field.default)
         default = value(field.default) if is_shown else ""
-        yield f"| `{field.name}` | {metas[0].description} | {cell(config_file.allowed(field.type))} | {default} |"
+        allowed = cell(config_file.allowed_values(field.type))
+        yield f"| `{field.name}` | {metas[0].description} | {allowed} | {default} |"
 
 
 def provider_rows() -> Iterator[str]:

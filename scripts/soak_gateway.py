@@ -220,7 +220,7 @@ class Soak:
             return
         if fields.get("event") == "error" or "are cut off" in str(fields.get("text", fields)):
             self.tally.add_violation("gateway's log", str(fields))
-        if "store" in str(fields.get("error", "")) or "nothing was kept" in str(fields.get("error", "")):
+        if "store" in str(fields.get("error", "")) or "nothing was stored" in str(fields.get("error", "")):
             self.tally.counts["store too slow or failing"] += 1
 
     def _show(self) -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from support.coding_agents import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
 from support.gateway.served_gateway import Served, gateway
 from toolglot.gateway import Gateway, Upstreams, running
-from toolglot.gateway.config.settings import discovered
+from toolglot.gateway.config.settings import config_from_environment
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import RecordedRequest, Server, Simulator, serve
 from toolglot.simulator.upstreams import PREFACE
@@ -197,7 +197,7 @@ def test_an_agent_works_with_nothing_configured_and_replies_that_name_a_simulate
     agent: Agent, work: Path
 ) -> None:
     simulator = Simulator({"rules": loop(agent)})
-    found = discovered({"HOME": "/nowhere"})
+    found = config_from_environment({"HOME": "/nowhere"})
     config = replace(found, gateway=replace(found.gateway, store=":memory:", log="off"))
     upstreams = Upstreams(config, simulator=simulator)
     with running(Gateway(config, upstreams=upstreams, request_log=RequestLog(max_remembered=100, form="off"))) as url:
@@ -240,7 +240,7 @@ def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(s
 def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str, work: Path) -> None:
     """As after `make serve` on a fresh clone: the simulated model picks the agent's own tool and tells what it read."""
     (work / "a.txt").write_text("the first line\nthe second line\n", encoding="utf-8")
-    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = agent.run(url + agent.base, prompt, work)
     assert run.exit == 0, run.told()
@@ -251,7 +251,7 @@ def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str
 def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Path) -> None:
     """It puts a list of its agents behind the prompt, and speaks of a working directory before it names it."""
     (work / "a.txt").write_text("the first line\n", encoding="utf-8")
-    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "read a.txt", work, model=model)
     assert run.exit == 0, run.told()
@@ -260,7 +260,7 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest"])
 def test_claude_code_writes_a_file_with_any_simulated_model(model: str, work: Path) -> None:
-    config = discovered({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
+    config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "Write hello into c.txt", work, model=model)
     assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.told()

@@ -36,7 +36,7 @@ from toolglot.cli.session.session_tools import load_tools, mcp_servers
 from toolglot.conversation import Media, Opaque, Text, Thinking
 from toolglot.errors import InputError
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.settings import discovered, parse_config
+from toolglot.gateway.config.settings import config_from_environment, parse_config
 from toolglot.runtime.scheduler.approvals import Allow, AllowAlways, Deny, Edit
 from toolglot.runtime.session.events import (
     AttemptDiscarded,
@@ -206,18 +206,18 @@ def test_a_provider_alone_is_its_default_model_or_says_which_key_is_missing() ->
 
 
 def test_without_any_configuration_a_provider_alone_is_not_simulated() -> None:
-    models = ConfiguredModels(discovered({"HOME": "/nowhere"}))
+    models = ConfiguredModels(config_from_environment({"HOME": "/nowhere"}))
     with pytest.raises(InputError, match="there is no key for Mistral") as wrong:
         models.find("mistral")
     assert wrong.value.hint.startswith("set MISTRAL_API_KEY; simulated/mistral/")
     assert models.find("simulated/mistral/mistral-large-latest").upstream.is_simulated
-    found = ConfiguredModels(discovered({"MISTRAL_API_KEY": "k", "HOME": "/nowhere"})).find("mistral")
+    found = ConfiguredModels(config_from_environment({"MISTRAL_API_KEY": "k", "HOME": "/nowhere"})).find("mistral")
     assert (found.name, found.upstream.is_simulated) == ("mistral/mistral-large-latest", False)
 
 
 def test_the_first_model_is_a_real_one_where_there_is_one() -> None:
     assert models('[upstreams.anthropic]\nkey_env = "K"\n', K="k").first({}).startswith("anthropic/claude")
-    assert ConfiguredModels(discovered({"HOME": "/h"})).first({}).startswith("simulated/")
+    assert ConfiguredModels(config_from_environment({"HOME": "/h"})).first({}).startswith("simulated/")
     with pytest.raises(InputError, match="no model is named") as caught:
         models("[gateway]\nsimulate = true\n").first({})
     assert "--model simulated/anthropic/claude-opus-5" in caught.value.hint

@@ -110,7 +110,7 @@ def test_a_gateway_that_is_well(cli: Cli, simulated: Server) -> None:
     assert [line.partition(":")[0] for line in said(ended, "upstreams", "ok")] == [*names]
     assert all("lists" in line for line in said(ended, "upstreams", "ok"))
     assert len(said(ended, "keys", "ok")) == len(names)
-    assert "the key of $SIMULATED_KEY" in said(ended, "keys", "ok")[0]
+    assert "key from $SIMULATED_KEY" in said(ended, "keys", "ok")[0]
     assert said(ended, "clock", "ok")
     assert said(ended, "port", "ok")[0].endswith("is free → ")
     assert said(ended, "clients", "ok") == ["not installed: Claude Code, Codex, Gemini CLI, opencode → "]
@@ -133,15 +133,15 @@ def test_upstreams_that_are_not_well_are_told_apart(cli: Cli) -> None:
         ended = doctor(cli)
     assert ended.code == 1
     failed, warned = said(ended, "upstreams", "fail"), said(ended, "upstreams", "warn")
-    assert failed[0].startswith("keyless: does not accept the key (status 401) → look at $SIMULATED_KEY")
+    assert failed[0].startswith("keyless: does not accept the key (status 401) → check that $SIMULATED_KEY")
     assert "dead (127.0.0.1:" in failed[1]
-    assert "refused → is it running" in failed[1]
+    assert "refused → check that it is running" in failed[1]
     assert failed[2].startswith("unknown (no-such-host.invalid) cannot be reached")
     assert "name server" in failed[2]
     assert [line.split(" → ")[1] for line in warned] == [
-        "if requests fail too, look at its url",
+        "if requests fail too, check its url",
         "try again later",
-        "try again, or look at its status page",
+        "try again, or check its status page",
     ]
     quiet = doctor(cli, "--no-network")
     assert quiet.code == 0
@@ -154,9 +154,9 @@ def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:
         text = ConfigText("x.toml", f'[gateway]\nstore = "off"\n[upstreams.silent]\nurl = "{url}"')
         config = parse_config(text, {"HOME": "/nowhere"})
         done: list[str] = []
-        (found,) = asyncio.run(check_upstreams(config, done.append, patience=0.2))
+        (found,) = asyncio.run(check_upstreams(config, done.append, seconds=0.2))
     assert (found.state, done) == ("fail", ["silent"])
-    assert "no answer in time" in found.message
+    assert "no response in time" in found.message
 
 
 def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulated: Server) -> None:
@@ -167,7 +167,7 @@ def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulate
     ]
     write(cli, "\n".join(tables))
     ended = doctor(cli)
-    assert "takes connections" in said(ended, "upstreams", "ok")[0]
+    assert "accepts connections" in said(ended, "upstreams", "ok")[0]
     assert "gone: " in said(ended, "upstreams", "fail")[0]
 
 
@@ -193,7 +193,7 @@ def test_a_configuration_that_is_wrong_is_told_with_its_line(cli: Cli) -> None:
     assert "middleware: 1 step can be loaded → " in said(ended, "configuration", "ok")
     assert "those of `toolglot keys` → " in said(ended, "configuration", "ok")
     assert (
-        "no real model answers: there is no upstream; only names that begin with simulated/ are simulated"
+        "there is no upstream, so no real model answers; only names that begin with simulated/ are simulated"
         in (said(ended, "configuration", "warn")[-1])
     )
 
@@ -205,13 +205,13 @@ def test_a_store_of_an_older_version_is_told_and_left_as_it_is(cli: Cli) -> None
     before = (cli.folder / "s.db").read_bytes()
     write(cli, settings="simulate = true")
     (warned,) = said(doctor(cli), "store", "warn")
-    assert f"has version 1; the next start migrates it to {len(MIGRATIONS)} → keep a copy first" in warned
+    assert f"has version 1; the next start migrates it to {len(MIGRATIONS)} → make a copy first" in warned
     assert (cli.folder / "s.db").read_bytes() == before
 
 
 def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
     write(cli, settings="simulate = true")
-    assert "is not there yet" in said(doctor(cli), "store", "ok")[0]
+    assert "does not exist yet" in said(doctor(cli), "store", "ok")[0]
     assert not (cli.folder / "s.db").exists()
     cli.write("s.db", b"no database\n" * 100)
     (wrong,) = said(doctor(cli), "store", "fail")
@@ -226,19 +226,19 @@ def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
     assert "workers share nothing" in said(doctor(cli), "store", "warn")[0]
     cli.write("toolglot.toml", '[gateway]\nstore = "here/s.db"\nsimulate = true')
     cli.monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
-    assert f"cannot be made → let {cli.folder} be written" in said(doctor(cli), "store", "fail")[0]
+    assert f"cannot be created → make {cli.folder} writable" in said(doctor(cli), "store", "fail")[0]
 
 
 def test_a_port_that_is_taken_is_told_apart_by_who_has_it(cli: Cli, simulated: Server) -> None:
     with gateway(None, settings="simulate = true") as served:
         write(cli, settings="simulate = true", port=int(served.url.rpartition(":")[2]))
         ended = doctor(cli)
-        assert "a toolglot 0.1.0 serves there now" in said(ended, "port", "ok")[0]
+        assert "toolglot 0.1.0 is serving there" in said(ended, "port", "ok")[0]
         assert ended.code == 0
     write(cli, settings="simulate = true", port=int(simulated.root.rpartition(":")[2]))
-    assert "another program has it" in said(doctor(cli), "port", "fail")[0]
+    assert "another program uses it" in said(doctor(cli), "port", "fail")[0]
     cli.write("toolglot.toml", '[gateway]\nhost = "127.0.0.1"\nport = 0\nsimulate = true')
-    assert said(doctor(cli), "port", "ok") == ["any free one → "]
+    assert said(doctor(cli), "port", "ok") == ["any free port → "]
 
 
 def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
@@ -257,11 +257,11 @@ def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
     ended = doctor(cli, "--no-network")
     lines = said(ended, "clients", "warn")
     assert lines[0] == (
-        f"Claude Code 2.1.3 asks its own provider → to use this gateway: "
+        f"Claude Code 2.1.3 uses its own provider → to use this gateway: "
         f"ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY=any claude"
     )
     assert f'base_url = "{root}/v1"' in lines[1]
-    assert lines[2].startswith("Gemini CLI asks its own provider")
+    assert lines[2].startswith("Gemini CLI uses its own provider")
     assert f'"baseURL": "{root}/v1", "apiKey": "any"' in lines[3]
     assert ended.code == 0, "a client that is not pointed here is no failure"
 
@@ -285,8 +285,8 @@ def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
     lines = said(doctor(cli, "--no-network"), "clients", "warn")
     assert lines[0].startswith("Claude Code 2.1.3 is pointed at elsewhere.example → ")
     assert [line.split(" →")[0] for line in lines[1:]] == [
-        "Codex 0.166.0 asks its own provider",
-        "opencode 1.2 asks its own provider",
+        "Codex 0.166.0 uses its own provider",
+        "opencode 1.2 uses its own provider",
     ]
 
 
@@ -320,9 +320,9 @@ def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
         "not installed: msgspec, jiter, jsonschema-rs, uvicorn, aiohttp",
         "pip install '.[gateway]' in a clone of toolglot",
     )
-    assert none["uvloop is not installed: it would give a faster event loop"].state == "warn"
+    assert none["uvloop is not installed: it provides a faster event loop"].state == "warn"
     assert (
-        none["opentelemetry-sdk is not installed: it would give traces"].todo
+        none["opentelemetry-sdk is not installed: it provides traces"].todo
         == "pip install '.[otel]' in a clone of toolglot"
     )
     assert {finding.state for finding in check_packages()} == {"ok"}
@@ -368,8 +368,8 @@ def test_keys_of_aws_and_no_key_at_all_are_told() -> None:
     environ = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s" * 30, "AWS_REGION": "us-east-1"}
     found = check_keys(parse_config(ConfigText("x.toml", text), environ))
     assert [finding.message for finding in found] == [
-        "bedrock: signed with the credentials of AWS in the environment",
-        "box: no key, and none is demanded",
+        "bedrock: signed with the AWS credentials of the environment",
+        "box: no key, and none is needed",
     ]
 
 

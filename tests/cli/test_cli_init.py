@@ -58,7 +58,7 @@ def test_the_example_is_read_as_it_is_and_simulates_only_what_is_named_so() -> N
     found = read(example_config(BARE), BARE)
     assert (found.upstreams, found.models) == ({}, ())
     (note,) = found.notes
-    assert "names no upstream; only names that begin with simulated/ are answered" in note
+    assert "has no upstream; only names that begin with simulated/ work" in note
     assert found.gateway == read("[gateway]", BARE).gateway
     assert Router(found).route("simulated/anthropic/claude-opus-5").simulated
     with pytest.raises(NoRouteError):

@@ -258,7 +258,7 @@ def _wrong(protocol: str, got: Got, *, stream: bool) -> str:
         return "the key is in it"
     if found := [name for name in FORBIDDEN if name in got.headers] + ["forged"] * ("forged" in str(got.headers)):
         return f"headers that are not the upstream's to give: {found}"
-    return "the gateway failed" if b"the gateway failed" in got.data else ""
+    return "the gateway failed" if b"internal error of the gateway" in got.data else ""
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

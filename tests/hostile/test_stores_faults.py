@@ -96,4 +96,4 @@ def assert_was_noticed(held: Stage) -> None:
     """The faults were felt: otherwise nothing was shown."""
     assert any(step.is_disturbed and step.status == 503 for step in held.steps)
     logs = "".join(gateway.log.read_text() for gateway in held.gateways)
-    assert "nothing was kept" in logs
+    assert "nothing was stored" in logs

@@ -145,7 +145,7 @@ def bounded(act: Callable[[SilentStore, BoundedStore, list[float]], Awaitable[No
     async def run() -> None:
         inner, now = SilentStore(), [0.0]
         try:
-            await act(inner, BoundedStore(inner, 0.02, place="postgres://db", monotonic=lambda: now[0]), now)
+            await act(inner, BoundedStore(inner, 0.02, name="postgres://db", monotonic=lambda: now[0]), now)
         finally:
             inner.is_silent = False
             await inner.close()
@@ -157,7 +157,9 @@ def test_a_silent_store_is_waited_for_once_a_second_and_other_reads_fail_at_once
     async def act(inner: SilentStore, store: BoundedStore, now: list[float]) -> None:
         inner.is_silent = True
         for _ in range(5):
-            with pytest.raises(StoreError, match=r"postgres://db: no answer in 0.02 s \(store_seconds\): see that"):
+            with pytest.raises(
+                StoreError, match=r"postgres://db: no response within 0.02 s \(store_seconds\); check that"
+            ):
                 await store.find("v", "a", ["k"])
         assert inner.asked == 1
         now[0] += PROBE_SECONDS
@@ -178,7 +180,7 @@ def test_what_is_kept_in_a_silent_store_is_there_when_it_speaks_again() -> None:
     async def act(inner: SilentStore, store: BoundedStore, now: list[float]) -> None:
         inner.is_silent = True
         for number in range(3):
-            with pytest.raises(StoreError, match="no answer"):
+            with pytest.raises(StoreError, match="no response"):
                 await store.keep("v", "a", {str(number): b"1"}, until=1e12)
         inner.is_silent = False
         now[0] += PROBE_SECONDS
@@ -199,6 +201,6 @@ def test_known_keys_are_admitted_while_the_store_is_silent_and_nobody_waits_for_
             now[0] += FRESH_SECONDS
             assert await ring.admit(secret) == key.hashed
         assert len(said) == 1
-        assert "the last ones known count" in said[0]
+        assert "the last known ones stay valid" in said[0]
 
     bounded(act)

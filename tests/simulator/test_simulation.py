@@ -37,7 +37,7 @@ from support.gateway.served_gateway import Served, config_for
 from support.waiting import wait_until
 from toolglot.errors import InputError
 from toolglot.gateway import Gateway, running
-from toolglot.gateway.config.settings import Config, discovered, read_config
+from toolglot.gateway.config.settings import Config, config_from_environment, read_config
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.upstream.providers import PROVIDERS
 
@@ -66,14 +66,14 @@ def served_with(config: Config) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def empty() -> Iterator[Served]:
     """A gateway with nothing configured."""
-    with served_with(discovered(NOTHING)) as served:
+    with served_with(config_from_environment(NOTHING)) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
 def keyed() -> Iterator[Served]:
     """A gateway that has one provider's key, which nobody asks."""
-    with served_with(discovered(ONE_KEY)) as served:
+    with served_with(config_from_environment(ONE_KEY)) as served:
         yield served
 
 
@@ -277,7 +277,7 @@ def test_a_file_simulates_only_what_is_named_so_whatever_it_sets(settings: str) 
 
 @pytest.mark.parametrize("environ", [NOTHING, ONE_KEY], ids=["nothing", "one key"])
 def test_what_is_forbidden_is_not_simulated_by_any_name(environ: dict[str, str]) -> None:
-    with served_with(discovered(environ).without_simulated()) as served:
+    with served_with(config_from_environment(environ).without_simulated()) as served:
         for model in ("gpt-5.5", "simulated/openai/gpt-5.5"):
             assert ask(served, *request_of("openai", model)).status == 404
         assert not [model for model in ask(served, "/v1/models").body["data"] if "simulated" in model["id"]]
@@ -333,12 +333,12 @@ def test_with_nothing_configured_health_says_so(empty: Served, keyed: Served) ->
 
 
 async def test_a_key_that_comes_ends_the_simulation_and_none_that_goes_begins_it() -> None:
-    async with Gateway(in_memory(discovered(NOTHING))) as app:
+    async with Gateway(in_memory(config_from_environment(NOTHING))) as app:
         assert app.config.simulates_known
-        await app.reload(in_memory(discovered(ONE_KEY)))
+        await app.reload(in_memory(config_from_environment(ONE_KEY)))
         assert not app.config.simulates_known
         with pytest.raises(InputError, match="nothing is configured any more"):
-            await app.reload(in_memory(discovered(NOTHING)))
+            await app.reload(in_memory(config_from_environment(NOTHING)))
         assert list(app.config.upstreams) == ["anthropic"]
 
 

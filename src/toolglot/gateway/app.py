@@ -1,6 +1,6 @@
-"""The gateway: checks the client, finds the endpoint, and answers in the client's protocol whatever happens.
+"""The gateway: checks the client, finds the endpoint, and responds in the client's protocol whatever happens.
 
-Requests come over connections of its own (`http/connections.py`), or from any ASGI server.
+Requests come over its own connections (`http/connections.py`), or from any ASGI server.
 
 Laws: no request is answered before its key is checked; every error has the form that its client reads; a client that
 disconnects ends its call to the upstream; the number of open requests is bounded.
@@ -27,7 +27,7 @@ from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
 from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.own_secrets import own_secrets
-from toolglot.gateway.config.reloading import ConfigWatch, running_with, watched_file
+from toolglot.gateway.config.reloading import ConfigWatch, keep_fixed, watched_file
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
@@ -50,7 +50,7 @@ from toolglot.gateway.http.requests import (
     Send,
     refusal,
 )
-from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_answer, refuse_pages
+from toolglot.gateway.http.web_pages import PageChannel, is_allowed, preflight_headers, refuse_pages
 from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.observability.metrics import CONTENT_TYPE, Metrics
 from toolglot.gateway.observability.request_log import RequestLog
@@ -72,16 +72,16 @@ from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.no_route import NoRouteError
 from toolglot.upstream.routing.router import Router
 
-INTERNAL: Final = Failure("server", "the gateway failed; its log says why", 500)
+INTERNAL: Final = Failure("server", "internal error of the gateway; its log has the reason", 500)
 EXHAUSTED: Final = Failure(
-    "overloaded", "the system has no memory or no descriptor for this request now", 503, retry_after=2
+    "overloaded", "the gateway has no memory or no file descriptor for this request now; try again", 503, retry_after=2
 )
 _EXHAUSTED_BODY: Final = overloaded_body(EXHAUSTED.message, "exhausted")
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 PRUNE_SECONDS: Final = 600.0
-STORE_AWAY: Final = (
-    "the gateway's store, which this request needs, cannot be used now: try again in some seconds; the reason is in "
-    "the gateway's log"
+STORE_UNAVAILABLE: Final = (
+    "the gateway's store, which this request needs, cannot be used now; try again in a few seconds (the gateway's log "
+    "has the reason)"
 )
 RETIRE_SECONDS: Final = 0.5
 _KEYS: Final = frozenset({"auth", "billing"})
@@ -136,7 +136,7 @@ class Gateway:
         self._starting = asyncio.Lock()
         self.why_not_started: str = ""
         self.open: int = 0
-        """The number of requests that are being answered."""
+        """The number of requests in progress."""
         self.shutdown: GracefulShutdown = GracefulShutdown()
         self.connection_limit: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.request_log.notice)
         self.worker_links: WorkerLinks | None = None
@@ -155,7 +155,7 @@ class Gateway:
         settings = self.config.gateway
         if settings.store != "off":
             store = await asyncio.to_thread(open_store, settings.store)
-            self._store = BoundedStore(store, settings.store_seconds, place=shown(settings.store))
+            self._store = BoundedStore(store, settings.store_seconds, name=shown(settings.store))
             is_file = not is_address(settings.store) and settings.store != ":memory:"
             self._store_watch = StoreWatch(
                 self._store,
@@ -164,8 +164,8 @@ class Gateway:
                 count=self.metrics.store_failed,
             )
             await saved_keys(store)  # without a time limit: it may have to connect and to make the tables
-        services = await self._served_by(self.config, self.upstreams, self._steps)
-        self._serve_by(services)
+        services = await self._make_services(self.config, self.upstreams, self._steps)
+        self._use_services(services)
         if settings.tracing and self.tracing is None:
             self.tracing = await asyncio.to_thread(open_tracing, self.request_log.notice)
         if self.worker_links is not None:
@@ -186,7 +186,7 @@ class Gateway:
             self._tasks.append(asyncio.create_task(watch.run()))
             self._watch = watch
 
-    async def _served_by(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
+    async def _make_services(self, config: Config, upstreams: Upstreams, steps: Sequence[ToolMiddleware]) -> Services:
         """The services for a configuration."""
         settings = config.gateway
         seconds = settings.retention_hours * 3600
@@ -222,7 +222,7 @@ class Gateway:
             self._store_watch,
         )
 
-    def _serve_by(self, services: Services) -> None:
+    def _use_services(self, services: Services) -> None:
         """Use these services from now on. Requests that have begun go on with the old ones."""
         self._services, self.config, self.upstreams = services, services.config, services.upstreams
         self._secrets = services.secrets
@@ -241,16 +241,16 @@ class Gateway:
         if old is None:
             self.config = config
             return
-        config, kept = running_with(config, self.config)
+        config, fixed = keep_fixed(config, self.config)
         steps = [*load_steps(config.gateway.middleware, config.origin), *self._middleware]
-        services = await self._served_by(config, Upstreams(config), steps)
+        services = await self._make_services(config, Upstreams(config), steps)
         services.meter.take_over(old.meter)
-        self._serve_by(replace(services, vault=old.vault, responses=old.responses))
+        self._use_services(replace(services, vault=old.vault, responses=old.responses))
         self._run_meter(services.meter)
         self._retiring.append(old.upstreams)
         self._tasks.append(asyncio.create_task(self._retire(old, self.shutdown.open_requests())))
         names = ", ".join(config.upstreams) or "none"
-        rest = f"; only a new start changes {', '.join(kept)}" if kept else ""
+        rest = f"; restart the gateway to change {', '.join(fixed)}" if fixed else ""
         self.request_log.notice(f"reloaded {config.origin}: upstreams {names}{rest}", event="reload")
 
     async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
@@ -259,16 +259,16 @@ class Gateway:
         self.request_log.event("drain", open=self.open, seconds=seconds)
         if self.open:
             self.request_log.notice(
-                f"stopping: {self.open} open answers have {seconds:g} s; a second signal ends them at once"
+                f"stopping: {self.open} open responses have {seconds:g} s; a second signal ends them at once"
             )
         if left := await self.shutdown.wait_for_end(seconds):
-            self.request_log.notice(f"stopping: {left} open answers are cut off")
+            self.request_log.notice(f"stopping: {left} open responses are cut off")
             await self.shutdown.cut(cut_seconds)
 
-    def look_again(self) -> None:
+    def request_reload(self) -> None:
         """Read the configuration again, changed or not; as on SIGHUP."""
         if self._watch is not None:
-            self._watch.is_asked = True
+            self._watch.is_requested = True
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -329,13 +329,13 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
             return
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
         await self.serve(asgi_request(scope, receive, send))
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         """The lifespan of an ASGI server."""
         while True:
             message = await receive()
@@ -355,7 +355,7 @@ class Gateway:
     # --- requests -----------------------------------------------------------------------------------
 
     async def serve(self, request: ClientRequest) -> None:
-        """Answer a request. If its client disconnects first, everything that was begun for it is cancelled."""
+        """Serve a request. If its client disconnects first, everything that was begun for it is cancelled."""
         if self._services is None:
             await self.start()
         origin = request.headers.get("origin")
@@ -376,14 +376,14 @@ class Gateway:
             self.metrics.begin(record)
         channel.watch(_watcher(record, channel.task))
         try:
-            await self._answer(endpoint, request, record)
+            await self._respond(endpoint, request, record)
         except GoneError:
             record.response.disconnect()
         except asyncio.CancelledError:
             if resume_if_cut(record):
                 await self._fail(ProviderError(STOPPING), request, record)
             elif channel.is_gone:
-                _go_on()
+                _uncancel()
                 record.response.disconnect()
             else:
                 raise
@@ -391,7 +391,7 @@ class Gateway:
             await self._fail(error, request, record)
         finally:
             record.response.complete()
-            channel.let_go()
+            channel.stop_watching()
             share.release()
             self.shutdown.end(record)
             try:
@@ -399,14 +399,14 @@ class Gateway:
             finally:
                 self.open -= 1
 
-    async def _answer(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
+    async def _respond(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
         if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
-            headers = preflight_answer(request.headers)
+            headers = preflight_headers(request.headers)
             if headers is not None:  # a preflight, which has no key
                 record.response.complete(200)
-                await request.channel.answer(200, headers, b"")
+                await request.channel.respond(200, headers, b"")
                 return
-        admit = self._gate(endpoint, request)
+        admit = self._key_check(endpoint, request)
         if admit is not None:
             request.client = await admit(request.key)
         record.request.admit(request.client)
@@ -415,7 +415,7 @@ class Gateway:
         self.shutdown.refuse_new(record)
         settings = self.config.gateway
         if self.open > settings.max_concurrent:
-            busy = "the gateway has reached its limit of open requests (max_concurrent)"
+            busy = "the gateway has reached its limit of concurrent requests (max_concurrent); try again"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
         if endpoint is None:
@@ -424,7 +424,7 @@ class Gateway:
             return
         if request.method not in endpoint.methods:
             allowed = ", ".join(endpoint.methods)
-            message = f"{request.path[:200]} takes {allowed}, not {request.method}"
+            message = f"{request.path[:200]} does not allow {request.method}; use {allowed}"
             raise refusal("bad_request", message, 405, headers={"allow": allowed})
         if request.method == "POST":
             request.body = await read_body(request, settings.max_body_bytes)
@@ -437,11 +437,13 @@ class Gateway:
             await self._show_metrics(self._services.vault, request, record)
         elif endpoint.action == "ready" and self.shutdown.is_draining:
             record.response.complete(503)
-            await request.channel.answer(503, {"x-toolglot-request": record.id}, b'{"status":"draining"}')
+            await request.channel.respond(503, {"x-toolglot-request": record.id}, b'{"status":"draining"}')
         else:
             await self._information.run(endpoint, request, record)
 
-    def _gate(self, endpoint: GatewayEndpoint | None, request: ClientRequest) -> Callable[[str], Awaitable[str]] | None:
+    def _key_check(
+        self, endpoint: GatewayEndpoint | None, request: ClientRequest
+    ) -> Callable[[str], Awaitable[str]] | None:
         """The check of the client's key; None: no key is needed."""
         if request.header_bytes > MAX_HEADER_BYTES:
             raise refusal("too_large", f"the headers are longer than {MAX_HEADER_BYTES} bytes", 431)
@@ -472,13 +474,13 @@ class Gateway:
 
     async def _show_metrics(self, vault: Vault, request: ClientRequest, record: RequestRecord) -> None:
         if self.config.gateway.metrics == "off":
-            raise refusal("not_found", 'there are no metrics here (metrics = "off")', 404)
+            raise refusal("not_found", 'metrics are off (metrics = "off" in [gateway])', 404)
         record.response.complete(200)
         if self.worker_links is not None:
             text = await self.worker_links.metrics()
         else:
             text = self.metrics.text(vault.hits, vault.misses)
-        await request.channel.answer(200, {"content-type": CONTENT_TYPE}, text)
+        await request.channel.respond(200, {"content-type": CONTENT_TYPE}, text)
 
     def _store_failed(self, error: StoreError) -> None:
         self.metrics.store_failed()
@@ -489,23 +491,23 @@ class Gateway:
     async def _fail(self, error: Exception, request: ClientRequest, record: RequestRecord) -> None:
         failure = self._failure_of(error)
         if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and record.calls.count:
-            # Otherwise it looks as if the client's own key were wrong.
+            # Otherwise the client would take it for an error about its own key.
             message = f"the upstream {record.route.upstream!r} does not accept the gateway's key: {failure.message}"
             failure = replace(failure, message=message, extra=None)
         message = str(failure) if isinstance(failure, InputError) else f"{failure.kind}: {failure.message}"
         record.response.fail(self._secrets.mask(message))
-        is_told = failure is STOPPING or len(record.calls.failures) >= record.calls.count
+        is_recorded = failure is STOPPING or len(record.calls.failures) >= record.calls.count
         is_own = isinstance(error, GatewayRefusal)
-        if isinstance(error, ProviderError) and not is_told and not is_own:  # of a request that was passed through
+        if isinstance(error, ProviderError) and not is_recorded and not is_own:  # of a request that was passed through
             record.calls.fail(record.route.upstream, error.failure.kind)
-        if record.response.status:  # the response has begun, and its end is all that can still be sent
+        if record.response.status:  # the response has begun: only its end can still be sent
             return
         source = record.request.source
         try:
             converted = error_for(failure, target=source, overrides=self.config.overrides)
-        except (OSError, MemoryError):  # not even the codec of the client's protocol can be loaded
+        except (OSError, MemoryError):  # the codec of the client's protocol cannot be loaded
             record.response.begin(503)
-            await request.channel.answer(503, {"retry-after": "2", "x-toolglot-request": record.id}, _EXHAUSTED_BODY)
+            await request.channel.respond(503, {"retry-after": "2", "x-toolglot-request": record.id}, _EXHAUSTED_BODY)
             return
         if isinstance(failure, Failure) and converted.status < 400:
             # It was in a response with status 200, whose body is not an error with another status.
@@ -515,7 +517,7 @@ class Gateway:
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             status = converted.failure.status
         is_upstreams = isinstance(failure, Failure) and failure.kind == "server" and failure.status is None
-        # 500 is the gateway's own; and some are nothing that a server could send, or a client take for an error.
+        # 500 is for errors of the gateway itself, and a status outside of 400 to 599 is not an error.
         if is_upstreams or not 400 <= status <= 599:
             status = 502
         record.response.begin(status)
@@ -525,7 +527,7 @@ class Gateway:
         if isinstance(error, ProviderError) and not isinstance(error, GatewayRefusal) and record.route.upstream:
             own = record.upstream_headers(record.route.model)
         named = {**masked, **own, "x-toolglot-request": record.id, **(CLOSE if self.shutdown.is_draining else {})}
-        await request.channel.answer(status, named, data)
+        await request.channel.respond(status, named, data)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):
@@ -536,9 +538,9 @@ class Gateway:
             return error
         if isinstance(error, StoreError):
             self._store_failed(error)
-            return Failure("overloaded", STORE_AWAY, 503, retry_after=1)
+            return Failure("overloaded", STORE_UNAVAILABLE, 503, retry_after=1)
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR):
-            self.request_log.notice(f"no memory or no descriptor is left for a request: {error!r}", event="error")
+            self.request_log.notice(f"no memory or no file descriptor for a request: {error!r}", event="error")
             return EXHAUSTED
         if isinstance(error, MiddlewareError):
             self.request_log.notice("".join(traceback.format_exception(error)), event="error")
@@ -548,22 +550,22 @@ class Gateway:
 
 
 def _watcher(record: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:
-    """What to do when the client of a request disconnects."""
+    """A callback for when the client of a request disconnects."""
 
-    def left() -> None:
+    def on_disconnect() -> None:
         if not record.response.is_complete and task is not None:
             record.response.disconnect()
             task.cancel()
 
-    return left
+    return on_disconnect
 
 
 _is_loopback: Final = lru_cache(maxsize=16)(is_loopback)
 """For hosts of the configuration."""
 
 
-def _go_on() -> None:
-    """The current task was cancelled because its client disconnected, and goes on to its end."""
+def _uncancel() -> None:
+    """Let the current task continue to its end: it was cancelled because its client disconnected."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()

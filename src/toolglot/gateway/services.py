@@ -23,9 +23,9 @@ class Services(Struct, frozen=True):
 
     config: Config
     limits: Limits
-    """Of requests."""
+    """The limits of requests."""
     answer_limits: Limits
-    """Of the answers of upstreams."""
+    """The limits of the replies of upstreams."""
     router: Router
     upstreams: Upstreams
     rotation: Rotation

@@ -67,7 +67,7 @@ def test_a_key_is_revoked_by_its_name_or_its_id_and_stays_known() -> None:
             await revoke(store, "ci", NOW + 4)
         assert first[:12] in several.value.hint
         assert (await revoke(store, first[:12], NOW + 4)).hashed == first
-        with pytest.raises(InputError, match="no key 'nobody'"):
+        with pytest.raises(InputError, match="unknown key 'nobody'"):
             await revoke(store, "nobody", NOW)
         assert [key.state(NOW + 9) for key in await saved_keys(store)] == ["revoked", "revoked"]
 
@@ -116,7 +116,7 @@ def test_from_the_first_key_on_one_is_demanded_also_when_the_last_was_revoked() 
         client, secret = await added(store)
         clock.now += FRESH_SECONDS
         await refused(ring.admit("anything"), "auth", "unknown client key", "x-api-key")
-        await refused(ring.admit(""), "auth", "no client key")
+        await refused(ring.admit(""), "auth", "missing client key")
         assert await ring.admit(secret) == client
         assert ring.is_demanded
         assert not ring.is_shared

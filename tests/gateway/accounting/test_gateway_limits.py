@@ -213,7 +213,7 @@ def test_an_answer_whose_tokens_are_not_told_counts_as_its_length_suggests() -> 
         worker = Worker(store, clock)
         await worker.ring.admit(secret)
         await worker.use(client, size=4000, status=502, usage=None, error="server")
-        await worker.use(client, size=3996, usage=None, error="the client went away")
+        await worker.use(client, size=3996, usage=None, error="the client disconnected")
         await worker.use(client, size=0, usage=None)
         await worker.use(client, size=0)
         await refused(worker.use(client), "billing", "1,014 of 1,000 tokens in total")

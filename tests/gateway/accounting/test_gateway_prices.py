@@ -143,13 +143,13 @@ def test_ones_own_prices_come_first_in_the_order_of_the_file() -> None:
     [
         ("prices = 1", "prices", "expected a table, got a whole number"),
         ('[prices]\n"gpt" = 1', "prices.gpt", "expected a table, got a whole number"),
-        ('[prices."gpt-*"]\noutput = 1', "prices.'gpt-*'", "the price of its input is not said"),
-        ('[prices."gpt-*"]\ninput = 1', "prices.'gpt-*'", "the price of its output is not said"),
+        ('[prices."gpt-*"]\noutput = 1', "prices.'gpt-*'", "missing setting: input"),
+        ('[prices."gpt-*"]\ninput = 1', "prices.'gpt-*'", "missing setting: output"),
         ('[prices."g"]\ninput = -1\noutput = 1', "prices.g.input", "expected a number from 0 to 1000000, got -1"),
         ('[prices."g"]\ninput = nan\noutput = 1', "prices.g.input", "expected a number from 0 to 1000000, got nan"),
         ('[prices."g"]\ninput = true\noutput = 1', "prices.g.input", "expected a number from 0 to 1000000, got true"),
         ('[prices."g"]\ninput = 1\noutput = "2"', "prices.g.output", "expected a number from 0 to 1000000, got '2'"),
-        ('[prices."g"]\ninput = 1\noutput = 2\ncached = 3', "prices.g.cached", "there is no setting of this name"),
+        ('[prices."g"]\ninput = 1\noutput = 2\ncached = 3', "prices.g.cached", "unknown setting"),
     ],
 )
 def test_a_mistake_in_a_price_is_told(text: str, key: str, message: str) -> None:

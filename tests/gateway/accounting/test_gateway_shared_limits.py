@@ -14,7 +14,7 @@ from support.gateway.metered_gateway import DAY, NOW, PRICES, Clock, FailingStor
 from support.waiting import HANG_SECONDS
 from toolglot.gateway.accounting.client_keys import (
     ClientKey,
-    named,
+    keys_named,
     new_key,
 )
 from toolglot.gateway.accounting.metering import (
@@ -134,14 +134,14 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_on
         for _ in range(3):
             await worker.use(client)
             await worker.meter.flush()
-        assert [line for line in worker.said if "usage cannot be stored" in line] == worker.said[-1:]
+        assert [line for line in worker.said if "cannot store usage" in line] == worker.said[-1:]
         store.is_failing = False
         await worker.meter.flush()
         assert group_usage(await read_usage(store), "day")["2026-11-15"].requests == 4
         other = Worker(store, clock)
         await other.ring.start()
         store.is_failing = True
-        wait = await refused(other.use(client), "overloaded", "cannot be read just now")
+        wait = await refused(other.use(client), "overloaded", "cannot be read now")
         assert wait == BATCH_SECONDS
 
     with_store(act)
@@ -205,7 +205,7 @@ def test_usage_that_cannot_be_stored_at_the_end_is_reported_as_lost() -> None:
         store.is_failing = True
         await worker.meter.flush()
         await worker.meter.close()
-        assert worker.said[-1] == "usage cannot be stored, and is lost: 2 rows"
+        assert worker.said[-1] == "cannot store usage: 2 rows are lost"
 
     with_store(act)
 
@@ -309,5 +309,5 @@ def test_a_key_tells_which_limits_it_has() -> None:
     for limit in ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "spend_total"):
         limits: dict[str, Any] = {limit: 1}
         assert new_key("a", now=NOW, **limits)[0].is_limited
-    assert named([key], "a") == [key]
+    assert keys_named([key], "a") == [key]
     assert isinstance(key, ClientKey)

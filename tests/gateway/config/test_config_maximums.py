@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from support.cli.commands import Cli
 from toolglot.gateway.accounting.prices import PriceSettings
-from toolglot.gateway.config.file import ConfigError, ConfigText, checked
+from toolglot.gateway.config.file import ConfigError, ConfigText, read_table
 from toolglot.gateway.config.key_table import KeySettings
 from toolglot.gateway.config.route_table import RouteTable
 from toolglot.gateway.config.settings import GatewaySettings, parse_config
@@ -51,7 +51,7 @@ def test_a_setting_that_is_too_large_names_its_maximum(table: type[Struct], name
 
     def refusal(value: float) -> str:
         with pytest.raises(ConfigError) as raised:
-            checked({name: value}, table, ConfigText("t.toml"), "table")
+            read_table({name: value}, table, ConfigText("t.toml"), "table")
         return str(raised.value)
 
     for value in (largest * 2, HUGE, float(HUGE)):

@@ -16,7 +16,7 @@ from support.gateway.config_files import ENV, KEY, config, wrong
 from toolglot import Policy, profiles
 from toolglot.gateway.accounting.client_keys import KeyRing
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.settings import Config, ConfigError, discovered, parse_config, read_config
+from toolglot.gateway.config.settings import Config, ConfigError, config_from_environment, parse_config, read_config
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.upstream.secret import Secret
 
@@ -61,7 +61,7 @@ def test_an_empty_file_has_the_defaults_and_a_note() -> None:
     assert (settings.retention_hours, settings.reports, settings.log) == (168, 500, "text")
     assert (settings.simulate, settings.middleware, found.policy) == (None, (), Policy(server_tools="spare"))
     assert (found.upstreams, found.models, found.overrides) == ({}, (), None)
-    assert "names no upstream" in found.notes[0]
+    assert "has no upstream" in found.notes[0]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
@@ -74,26 +74,26 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 
 
 def test_without_a_file_every_provider_with_a_key_is_an_upstream_and_nothing_else_is_simulated() -> None:
-    found = discovered({**ENV, "MISTRAL_API_KEY": " key\n", "GROQ_API_KEY": "  "})
+    found = config_from_environment({**ENV, "MISTRAL_API_KEY": " key\n", "GROQ_API_KEY": "  "})
     assert list(found.upstreams) == ["anthropic", "openai", "mistral"]
     assert found.upstreams["mistral"].key.reveal() == "key"
     assert found.upstreams["anthropic"].url == "https://api.anthropic.com"
     assert not found.simulates_known
     assert found.allows_simulated
     assert found.notes == ()
-    assert discovered({"HOME": "/h"}).upstreams == {}
-    assert discovered({"HOME": "/h"}).simulates_known
+    assert config_from_environment({"HOME": "/h"}).upstreams == {}
+    assert config_from_environment({"HOME": "/h"}).simulates_known
 
 
 def test_without_a_file_the_first_variable_of_a_provider_that_is_set_counts() -> None:
-    first = discovered({"HOME": "/h", "GOOGLE_API_KEY": "b", "GEMINI_API_KEY": "a"}).upstreams["gemini"]
-    second = discovered({"HOME": "/h", "GOOGLE_API_KEY": "b"}).upstreams["gemini"]
+    first = config_from_environment({"HOME": "/h", "GOOGLE_API_KEY": "b", "GEMINI_API_KEY": "a"}).upstreams["gemini"]
+    second = config_from_environment({"HOME": "/h", "GOOGLE_API_KEY": "b"}).upstreams["gemini"]
     assert (first.key_env, first.key.reveal()) == ("GEMINI_API_KEY", "a")
     assert (second.key_env, second.key.reveal()) == ("GOOGLE_API_KEY", "b")
 
 
 def test_without_a_file_what_cannot_be_used_is_told_and_left_out() -> None:
-    found = discovered({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k", "OPENAI_API_KEY": f"{KEY}\n{KEY}"})
+    found = config_from_environment({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k", "OPENAI_API_KEY": f"{KEY}\n{KEY}"})
     assert found.upstreams == {}
     assert not found.simulates_known, "a key is there"
     assert [note.split(":")[0] for note in found.notes] == ["openai is left out", "azure is left out"]
@@ -101,7 +101,7 @@ def test_without_a_file_what_cannot_be_used_is_told_and_left_out() -> None:
 
 
 def test_without_a_file_a_client_key_of_the_environment_is_demanded() -> None:
-    found = discovered({"HOME": "/h", "TOOLGLOT_CLIENT_KEY": "c" * 20})
+    found = config_from_environment({"HOME": "/h", "TOOLGLOT_CLIENT_KEY": "c" * 20})
     assert client_of(found, "c" * 20)
     assert client_of(found, "other") is None
     assert found.listening_at("0.0.0.0").gateway.host == "0.0.0.0"  # noqa: S104
@@ -109,14 +109,16 @@ def test_without_a_file_a_client_key_of_the_environment_is_demanded() -> None:
 
 def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
     aws = {"HOME": "/h", "AWS_ACCESS_KEY_ID": "AKIA0123456789", "AWS_SECRET_ACCESS_KEY": "secret-value"}
-    found = discovered({**aws, "AWS_REGION": "eu-west-1"}).upstreams["bedrock"]
+    found = config_from_environment({**aws, "AWS_REGION": "eu-west-1"}).upstreams["bedrock"]
     assert found.url == "https://bedrock-runtime.eu-west-1.amazonaws.com"
     assert found.aws is not None
     assert not found.key
     assert "secret-value" not in repr(found)
-    assert "region" in discovered(aws).notes[0]
-    assert discovered({"HOME": "/h", "AWS_ACCESS_KEY_ID": "AKIA0123456789"}).upstreams == {}
-    with_key = discovered({**aws, "AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": "k"}).upstreams["bedrock"]
+    assert "region" in config_from_environment(aws).notes[0]
+    assert config_from_environment({"HOME": "/h", "AWS_ACCESS_KEY_ID": "AKIA0123456789"}).upstreams == {}
+    with_key = config_from_environment({**aws, "AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": "k"}).upstreams[
+        "bedrock"
+    ]
     assert (with_key.key.reveal(), with_key.aws) == ("k", None)
 
 
@@ -126,14 +128,14 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message", "hint"),
     [
-        ("[gatway]", "toolglot.toml:1: gatway", "no table", "did you mean gateway?"),
+        ("[gatway]", "toolglot.toml:1: gatway", "unknown table", "did you mean gateway?"),
         (
             "zzz = 1",
             "toolglot.toml:1: zzz",
-            "no table",
+            "unknown table",
             "known: [gateway], [policy], [upstreams], [models], [keys], [prices], [profiles]",
         ),
-        ("\n[gateway]\nprot = 1", "toolglot.toml:3: gateway.prot", "no setting", "did you mean port?"),
+        ("\n[gateway]\nprot = 1", "toolglot.toml:3: gateway.prot", "unknown setting", "did you mean port?"),
         ("gateway = 1", "toolglot.toml:1: gateway", "expected a table, got a whole number", "write [gateway]"),
         ('[gateway]\nport = "x"', "toolglot.toml:2: gateway.port", "from 0 to 65535, got 'x'", ""),
         ("[gateway]\nport = true", "toolglot.toml:2: gateway.port", "from 0 to 65535, got true", ""),
@@ -148,18 +150,18 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
         (
             '[gateway]\nmiddleware = ["x"]',
             "toolglot.toml:2: gateway.middleware",
-            "no middleware",
+            "not the name of a middleware",
             "package.module:Name",
         ),
-        ('[gateway]\nhost = "a b"', "toolglot.toml:2: gateway.host", "no address to listen on", "127.0.0.1"),
-        ('[gateway]\nstore = "a\\u0000"', "toolglot.toml:2: gateway.store", "no name of a file", ""),
-        ("[policy]\nrequird = 1", "toolglot.toml:2: policy.requird", "no setting", "did you mean required?"),
+        ('[gateway]\nhost = "a b"', "toolglot.toml:2: gateway.host", "not an address to listen on", "127.0.0.1"),
+        ('[gateway]\nstore = "a\\u0000"', "toolglot.toml:2: gateway.store", "not the name of a file", ""),
+        ("[policy]\nrequird = 1", "toolglot.toml:2: policy.requird", "unknown setting", "did you mean required?"),
         ('[policy]\nrequired = "x"', "toolglot.toml:2: policy.required", "auto, keep, filter, aggressive", ""),
         ("[policy]\nbridge_user = {}", "toolglot.toml:2: policy.bridge_user", "expected a string", ""),
         ("policy = []", "toolglot.toml:1: policy", "expected a table, got a list", ""),
         ('[profiles.b.rules]\n"ids.x" = 1', "toolglot.toml:2: profiles.b.rules.'ids.x'", "unknown key", "ids."),
         ('[profiles.b]\nextends = "nope"', "toolglot.toml:1: profiles", "does not exist", "allowed"),
-        ("[upstreams.openai]\n[models]\n\nx = 3", "toolglot.toml:4: models.x", "expected the upstream", "openai/gpt"),
+        ("[upstreams.openai]\n[models]\n\nx = 3", "toolglot.toml:4: models.x", "expected an upstream", "openai/gpt"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_its_key_and_what_to_do(text: str, place: str, message: str, hint: str) -> None:
@@ -214,10 +216,10 @@ def test_the_store_is_a_file_in_full_or_a_word() -> None:
 
 def test_without_a_home_the_store_has_to_be_named() -> None:
     for environ in ({}, {"HOME": "relative"}):
-        assert "no home directory" in wrong("", environ).message
+        assert "home directory for the store is unknown" in wrong("", environ).message
     assert parse_config(ConfigText("t", '[gateway]\nstore = "off"'), {}).gateway.store == "off"
     with pytest.raises(ConfigError, match="set HOME"):
-        discovered({})
+        config_from_environment({})
 
 
 # --- client keys ----------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def test_without_a_home_the_store_has_to_be_named() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.com", "127.0.0.1.example.com"])  # noqa: S104
 def test_any_address_but_loopback_demands_client_keys(host: str) -> None:
     error = wrong(f'[gateway]\nhost = "{host}"')
-    assert "clients must have a key" in error.message
+    assert "clients need a key" in error.message
     assert "client_keys" in error.hint
     keys = 'client_keys = ["env:TOOLGLOT_CLIENT_KEY"]'
     found = config(f'[gateway]\nhost = "{host}"\n{keys}', TOOLGLOT_CLIENT_KEY="c" * 16)
@@ -243,7 +245,7 @@ def test_the_command_line_cannot_open_what_the_file_closed() -> None:
     assert found.listening_at(None, 1).gateway.port == 1
     assert found.listening_at("::1").gateway.host == "::1"
     assert found.listening_at() == found
-    with pytest.raises(ConfigError, match="clients must have a key") as caught:
+    with pytest.raises(ConfigError, match="clients need a key") as caught:
         found.listening_at("0.0.0.0")  # noqa: S104
     assert caught.value.path == "--host"
     with pytest.raises(ConfigError, match="65535"):
@@ -270,14 +272,14 @@ def test_without_client_keys_clients_are_still_told_apart() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (KEY, "a key itself must not stand in the file"),
-        (f"env:{KEY}", "a key itself must not stand in the file"),
-        ("plain", "a key itself must not stand in the file"),
-        ("env:", "a key itself must not stand in the file"),
+        (KEY, "the file must not contain a key itself"),
+        (f"env:{KEY}", "the file must not contain a key itself"),
+        ("plain", "the file must not contain a key itself"),
+        ("env:", "the file must not contain a key itself"),
         ("sha256:12", "64 hexadecimal digits"),
         ("env:NOT_SET", "'NOT_SET' is not set"),
         ("env:abcdefSecretOne", "the variable that is named here is not set"),
-        ("env:TWO_LINES", "no client can send"),
+        ("env:TWO_LINES", "cannot be sent in a header"),
     ],
 )
 def test_a_client_key_is_a_variable_or_a_hash(entry: str, message: str) -> None:
@@ -293,7 +295,7 @@ def test_the_keys_of_the_store_may_be_demanded_where_there_is_one() -> None:
     assert client_of(found, "store") is None
     for store in (":memory:", "off"):
         error = wrong(f'[gateway]\nstore = "{store}"\nclient_keys = ["store"]')
-        assert error.message == '"store" needs a store in a file'
+        assert error.message == 'client_keys = ["store"] needs a store that lasts'
         assert error.path == "toolglot.toml:3: gateway.client_keys"
 
 
@@ -319,12 +321,12 @@ def test_a_key_may_have_limits() -> None:
     [
         ("keys = 1", "keys", "expected a table, got a whole number"),
         ("[keys]\na = 1", "keys.a", "expected a table, got a whole number"),
-        ('[keys.a]\nmodels = ["a"]', "keys.a", "it is not said which key this is"),
-        (f'[keys.a]\nkey = "{KEY}"', "keys.a.key", "a key itself must not stand in the file"),
-        ('[keys.a]\nkey = "store"', "keys.a.key", "a key itself must not stand in the file"),
+        ('[keys.a]\nmodels = ["a"]', "keys.a", "missing setting: key"),
+        (f'[keys.a]\nkey = "{KEY}"', "keys.a.key", "the file must not contain a key itself"),
+        ('[keys.a]\nkey = "store"', "keys.a.key", "the file must not contain a key itself"),
         ('[keys.a]\nkey = "env:NOWHERE"', "keys.a.key", "'NOWHERE' is not set in the environment"),
         ("[keys.a]\nkey = 7", "keys.a.key", "expected a string, got a whole number"),
-        ('[keys.a]\nkey = "env:TEAM"\nrpm = 7', "keys.a.rpm", "there is no setting of this name"),
+        ('[keys.a]\nkey = "env:TEAM"\nrpm = 7', "keys.a.rpm", "unknown setting"),
         (
             '[keys.a]\nkey = "env:TEAM"\ntokens_total = 0',
             "keys.a.tokens_total",
@@ -336,7 +338,11 @@ def test_a_key_may_have_limits() -> None:
             "expected a number above 0, at most 1000000, got 0",
         ),
         ('[keys.a]\nkey = "env:TEAM"\n[keys.b]\nkey = "env:TEAM"', "keys.b.key", "another name has the same key"),
-        (f'[keys."{"a" * 65}"]\nkey = "env:TEAM"', f"keys.{'a' * 65}", "a name has 1 to 64 printable characters"),
+        (
+            f'[keys."{"a" * 65}"]\nkey = "env:TEAM"',
+            f"keys.{'a' * 65}",
+            "expected a name of 1 to 64 printable characters",
+        ),
     ],
 )
 def test_a_mistake_in_a_key_is_told(text: str, key: str, message: str) -> None:

@@ -10,7 +10,7 @@ from support.counted_work import no_hang
 from support.gateway.config_files import ENV, KEY, config, wrong
 from toolglot import profiles
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.settings import ConfigError, discovered, parse_config
+from toolglot.gateway.config.settings import ConfigError, config_from_environment, parse_config
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.secret import Secret
 
@@ -86,8 +86,13 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
 @pytest.mark.parametrize(
     ("body", "key", "message", "hint"),
     [
-        ('api_key = "x"', "api_key", "no setting", 'key_env = "NAME'),
-        (f'key_env = "{KEY}"', "key_env", "expected the name of an environment variable", "a key itself must not"),
+        ('api_key = "x"', "api_key", "unknown setting", 'key_env = "NAME'),
+        (
+            f'key_env = "{KEY}"',
+            "key_env",
+            "expected the name of an environment variable",
+            "must not contain a key itself",
+        ),
         ('key_env = "NOPE"', "key_env", "'NOPE' is not set in the environment", 'auth = "none"'),
         ('key_env = "nopeNopeNope"', "key_env", "the variable that is named here is not set", ""),
         ("key_env = 1", "key_env", "expected the name of an environment variable, got a whole number", ""),
@@ -98,27 +103,27 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
         ('auth = "basic"', "auth", 'one of "bearer", "x-api-key"', ""),
         ('url = "ftp://a"', "url", "expected an address with http", ""),
         ('url = "https://u:p@a.example"', "url", "must not contain a user or a password", "key_env"),
-        ('url = "https://a.example/v1?key=1"', "url", "no query", ""),
+        ('url = "https://a.example/v1?key=1"', "url", "must not have a query", ""),
         ('url = "https://a.example/v1#x"', "url", "must not contain #", ""),
-        ('url = "https://a.example/v1#"', "url", "no fragment", ""),
+        ('url = "https://a.example/v1#"', "url", "or a fragment", ""),
         ('url = "https://a b"', "url", "without spaces", ""),
         ('url = "http://api.example.com"', "url", "plain http to another machine", "insecure = true"),
         ('url = "http://127.0.0.1.example.com"', "url", "plain http to another machine", ""),
         ('url = "http://127.1"', "url", "plain http to another machine", ""),
         ('url = "http://0.0.0.0"', "url", "plain http to another machine", ""),
         ("headers = 1", "headers", "expected a table of strings, got a whole number", ""),
-        ('headers = { "a b" = "x" }', "headers.'a b'", "no name of a header", ""),
-        ('headers = { "Host" = "x" }', "headers.Host", "written by the gateway itself", ""),
+        ('headers = { "a b" = "x" }', "headers.'a b'", "not the name of a header", ""),
+        ('headers = { "Host" = "x" }', "headers.Host", "the gateway sets this header itself", ""),
         ('headers = { "authorization" = "Bearer x" }', "headers.authorization", "looks like a key", "env:NAME"),
         (f'headers = {{ "x-a" = "{KEY}" }}', "headers.x-a", "looks like a key", "env:NAME"),
         ('headers = { "x-a" = "env:NOPE" }', "headers.x-a", "'NOPE' is not set", ""),
         ('headers = { "x-a" = "a\\r\\nb: c" }', "headers.x-a", "one line", ""),
-        ('headers = { "x-a" = "1", "X-A" = "2" }', "headers.X-A", "there once", ""),
-        ('proxy = "socks5://a"', "proxy", "no address of an http proxy", ""),
-        ('proxy = "http://u:p@a"', "proxy", "a password must not stand in the file", "env:NAME"),
+        ('headers = { "x-a" = "1", "X-A" = "2" }', "headers.X-A", "may be set once", ""),
+        ('proxy = "socks5://a"', "proxy", "not the address of an HTTP proxy", ""),
+        ('proxy = "http://u:p@a"', "proxy", "the file must not contain a password", "env:NAME"),
         ('proxy = "env:NOPE"', "proxy", "'NOPE' is not set", ""),
         ("connect_seconds = 0", "connect_seconds", "a number of seconds above 0, at most 86400, got 0", ""),
-        ('models = ["a b"]', "models", "no name of a model", ""),
+        ('models = ["a b"]', "models", "not the name of a model", ""),
         ("models = [1]", "models", "a list of names, got a list", ""),
     ],
 )
@@ -133,17 +138,17 @@ def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hin
     ("name", "body", "message"),
     [
         ("opnai", "", "unknown provider 'opnai'"),
-        ("simulated", 'url = "https://a.example"', "no name for an upstream"),
-        ("Upper", 'url = "https://a.example"', "no name for an upstream"),
-        ('"a/b"', 'url = "https://a.example"', "no name for an upstream"),
+        ("simulated", 'url = "https://a.example"', "not a name for an upstream"),
+        ("Upper", 'url = "https://a.example"', "not a name for an upstream"),
+        ('"a/b"', 'url = "https://a.example"', "not a name for an upstream"),
         ("mistral", "", "'MISTRAL_API_KEY' is not set in the environment"),
         ("gemini", "", "'GEMINI_API_KEY' and 'GOOGLE_API_KEY' are not set in the environment"),
         ("azure", "", "is unknown: the"),
         ("box", 'url = "https://a.example"\nauth = "bearer"', "no variable is named"),
         ("box", 'url = "http://a.example"', "plain http"),
         ("box", 'url = "ftp://a.example"', "expected an address with http"),
-        ("bedrock", 'url = "https://bedrock-runtime.eu-west-1.amazonaws.com"', "neither a key nor the credentials"),
-        ("box", 'url = "https://a.example"\nauth = "aws"', "neither a key nor the credentials"),
+        ("bedrock", 'url = "https://bedrock-runtime.eu-west-1.amazonaws.com"', "neither a key nor AWS credentials"),
+        ("box", 'url = "https://a.example"\nauth = "aws"', "neither a key nor AWS credentials"),
     ],
 )
 def test_an_upstream_that_cannot_work_is_told_when_the_file_is_read(name: str, body: str, message: str) -> None:
@@ -159,7 +164,7 @@ def test_upstreams_that_are_no_tables_are_told() -> None:
 
 def test_a_key_that_cannot_be_sent_is_told_and_not_shown() -> None:
     error = wrong("[upstreams.openai]", {**ENV, "OPENAI_API_KEY": f"{KEY}\r\n{KEY}"})
-    assert error.message == "'OPENAI_API_KEY' holds what cannot be sent as a key"
+    assert error.message == "the value of 'OPENAI_API_KEY' cannot be sent as a key"
 
 
 def test_signing_needs_a_region() -> None:
@@ -184,7 +189,7 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
     text = "\n".join(f"[upstreams.{name}]" for name in PROVIDERS)
     found = parse_config(ConfigText("t", text), environ)
     assert list(found.upstreams) == list(PROVIDERS)
-    assert list(discovered(environ).upstreams) == list(PROVIDERS)
+    assert list(config_from_environment(environ).upstreams) == list(PROVIDERS)
     assert all(profiles.get(each.target).name == each.target for each in found.upstreams.values())
 
 
@@ -194,20 +199,20 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
 @pytest.mark.parametrize(
     ("models", "name", "message", "hint"),
     [
-        ('a = "b"\nb = "c"\nc = "A"', "a", "stand for each other: 'a' → 'b' → 'c' → 'a'", "lead to an upstream"),
-        ('a = "a"', "a", "stand for each other: 'a' → 'a'", ""),
-        ('x = "b"\nb = "b"', "x", "stand for each other: 'b' → 'b'", ""),
+        ('a = "b"\nb = "c"\nc = "A"', "a", "lead to each other: 'a' → 'b' → 'c' → 'a'", "lead to an upstream"),
+        ('a = "a"', "a", "lead to each other: 'a' → 'a'", ""),
+        ('x = "b"\nb = "b"', "x", "lead to each other: 'b' → 'b'", ""),
         ('a = "opnai/gpt"', "a", "'opnai/gpt' names no upstream", "did you mean openai/…?"),
         ('a = "gpt-5.5"', "a", "'gpt-5.5' names no upstream", 'write "openai/gpt-5.5"'),
         ('a = "openai/"', "a", "'openai/' names no upstream", "upstreams of this file: openai"),
         ('a = "simulated/opnai/x"', "a", "names no upstream", 'written like "simulated/openai/gpt-5.5"'),
         ('a = "kimi/kimi-k3"', "a", "names no upstream", 'a simulated model is written "simulated/kimi/kimi-k3"'),
-        ('a = "openai/gpt-*"', "a", "is a pattern and not a model", '"openai/*"'),
-        ('a = ""', "a", "expected the upstream", ""),
-        ("a = [7]", "a", "expected the upstream", ""),
-        ('a = "openai/x"\nA = "openai/x"', "A", "twice", ""),
-        ('"a b" = "openai/x"', "'a b'", "no name of a model", ""),
-        ('"" = "openai/x"', "''", "no name of a model", ""),
+        ('a = "openai/gpt-*"', "a", "is a pattern, not a model", '"openai/*"'),
+        ('a = ""', "a", "expected an upstream", ""),
+        ("a = [7]", "a", "expected an upstream", ""),
+        ('a = "openai/x"\nA = "openai/x"', "A", "duplicate name", ""),
+        ('"a b" = "openai/x"', "'a b'", "not the name of a model", ""),
+        ('"" = "openai/x"', "''", "not the name of a model", ""),
     ],
 )
 def test_a_name_that_leads_nowhere_is_told_when_the_file_is_read(

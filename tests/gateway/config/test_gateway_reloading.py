@@ -84,13 +84,13 @@ def test_a_changed_file_comes_into_force_and_a_wrong_one_does_not(simulated: Ser
         written(file, simulated, "openai/gpt-4.1", "port = 9")
         served.until(lambda: "reloaded" in served.log.getvalue())
         assert served.answered_by() == "openai/gpt-4.1"
-        assert "only a new start changes port" in served.log.getvalue()
+        assert "restart the gateway to change port" in served.log.getvalue()
         file.write_text("[gateway]\nprot = 1\n")
-        served.until(lambda: "stays as it was" in served.log.getvalue())
+        served.until(lambda: "the old one stays" in served.log.getvalue())
         assert "prot" in served.log.getvalue()
         assert served.answered_by() == "openai/gpt-4.1"
         os.unlink(file)  # noqa: PTH108
-        served.until(lambda: served.log.getvalue().count("stays as it was") == 2)
+        served.until(lambda: served.log.getvalue().count("the old one stays") == 2)
         assert served.answered_by() == "openai/gpt-4.1"
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.gateway.http.connection_limit import (
-    ANSWER,
     MAX_IGNORED,
     MAX_LINGERING,
     NOTICE_SECONDS,
+    REFUSAL,
     SPARE,
     ConnectionLimit,
     raise_descriptor_limit,
@@ -56,7 +56,7 @@ def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
             assert json.loads(data)["error"]["code"] == "too_many_connections"
             with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as silent:
                 told = silent.makefile("rb").read()  # until it is closed, although nothing was said
-            assert told == ANSWER
+            assert told == REFUSAL
             held.request("GET", "/health")
             answer = held.getresponse()
             assert (answer.status, bool(answer.read())) == (200, True)
@@ -127,16 +127,16 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
         full = connection_limit(GatewaySettings(max_connections=2), said, clock)
         for _ in range(3):
             transport: Any = Transport()
-            assert full.takes(1, transport)
+            assert full.accepts(1, transport)
             assert not transport.done
-            assert not full.takes(2, transport)
+            assert not full.accepts(2, transport)
             transport.protocol.data_received(b"GET")
-            assert transport.done == [ANSWER, "ended"]
+            assert transport.done == [REFUSAL, "ended"]
             transport.protocol.connection_lost(None)
         assert len(said) == 1
         clock.now += NOTICE_SECONDS
         full.descriptors = 2
-        assert not full.takes(2, Transport())  # type: ignore[arg-type]
+        assert not full.accepts(2, Transport())  # type: ignore[arg-type]
 
     asyncio.run(run())
     assert ["max_connections" in line for line in said] == [True, False]
@@ -147,17 +147,17 @@ async def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_
     full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
     transports: list[Any] = [Transport() for _ in range(MAX_LINGERING + 2)]
     for transport in transports[:-1]:
-        assert not full.takes(2, transport)
-    assert all(transport.done == [ANSWER, "ended"] for transport in transports[:MAX_LINGERING])
-    assert transports[-2].done == [ANSWER, "closed"]
+        assert not full.accepts(2, transport)
+    assert all(transport.done == [REFUSAL, "ended"] for transport in transports[:MAX_LINGERING])
+    assert transports[-2].done == [REFUSAL, "closed"]
     first = transports[0]
     first.protocol.data_received(bytes(MAX_IGNORED))
-    assert first.done == [ANSWER, "ended"]
+    assert first.done == [REFUSAL, "ended"]
     first.protocol.data_received(b"x")
-    assert first.done == [ANSWER, "ended", "aborted"]
+    assert first.done == [REFUSAL, "ended", "aborted"]
     first.protocol.connection_lost(None)
-    assert not full.takes(2, transports[-1])
-    assert transports[-1].done == [ANSWER, "ended"]
+    assert not full.accepts(2, transports[-1])
+    assert transports[-1].done == [REFUSAL, "ended"]
     for transport in transports[1:MAX_LINGERING]:
         transport.protocol.connection_lost(None)
     transports[-1].protocol.connection_lost(None)
@@ -177,7 +177,7 @@ def test_who_finds_no_room_hears_so_after_a_large_body() -> None:
 
 
 def test_the_answer_is_json_that_clients_read() -> None:
-    head, _, body = ANSWER.partition(b"\r\n\r\n")
+    head, _, body = REFUSAL.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert f"content-length: {len(body)}".encode() in head
     found = msgspec.json.decode(body)

@@ -288,8 +288,8 @@ def asgi(messages: list[dict[str, Any]], use: Callable[[ClientRequest], Awaitabl
 def test_a_request_of_an_asgi_server_is_read_and_answered() -> None:
     async def use(request: ClientRequest) -> None:
         assert await request.read(100) == b"abcd"
-        await request.channel.answer(200, {"x": "é\n"}, b"{}")
-        request.channel.let_go()
+        await request.channel.respond(200, {"x": "é\n"}, b"{}")
+        request.channel.stop_watching()
 
     last = {"type": "http.request", "body": b"cd"}
     pieces: list[dict[str, Any]] = [{"type": "http.request", "body": b"ab", "more_body": True}, last]
@@ -316,7 +316,7 @@ def test_a_client_of_an_asgi_server_that_leaves_later_is_noticed() -> None:
         async with asyncio.timeout(HANG_SECONDS):
             await left.wait()
         assert request.channel.is_gone
-        request.channel.let_go()
+        request.channel.stop_watching()
 
     more: dict[str, Any] = {"type": "http.request", "body": b"", "more_body": False}
     assert asgi([more, {**more}, {"type": "http.disconnect"}], use) == []

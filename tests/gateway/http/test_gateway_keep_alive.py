@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolglot.gateway.http.keep_alive import LOOKS, KeepAlive
+from toolglot.gateway.http.keep_alive import CHECKS, KeepAlive
 
 SECONDS = 8.0
 
@@ -37,7 +37,7 @@ def pinged(stirs: list[float], until: float, step: float = 0.25) -> list[float]:
             for _ in range(4):
                 await asyncio.sleep(0)
             if loop.now in stirs:
-                pings.stirred()
+                pings.reset()
         pings.end()
 
     try:
@@ -54,7 +54,7 @@ def test_who_gets_nothing_is_pinged_each_time() -> None:
 @pytest.mark.parametrize("last", [0.25, 1.0, 2.0, 2.25, 5.5, 7.75, 8.0, 9.0])
 def test_a_ping_comes_after_silence_of_its_time_and_at_most_a_look_more(last: float) -> None:
     after = [at - last for at in pinged([last], 4 * SECONDS) if at > last]
-    assert SECONDS <= after[0] <= SECONDS * (1 + 1 / LOOKS)
+    assert SECONDS <= after[0] <= SECONDS * (1 + 1 / CHECKS)
     assert after[1] - after[0] == SECONDS
 
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from toolglot.gateway.http.memory import SETTINGS, give_back_early
+from toolglot.gateway.http.memory import SETTINGS, return_memory_early
 
 FRAGMENTS = """
 import os, sys
-from toolglot.gateway.http.memory import give_back_early
+from toolglot.gateway.http.memory import return_memory_early
 if sys.argv[1] == "set":
-    assert give_back_early({})
+    assert return_memory_early({})
 
 def held():
     with open("/proc/self/statm") as file:
@@ -53,22 +53,22 @@ class Library:
 
 def test_the_allocator_is_set_once_and_what_it_says_counts() -> None:
     library = Library(1)
-    assert give_back_early({"HOME": "/"}, library)
+    assert return_memory_early({"HOME": "/"}, library)
     assert library.set == SETTINGS
-    assert not give_back_early({}, Library(0))
+    assert not return_memory_early({}, Library(0))
 
 
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "LD_PRELOAD"])
 def test_who_has_set_it_already_is_not_overruled(name: str) -> None:
     library = Library(1)
-    assert not give_back_early({name: "1"}, library)
+    assert not return_memory_early({name: "1"}, library)
     assert not library.set
 
 
 def test_where_there_is_no_such_allocator_nothing_happens() -> None:
-    assert not give_back_early({}, object())
+    assert not return_memory_early({}, object())
 
 
-@pytest.mark.skipif(not give_back_early({}), reason="the allocator is not glibc's")
+@pytest.mark.skipif(not return_memory_early({}), reason="the allocator is not glibc's")
 def test_what_large_bodies_took_is_given_back() -> None:
     assert grown("set") < 8_000_000

@@ -61,7 +61,7 @@ class Wire(asyncio.Transport):
 
 
 class Room:
-    def takes(self, *_: Any) -> bool:
+    def accepts(self, *_: Any) -> bool:
         return True
 
 
@@ -91,7 +91,7 @@ def played(
 
 
 async def healthy(request: ClientRequest) -> None:
-    await request.channel.answer(200, {}, b"{}")
+    await request.channel.respond(200, {}, b"{}")
 
 
 async def settled() -> None:
@@ -118,7 +118,7 @@ def test_a_server_that_ends_closes_what_is_idle_and_lets_answers_end() -> None:
 
 def test_an_answer_that_says_so_ends_the_connection() -> None:
     async def serve(request: ClientRequest) -> None:
-        await request.channel.answer(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MAX_JOINED + 1))
+        await request.channel.respond(299, {"connection": "close", "x": "a\r\nb: c"}, b"x" * (MAX_JOINED + 1))
 
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
@@ -327,7 +327,7 @@ def test_nothing_is_written_while_the_client_does_not_read_or_once_it_is_gone() 
     async def serve(request: ClientRequest) -> None:
         channel = request.channel
         await channel.begin(200, {})
-        await channel.give(b"a")
+        await channel.write(b"a")
         await channel.end()
         ended.append(f"{channel.is_gone}")
 

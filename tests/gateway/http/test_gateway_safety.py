@@ -69,7 +69,7 @@ def test_a_client_that_goes_away_ends_the_upstreams_answer_at_once(protocol: str
         sock.close()
         assert ended.wait(), "the upstream went on"
         wait_until(lambda: bool(served.records))
-        assert "went away" in served.records[-1].response.error
+        assert "disconnected" in served.records[-1].response.error
         assert served.app.open == 0
 
 

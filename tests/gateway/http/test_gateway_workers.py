@@ -140,7 +140,7 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         with only(gateway, 1, tmp_path):
             assert ask(gateway.url, "/ready").status == 200
         (said_of,) = gateway.events("worker")
-        assert said_of["message"].startswith("worker 1 was killed by signal 9: another one is started")
+        assert said_of["message"].startswith("worker 1 was killed by signal 9; restarting it")
 
         gateway.signal(signal.SIGTERM)
         assert gateway.ended() == 0
@@ -264,7 +264,7 @@ def test_a_worker_that_does_not_end_is_killed() -> None:
         assert running.stdout is not None
         assert [running.stdout.readline() for _ in range(2)] == ["ready\n", "deaf\n"]
         running.send_signal(signal.SIGTERM)
-        assert running.stdout.readline() == "worker 1 did not end in time and is killed\n"
+        assert running.stdout.readline() == "worker 1 did not end in time; killing it\n"
         assert running.wait(SOON) == 1
 
 
@@ -272,8 +272,8 @@ def test_a_worker_that_fails_is_told_with_its_code_and_when_the_next_one_comes()
     with supervised("import sys; sys.exit(3)") as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
-        assert running.stdout.readline() == "worker 1 ended with code 3: another one is started in 0.2 s\n"
-        assert running.stdout.readline() == "worker 1 ended with code 3: another one is started in 0.4 s\n"
+        assert running.stdout.readline() == "worker 1 ended with code 3; restarting it in 0.2 s\n"
+        assert running.stdout.readline() == "worker 1 ended with code 3; restarting it in 0.4 s\n"
         running.send_signal(signal.SIGTERM)
         assert running.wait(SOON) == 0
 

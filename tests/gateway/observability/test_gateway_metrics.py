@@ -45,7 +45,7 @@ from toolglot.gateway.observability.metrics import (
 )
 from toolglot.gateway.observability.record_text import summarize
 from toolglot.gateway.observability.request_log import LogForm, RequestLog
-from toolglot.gateway.observability.request_record import GONE, RequestRecord
+from toolglot.gateway.observability.request_record import DISCONNECTED, RequestRecord
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import StoreError
@@ -153,7 +153,7 @@ def test_streams_are_open_until_they_end() -> None:
             found = samples(served)
             assert number(found, "toolglot_open_requests") == 2  # and the one that asks
             assert number(found, "toolglot_open_streams") == 1
-        wait_until(lambda: served.records[-1].response.error == GONE)
+        wait_until(lambda: served.records[-1].response.error == DISCONNECTED)
         found = samples(served)
         assert number(found, "toolglot_open_streams") == 0
         assert number(found, "toolglot_requests_total", status="gone") == 1

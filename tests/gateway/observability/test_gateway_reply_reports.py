@@ -45,5 +45,5 @@ def test_the_header_counts_what_was_done_to_a_whole_answer_too_losses_first() ->
 def test_losses_of_the_answer_stand_before_changes_of_the_request_in_the_header() -> None:
     change = Entry(action="renamed", reason="a name", fault="projection")
     loss = Entry(action="dropped", reason="a thought", fault="loss", gravity="loss")
-    assert report_header((change,), (loss,)) == f"1 loss, 1 change: in the answer: {loss}; {change}"
+    assert report_header((change,), (loss,)) == f"1 loss, 1 change: in the reply: {loss}; {change}"
     assert report_header((), (), is_same=True) == "unchanged"

@@ -20,7 +20,7 @@ from support.gateway.served_gateway import Served, config_for, gateway
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.observability.record_text import summarize
 from toolglot.gateway.observability.request_log import RequestLog
-from toolglot.gateway.observability.request_record import GONE, RequestRecord
+from toolglot.gateway.observability.request_record import DISCONNECTED, RequestRecord
 from toolglot.gateway.observability.tracing import PROVIDERS, USAGE, Tracing, error_type, open_tracing
 from toolglot.profiles import names
 from toolglot.simulator import serve
@@ -229,7 +229,7 @@ def test_names_are_those_of_the_installed_conventions() -> None:
     [
         (200, "", False, ""),
         (0, "", False, "cancelled"),
-        (200, GONE, False, "cancelled"),
+        (200, DISCONNECTED, False, "cancelled"),
         (404, "x", False, "404"),
         (200, "x", True, "200"),
     ],
@@ -265,7 +265,7 @@ def test_without_an_exporter_that_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     said: list[str] = []
     assert open_tracing(said.append) is None
-    assert "nothing receives the spans" in said[0]
+    assert "no exporter for spans" in said[0]
 
 
 def test_a_provider_that_the_program_has_set_up_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 import toolglot.gateway
 from support.gateway.request_records import ended_request
 from toolglot.conversation.report import Entry
-from toolglot.gateway.observability.request_record import GONE, RequestRecord
+from toolglot.gateway.observability.request_record import DISCONNECTED, RequestRecord
 
 ROOT = Path(toolglot.gateway.__file__).parents[1]
 PARTS = frozenset({"request", "route", "sent", "calls", "reply", "response", "times"})
@@ -71,4 +71,4 @@ def test_a_cut_is_taken_once_and_a_client_that_left_is_gone() -> None:
     response.cut()
     assert (response.take_cut(), response.take_cut()) == (True, False)
     response.disconnect()
-    assert (response.is_gone, response.error) == (True, GONE)
+    assert (response.is_gone, response.error) == (True, DISCONNECTED)

@@ -145,8 +145,8 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
 @pytest.mark.parametrize(
     ("table", "place", "message", "hint"),
     [
-        ("forse = {}", "models.x.forse", "no setting of this name", "did you mean force?"),
-        ("force = { temprature = 1 }", "models.x.force.temprature", "no setting", "did you mean temperature?"),
+        ("forse = {}", "models.x.forse", "unknown setting", "did you mean force?"),
+        ("force = { temprature = 1 }", "models.x.force.temprature", "unknown setting", "did you mean temperature?"),
         ("force = { temperature = 3 }", "models.x.force.temperature", "a number from 0 to 2, got 3", ""),
         ("force = { temperature = nan }", "models.x.force.temperature", "a number from 0 to 2", ""),
         (
@@ -157,10 +157,10 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         ),
         ('default = { reasoning_effort = "much" }', "models.x.default.reasoning_effort", 'one of "none"', ""),
         ("default = 3", "models.x.default", "expected a table, got 3", ""),
-        ("policy = { stream = 1 }", "models.x.policy.stream", "no setting", "did you mean"),
+        ("policy = { stream = 1 }", "models.x.policy.stream", "unknown setting", "did you mean"),
         ('policy = { ids = "odd" }', "models.x.policy.ids", "expected one of reversible, canonical", "convert.md"),
         ('target = "opnai"', "models.x.target", "unknown profile 'opnai'; did you mean 'openai'?", "known: anthropic"),
-        ('headers = { host = "a" }', "models.x.headers.host", "written by the gateway itself", ""),
+        ('headers = { host = "a" }', "models.x.headers.host", "the gateway sets this header itself", ""),
         ('headers = { authorization = "Bearer x" }', "models.x.headers.authorization", "looks like a key", "env:NAME"),
         ('headers = { a = "env:NOBODY" }', "models.x.headers.a", "'NOBODY' is not set", ""),
         (f'headers = {{ a = "{KEY}" }}', "models.x.headers.a", "looks like a key", ""),

@@ -530,7 +530,7 @@ def test_a_response_is_found_as_its_client_got_it_with_what_it_repeats_of_its_re
         }
         given = answered("resp_1", message("msg_1", "hello"), usage=None, temperature=1.0)
         assert await bench.responses.keep(ME, asked, given)
-        found = await bench.responses.answer(ME, "response", "GET", "resp_1", {"include": "x", "stream": "false"})
+        found = await bench.responses.serve(ME, "response", "GET", "resp_1", {"include": "x", "stream": "false"})
         assert found["output"] == given["output"]
         assert {key: found[key] for key in ("instructions", "metadata", "previous_response_id", "tools")} == {
             key: asked[key] for key in ("instructions", "metadata", "previous_response_id", "tools")
@@ -548,7 +548,7 @@ def test_a_response_is_found_as_its_client_got_it_with_what_it_repeats_of_its_re
 def test_addresses_of_stored_responses_answer_in_openais_words() -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_1", "one", "first")
-        ask = bench.responses.answer
+        ask = bench.responses.serve
         status, error = await refused(ask(ME, "response", "GET", "resp_1", {"stream": "true"}))
         assert (status, error["param"]) == (400, "stream")
         status, error = await refused(ask(ME, "cancel", "POST", "resp_1", {}))

@@ -77,7 +77,7 @@ REQUESTS: Final[dict[str, Body]] = {
 }
 """A small request in each protocol."""
 
-OWN_FAILURE: Final = b"the gateway failed"
+OWN_FAILURE: Final = b"internal error of the gateway"
 """What the gateway says where it ran into something that it did not expect."""
 _KEY: Final = "key-of-the-upstream-0123456789"
 _CONTENT_TYPES: Final = {"bedrock": "application/vnd.amazon.eventstream", "ollama": "application/x-ndjson"}

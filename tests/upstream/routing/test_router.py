@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.counted_work import no_hang, steps_of
 from toolglot import InputError
 from toolglot.gateway.config.file import ConfigText
-from toolglot.gateway.config.settings import Config, discovered, parse_config
+from toolglot.gateway.config.settings import Config, config_from_environment, parse_config
 from toolglot.simulator import PROVIDERS as SIMULATED_PROVIDERS
 from toolglot.upstream.providers import PROVIDERS
 from toolglot.upstream.routing.no_route import NoRouteError
@@ -179,7 +179,7 @@ def test_a_mark_is_looked_up_with_and_without(model: str, expected: tuple[str, s
     ],
 )
 def test_where_nothing_is_configured_known_names_are_simulated(model: str, provider: str, asked: str) -> None:
-    route = Router(discovered({"HOME": "/h"})).route(model)
+    route = Router(config_from_environment({"HOME": "/h"})).route(model)
     is_named = model.lower().startswith("simulated/")
     assert route == Route(upstream_name=provider, model=asked, simulated=True, is_in_place=not is_named)
     assert route.upstream_name in SIMULATED_PROVIDERS
@@ -201,7 +201,7 @@ def test_where_nothing_is_configured_known_names_are_simulated(model: str, provi
 )
 def test_where_nothing_is_configured_unknown_names_are_refused(model: str, hint: str) -> None:
     with pytest.raises(NoRouteError) as caught:
-        Router(discovered({"HOME": "/h"})).route(model)
+        Router(config_from_environment({"HOME": "/h"})).route(model)
     assert caught.value.message.startswith(f"unknown model {model!r}")
     assert hint in str(caught.value)
 
@@ -231,13 +231,13 @@ def test_with_one_key_a_name_that_no_upstream_has_is_refused_with_the_way_out(
     model: str, message: str, hint: str
 ) -> None:
     with pytest.raises(NoRouteError) as caught:
-        Router(discovered(ONE_KEY)).route(model)
+        Router(config_from_environment(ONE_KEY)).route(model)
     assert message.lower() in caught.value.message.lower()
     assert hint in caught.value.hint
 
 
 def test_a_provider_that_was_left_out_is_refused_with_the_reason() -> None:
-    router = Router(discovered({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k"}))
+    router = Router(config_from_environment({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k"}))
     with pytest.raises(NoRouteError, match="azure is left out") as caught:
         router.route("azure/gpt-5.5")
     assert "AZURE_OPENAI_ENDPOINT" in caught.value.hint
@@ -247,7 +247,7 @@ def test_a_provider_that_was_left_out_is_refused_with_the_reason() -> None:
 
 @pytest.mark.parametrize("environ", [{"HOME": "/h"}, ONE_KEY])
 def test_where_simulated_models_are_forbidden_no_name_leads_to_one(environ: dict[str, str]) -> None:
-    made = discovered(environ).without_simulated()
+    made = config_from_environment(environ).without_simulated()
     router = Router(made)
     with pytest.raises(NoRouteError, match="forbidden"):
         router.route("simulated/openai/gpt-5.5")
@@ -314,7 +314,7 @@ def test_where_there_is_nothing_it_says_so() -> None:
 
 @pytest.mark.parametrize("model", ["", "  ", "x" * 513, "a\nb", "a\0"])
 def test_what_is_no_name_is_refused(model: str) -> None:
-    for router in (Router(config()), Router(discovered({"HOME": "/h"}))):
+    for router in (Router(config()), Router(config_from_environment({"HOME": "/h"}))):
         with pytest.raises(NoRouteError) as caught:
             router.route(model)
         assert len(str(caught.value)) < 1500
@@ -353,9 +353,9 @@ def test_listings_show_names_and_models_but_no_patterns() -> None:
 
 
 def test_listings_show_the_simulated_models_where_nothing_is_configured_or_it_is_set() -> None:
-    assert not any(entry.simulated for entry in Router(discovered(ONE_KEY)).listed())
+    assert not any(entry.simulated for entry in Router(config_from_environment(ONE_KEY)).listed())
     assert any(entry.simulated for entry in Router(config(f"[gateway]\nsimulate = true\n{FILE}")).listed())
-    found = Router(discovered({"HOME": "/h"})).listed()
+    found = Router(config_from_environment({"HOME": "/h"})).listed()
     assert Listed("simulated/anthropic/claude-opus-5", "anthropic", "claude-opus-5", True) in found
     assert all(entry.simulated for entry in found)
 
@@ -437,6 +437,6 @@ def test_ways_are_remembered_but_not_for_ever() -> None:
 )
 def test_a_mistyped_name_without_a_prefix_is_answered_with_the_closest_model(name: str, meant: str) -> None:
     with pytest.raises(NoRouteError) as raised:
-        Router(discovered({"HOME": "/home/u"})).route(name)
+        Router(config_from_environment({"HOME": "/home/u"})).route(name)
     assert raised.value.suggestions[0] == meant
     assert meant in raised.value.message

@@ -16,7 +16,7 @@ from toolglot.errors import InputError
 MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed."""
 try:
-    from toolglot.gateway.config.installed_clients import of_clients
+    from toolglot.gateway.config.installed_clients import check_clients
     from toolglot.gateway.config.settings import Config, read_config
     from toolglot.gateway.observability.checkup import (
         CheckResult,
@@ -135,7 +135,7 @@ async def _clients(config: Config | None, progress: _Progress) -> list[CheckResu
         (root_of(config), bool(config.gateway.client_keys)) if config is not None else (_DEFAULT_ROOT, False)
     )
     progress.begin(_AGENTS)
-    found = await of_clients(root, os.environ, has_keys=has_keys)
+    found = await check_clients(root, os.environ, has_keys=has_keys)
     progress.end(_AGENTS)
     return found
 

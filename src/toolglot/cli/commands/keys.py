@@ -25,7 +25,7 @@ from toolglot.gateway.accounting.client_keys import (
     ID_LENGTH,
     ClientKey,
     configured_keys,
-    named,
+    keys_named,
     new_key,
     revoke,
     save,
@@ -140,7 +140,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(f"a key {quote(key.name)} already exists in {clean(config.origin)}", path="keys", hint=hint)
 
     async def act(store: Store) -> None:
-        taken = [known for known in named(await saved_keys(store), key.name) if known.revoked is None]
+        taken = [known for known in keys_named(await saved_keys(store), key.name) if known.revoked is None]
         if taken:
             hint = f"choose another name, or `toolglot keys revoke {taken[0].id}` first"
             raise InputError(f"a key {quote(key.name)} already exists", path="keys", hint=hint)
@@ -269,7 +269,7 @@ def _revoke(arguments: argparse.Namespace, terminal: Terminal) -> int:
     location = store_location(arguments, config)
     own = [each for each in keys_of(config, os.environ) if each.is_called(arguments.name)]
     known = with_store(location, saved_keys) if store_exists(location) else []
-    if own and not any(key.revoked is None for key in named(known, arguments.name)):
+    if own and not any(key.revoked is None for key in keys_named(known, arguments.name)):
         hint = f"remove it from {own[0].origin}; running gateways notice within seconds"
         raise InputError(f"the key {quote(arguments.name)} is defined in the configuration", path="keys", hint=hint)
     if not store_exists(location):

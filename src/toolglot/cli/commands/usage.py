@@ -12,7 +12,7 @@ from toolglot.cli.options import add_quiet, parse_time
 from toolglot.cli.screen.terminal import Terminal, clean
 from toolglot.cli.store_access import add_store, store_config, store_exists, store_location, with_store
 from toolglot.errors import InputError, quote
-from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, named, saved_keys
+from toolglot.gateway.accounting.client_keys import ID_LENGTH, ClientKey, configured_keys, keys_named, saved_keys
 from toolglot.gateway.accounting.metering import ANYONE
 from toolglot.gateway.accounting.usage import Amounts, By, UsageRow, group_usage, read_usage
 from toolglot.store import Store
@@ -82,7 +82,7 @@ def _clients(name: str, keys: list[ClientKey], rows: list[UsageRow]) -> set[str]
     """The clients that have this name or id."""
     found = {key.hashed for key in keys if name in (key.name, key.id)}
     found |= {row.client for row in rows if name in (row.client[:ID_LENGTH], row.client)}
-    if not found and not named(keys, name):
+    if not found and not keys_named(keys, name):
         raise InputError(f"no usage by a key {quote(name)}", path="--key", hint="see `toolglot keys list --all`")
     return found
 
@@ -104,9 +104,9 @@ def _name(client: str, keys: list[ClientKey]) -> str:
 def _table(terminal: Terminal, by: By, found: dict[str, Amounts], total: Amounts, _since: str, _until: str) -> None:
     if not found:
         return
-    named = {**found, "total": total} if len(found) > 1 else found
+    shown = {**found, "total": total} if len(found) > 1 else found
     heading = (by.upper(), "REQUESTS", "FAILED", "INPUT", "OUTPUT", "CACHED", "COST")
-    rows = [(clean(name), *_cells(amounts)) for name, amounts in named.items()]
+    rows = [(clean(name), *_cells(amounts)) for name, amounts in shown.items()]
     widths = [max(len(row[column]) for row in (heading, *rows)) for column in range(len(heading))]
     page = terminal.out
     for number, row in enumerate((heading, *rows)):

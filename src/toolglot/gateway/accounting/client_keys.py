@@ -1,14 +1,14 @@
-"""Client keys: who may use a gateway, which models, how fast and how much.
+"""Client keys: which clients may use a gateway, which models, how fast and how much.
 
-    key, secret = new_key("ci", now=time.time(), models=("gpt-5*",))   # the secret is shown once, and kept nowhere
+    key, secret = new_key("ci", now=time.time(), models=("gpt-5*",))   # the secret is shown once, and stored nowhere
     await save(store, key)
     ring = KeyRing(store, config.gateway.client_keys)
     client = await ring.admit(secret)                                 # its hash; raises a refusal if it is not a key
 
 Keys come from `toolglot keys`, in the store, and from the configuration: `client_keys`, without limits, and `[keys]`.
-As soon as there is one, also a revoked one, clients need a key: to revoke the last one does not open the gateway.
+As soon as there is one, even a revoked one, clients need a key: revoking the last one does not open the gateway.
 
-Laws: only SHA-256 of a key is kept. The time of a look-up reveals nothing about a key: its hash is looked up and
+Laws: only the SHA-256 of a key is stored. The time of a look-up reveals nothing about a key: its hash is looked up and
 compared, which cannot be steered towards that of another key. A generated key has 256 random bits, so that no slower
 hash is needed. A revoked key is refused everywhere `FRESH_SECONDS` later, also if the clock of the machine is set: ages
 are measured by a monotonic clock.
@@ -112,7 +112,7 @@ class ClientKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def new_key(name: str, *, now: float, secret: str = "", **limits: Any) -> tuple[ClientKey, str]:
     """A key of this name, and its secret, which is stored nowhere."""
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name != name.strip():
-        raise InputError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters", path="name")
+        raise InputError(f"expected a name of 1 to {MAX_NAME_LENGTH} printable characters", path="name")
     secret = secret or PREFIX + secrets.token_urlsafe(32)
     hashed = digest(secret)
     key = ClientKey(id=hashed[:ID_LENGTH], name=name, hashed=hashed, shown=f"{secret[:SHOWN]}…", created=now, **limits)
@@ -150,13 +150,13 @@ async def saved_keys(store: Store) -> list[ClientKey]:
 def _read(row: Row) -> ClientKey:
     try:
         return msgspec.json.decode(row.value or b"", type=ClientKey)
-    except (ValueError, RecursionError):  # it admits nobody, and still counts as a key
+    except (ValueError, RecursionError):  # it admits no client, and still counts as a key
         return ClientKey(
             id=row.key[:ID_LENGTH], name="(unreadable)", hashed=row.key, shown="", created=0.0, revoked=0.0
         )
 
 
-def named(keys: Iterable[ClientKey], name: str) -> list[ClientKey]:
+def keys_named(keys: Iterable[ClientKey], name: str) -> list[ClientKey]:
     """The keys with a name or an id; an active one hides older ones of the same name."""
     fitting = [key for key in keys if name in (key.name, key.id)]
     return [key for key in fitting if key.revoked is None] or fitting
@@ -164,12 +164,12 @@ def named(keys: Iterable[ClientKey], name: str) -> list[ClientKey]:
 
 async def revoke(store: Store, name: str, now: float) -> ClientKey:
     """Revoke the key of a name or an id."""
-    found = named(await saved_keys(store), name)
+    found = keys_named(await saved_keys(store), name)
     if not found:
-        raise InputError(f"there is no key {quote(name)}", path="keys", hint="see `toolglot keys list --all`")
+        raise InputError(f"unknown key {quote(name)}", path="keys", hint="`toolglot keys list --all` shows all keys")
     if len(found) > 1:
         ids = ", ".join(key.id for key in found)
-        raise InputError(f"several keys are called {quote(name)}", path="keys", hint=f"name one by its id: {ids}")
+        raise InputError(f"several keys have the name {quote(name)}", path="keys", hint=f"use the id of one: {ids}")
     (key,) = found
     if key.revoked is None:
         key = replace(key, revoked=now)
@@ -243,7 +243,7 @@ class KeyRing:
             except StoreError as error:
                 self._read_at = self._monotonic()
                 if not self._is_failing:
-                    self._report(f"the client keys cannot be read, so the last ones known count: {error}")
+                    self._report(f"cannot read the client keys, so the last known ones stay valid: {error}")
                 self._is_failing = True
 
     async def _read(self) -> None:
@@ -270,12 +270,12 @@ class KeyRing:
             client = await self.admit(secret)
             if not self.is_demanded or not self.is_shared:
                 return client
-            message = "these are sums over all clients, and a client sees its own only; the operator can set"
+            message = "these are totals of all clients, and this key may see its own only; the operator can set"
             raise refusal("permission", f'{message} metrics_key or metrics = "open" in [gateway]', 403)
         client = digest(secret)
         if hmac.compare_digest(self._metrics_key, client):
             return client
-        raise refusal("auth", "the metrics of this gateway have a key of their own (metrics_key)", 401)
+        raise refusal("auth", "the metrics of this gateway need their own key (metrics_key)", 401)
 
     async def _reread(self) -> None:
         """Read old keys again; while the store fails, without a long wait."""
@@ -300,8 +300,8 @@ class KeyRing:
     def _refusal_message(self, secret: str, client: str) -> str:
         hint = "send a key of this gateway as x-api-key, x-goog-api-key or Authorization: Bearer"
         if not secret:
-            return f"no client key; {hint}"
+            return f"missing client key; {hint}"
         key = self._keys.get(client)
         if key is None:
-            return f"an unknown client key; {hint}"
+            return f"unknown client key; {hint}"
         return f"the client key {key.name!r} is {key.state(self._clock())}; ask the gateway's operator for another"

@@ -8,9 +8,9 @@ processes, so only the first request of a client reads it. Processes see each ot
 and the cost of a reply is known at its end: a limit can be exceeded by what other processes serve in those seconds,
 and by replies in progress. Against bursts, a request in progress counts as many tokens as its length suggests.
 
-Laws: no use is counted twice, also when the store's answer is lost; none is lost, unless a process dies within the
+Laws: no use is counted twice, even if the store's response is lost; none is lost, unless a process dies within the
 second, or its store cannot be written when it ends. A refusal names the limit, its size and when there is more. A model
-without a known price is never paid from a budget of money.
+without a known price is never charged to a budget of money.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ USAGE: Final = "usage"
 SPENT: Final = "spent"
 RATES: Final = "rates"
 ANYONE: Final = "anyone"
-"""The name for what is used without a key."""
+"""The client of usage without a key."""
 OTHERS: Final = "(others)"
-PASSED_ON: Final = "(passed on)"
+PASSED_THROUGH: Final = "(passed on)"
+"""The model of requests that are passed through, under the name that stores have."""
 MAX_MODELS: Final = 200
 """Models of one client and day that are counted by name."""
 MAX_MODEL_LENGTH: Final = 200
@@ -204,7 +205,7 @@ class Meter:
         self._is_failing = False
         self._flushing: asyncio.Future[None] | None = None
 
-    # --- before -------------------------------------------------------------------------------------
+    # --- admission ----------------------------------------------------------------------------------
 
     def check_model(self, client: str, model: str) -> None:
         """Refuse a model that a key may not use."""
@@ -256,7 +257,7 @@ class Meter:
         """Count a request that is passed through: its tokens and its model are not known."""
         key = self._ring.key_of(client)
         if key is not None and (key.models or key.budgets or key.tokens_per_minute is not None):
-            message = f"the key {key.name!r} has limits that cannot be kept at this address: its use is not counted"
+            message = f"the key {key.name!r} has limits, and usage at this path is not counted: use a path of a model"
             raise refusal("permission", message, 403)
         ticket = await self.admit(client, record)
         return self._recording(ticket, record)
@@ -279,7 +280,7 @@ class Meter:
             try:
                 await self._load(self._store, client)
             except StoreError as error:
-                message = "what this key has used cannot be read just now"
+                message = "the usage of this key cannot be read now; try again"
                 self._report(f"{message}: {error}")
                 raise ProviderError(Failure("overloaded", message, retry_after=BATCH_SECONDS)) from None
 
@@ -298,7 +299,7 @@ class Meter:
         if not record.route.is_simulated and self._prices.of(record.route.model, record.route.upstream) is None:
             model = mask(f"{record.route.upstream}/{record.route.model}")[:200]
             message = (
-                f"the price of {model!r} is not known, and the key {key.name!r} has a budget of money; the "
+                f"the price of {model!r} is unknown, and the key {key.name!r} has a budget of money; the "
                 f'operator can add it to toolglot.toml: [prices."{model}"]'
             )
             raise refusal("billing", message, code="unknown_price")
@@ -333,7 +334,7 @@ class Meter:
                 Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
             )
 
-    # --- after --------------------------------------------------------------------------------------
+    # --- counting -----------------------------------------------------------------------------------
 
     def record(self, ticket: Ticket, record: RequestRecord) -> None:
         """Count what a request has used, as its provider reports it; once."""
@@ -344,7 +345,7 @@ class Meter:
         if ticket.estimated:
             self._estimated[client] -= ticket.estimated
         counts: Mapping[str, int] = record.reply.usage or _NO_COUNTS
-        if not counts and _is_answered(record) and ticket.estimated:
+        if not counts and _has_reply(record) and ticket.estimated:
             counts = {"input_tokens": ticket.estimated}
         # In billionths of a dollar; None: not known. A simulated model costs nothing.
         cost: int | None = 0
@@ -371,8 +372,8 @@ class Meter:
     ) -> None:
         owner = client if self._ring.is_demanded else ANYONE
         amounts: dict[str, float] = {"requests": 1}
-        is_answered = _is_answered(record)
-        if not is_answered or record.response.error:
+        has_reply = _has_reply(record)
+        if not has_reply or record.response.error:
             amounts["failed"] = 1
         for name, count in counts.items():
             if count and name in _COUNTED:
@@ -381,7 +382,7 @@ class Meter:
             amounts["cost"] = cost
         if cost is None:
             amounts["unpriced"] = 1
-        if is_answered and not record.reply.usage:
+        if has_reply and not record.reply.usage:
             amounts["uncounted"] = 1
         name = self._usage_name(owner, period_of(now)["day"], record)
         self._total(USAGE, owner, name, now + self._usage_seconds).add(amounts)
@@ -395,7 +396,9 @@ class Meter:
         pair = (upstream, record.route.model)
         found = known.get(pair)
         if found is None:
-            model = (mask(record.route.model)[:MAX_MODEL_LENGTH] or PASSED_ON) if len(known) < MAX_MODELS else OTHERS
+            model = (
+                (mask(record.route.model)[:MAX_MODEL_LENGTH] or PASSED_THROUGH) if len(known) < MAX_MODELS else OTHERS
+            )
             found = usage_key(day, upstream, model)
             if len(known) < MAX_MODELS:
                 known[pair] = found
@@ -442,7 +445,7 @@ class Meter:
             failures = await self._send(self._store)
             failures += await self._read_others(self._store)
             if failures and not self._is_failing:
-                self._report(f"usage cannot be stored now, and will be stored later: {failures[0]}")
+                self._report(f"cannot store usage now, and will try again: {failures[0]}")
             self._is_failing = bool(failures)
         self._forget(self._clock())
 
@@ -458,13 +461,13 @@ class Meter:
             ended, late = await asyncio.wait(sending, timeout=self._store_seconds)
             failures += [error for task in ended if (error := task.exception()) is not None]
             if late:  # not cut off: then it would not be known what the store has
-                failures.append(StoreError(f"the store has not answered in {self._store_seconds:g} s"))
+                failures.append(StoreError(f"the store has not responded within {self._store_seconds:g} s"))
                 self._late |= late
                 for task in late:
-                    task.add_done_callback(self._is_done)
+                    task.add_done_callback(self._end_late)
         return failures
 
-    def _is_done(self, task: asyncio.Future[None]) -> None:
+    def _end_late(self, task: asyncio.Future[None]) -> None:
         self._late.discard(task)
         if not task.cancelled():
             task.exception()  # it is sent again
@@ -524,13 +527,13 @@ class Meter:
             task.cancel()
         lost += sum(isinstance(error, Exception) for error in await asyncio.gather(*last, return_exceptions=True))
         if lost:
-            self._report(f"usage cannot be stored, and is lost: {lost} rows")
+            self._report(f"cannot store usage: {lost} rows are lost")
 
 
 # --- names of rows, and time ------------------------------------------------------------------------
 
 
-def _is_answered(record: RequestRecord) -> bool:
+def _has_reply(record: RequestRecord) -> bool:
     return 200 <= record.response.status < 300
 
 

@@ -1,7 +1,7 @@
-"""What the configuration says of prices: its table `[prices]`, over the list of `upstream/prices.py`.
+"""The table `[prices]` of a configuration, which overrides the list of `upstream/prices.py`.
 
-prices = Prices(config.prices)
-prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: nobody knows
+prices = ConfiguredPrices(config.prices)
+prices.cost("claude-opus-5", usage, upstream="anthropic")     # Decimal("0.0625"); None: unknown
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
+from toolglot.gateway.config.file import ConfigText, Mistakes, read_table, table_of
 from toolglot.upstream import prices
 from toolglot.upstream.prices import Price, cost, listed_prices, read_list
 
@@ -58,7 +58,7 @@ class PriceSettings(Struct, frozen=True, kw_only=True):
 
 
 def _exact(amount: float) -> Decimal:
-    """The number that was written, not its nearest binary fraction."""
+    """The number as written, not its nearest binary fraction."""
     return Decimal(str(amount))
 
 
@@ -66,7 +66,9 @@ def read_own_prices(value: Any, text: ConfigText) -> dict[str, PriceSettings]:
     """The table `[prices]` of a configuration."""
     tables = table_of(value, text, "prices")
     if len(tables) > MAX_OWN_PRICES:
-        raise text.error(f"more than {MAX_OWN_PRICES} prices", "prices", hint="a pattern has the price of many models")
+        raise text.error(
+            f"more than {MAX_OWN_PRICES} prices", "prices", hint="use patterns: one can set the price of many models"
+        )
     found, mistakes = {}, Mistakes()
     for name, table in tables.items():
         settings = mistakes.collect(functools.partial(_read_price, name, table, text))
@@ -77,16 +79,16 @@ def read_own_prices(value: Any, text: ConfigText) -> dict[str, PriceSettings]:
 
 
 def _read_price(name: str, table: Any, text: ConfigText) -> PriceSettings:
-    given = table_of(table, text, "prices", name)
+    fields = table_of(table, text, "prices", name)
     for needed in ("input", "output"):
-        if needed not in given:
-            hint = f"write {needed} = 0 where it costs nothing"
-            raise text.error(f"the price of its {needed} is not said", "prices", name, hint=hint)
-    return checked(given, PriceSettings, text, "prices", name)
+        if needed not in fields:
+            hint = f"add it, or write {needed} = 0 if it costs nothing"
+            raise text.error(f"missing setting: {needed}", "prices", name, hint=hint)
+    return read_table(fields, PriceSettings, text, "prices", name)
 
 
 class ConfiguredPrices(prices.Prices):
-    """Finds what a model costs; it is made once for a configuration."""
+    """Finds the price of a model; made once for a configuration."""
 
     def __init__(self, own: Mapping[str, PriceSettings] | None = None) -> None:
         super().__init__({name: settings.price() for name, settings in (own or {}).items()})

@@ -1,9 +1,9 @@
-"""What was used, read from the store: by client, day, upstream and model.
+"""Usage, read from the store: by client, day, upstream and model.
 
     rows = await read_usage(store, since="2026-11-01")
     group_usage(rows, "model")        # {"gpt-5.5": Amounts(requests=…, input=…, …), …}
 
-`metering.py` writes it. Law: a sum is exact: tokens are whole numbers, money is whole billionths of a dollar.
+`metering.py` writes it. Law: sums are exact: tokens are whole numbers, money is whole billionths of a dollar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The commented `toolglot.toml` that `toolglot init` writes: every setting, every provider, with its default.
 
-Law: a line that begins with `# ` is a remark; one that begins with `#` alone is a setting that is off. The file is
-right as it is, and with all of them on (in an environment that has the keys): a test holds it to both.
+Law: a line that begins with `# ` is a comment; one that begins with `#` alone is a setting that is off. The file is
+valid as it is, and with all settings on (in an environment that has the keys): tests check both.
 """
 
 from __future__ import annotations
@@ -14,97 +14,97 @@ from toolglot.upstream.providers import PROVIDERS, Provider
 from toolglot.upstream.settings import UpstreamSettings
 
 _HEAD: Final = """\
-# toolglot.toml: what `toolglot serve` is told. All of it is described in docs/gateway-config.md.
+# toolglot.toml: the configuration of `toolglot serve`. docs/gateway-config.md describes all settings.
 #
-# A line that begins with "#" and no blank is a setting that is off: take the "#" away to use it. What it shows is its
-# default, or an example. Keys never stand in this file: they are in environment variables, which it names.
+# A line that begins with "#" and no space is a setting that is off: remove the "#" to use it. It shows the default, or
+# an example. Keys are never in this file: they are in environment variables, which it names.
 
 [gateway]
-#host = "127.0.0.1"                       # any other address than this machine's own demands client_keys
+#host = "127.0.0.1"                       # any other address than loopback needs client_keys
 #port = 8400
-#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys that clients must have one of; or "sha256:HEX", "store"
-#allowed_origins = ["vscode-webview://*"] # web pages that may use it; without client_keys, none else may
+#client_keys = ["env:TOOLGLOT_CLIENT_KEY"] # the keys of clients; or "sha256:HEX", "store"
+#allowed_origins = ["vscode-webview://*"] # web pages that may use it; without client_keys, no others may
 #store = ":memory:"                       # a file, ":memory:" or "off"; default: ~/.local/state/toolglot/gateway.db
 #store_seconds = 3                        # how long a request waits for the store
-#retention_hours = 168                    # how long what is stored is kept
-#usage_days = 400                         # how long what each client used is kept
+#retention_hours = 168                    # how long stored conversations are kept
+#usage_days = 400                         # how long the usage of each client is kept
 #max_body_bytes = 67108864
-#max_answer_bytes = 67108864              # of an upstream's answer
-#max_bytes_in_flight = 268435456          # bytes of requests and whole answers at the same time: bounds the memory
-#max_concurrent = 1000                    # requests at the same time
-#max_connections = 20000                  # connections at the same time, idle ones too
-#ping_seconds = 15                        # a sign of life in silent streams; 0: none
-#drain_seconds = 30                       # how long open answers go on when the gateway stops
+#max_answer_bytes = 67108864              # the largest response of an upstream
+#max_bytes_in_flight = 268435456          # bytes of all requests and replies in memory
+#max_concurrent = 1000                    # concurrent requests
+#max_connections = 20000                  # open connections, including idle ones
+#ping_seconds = 15                        # a keep-alive ping in silent streams; 0: none
+#drain_seconds = 30                       # how long open responses continue when the gateway stops
 #log = "text"                             # or "json", "off"
-#reports = 500                            # how many requests /toolglot/requests remembers
+#reports = 500                            # how many requests /toolglot/requests keeps
 #metrics = "keyed"                        # who may read /metrics: or "open", "off"
-#metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics alone; or "sha256:HEX"
-#tracing = false                          # spans of OpenTelemetry: pip install '.[otel]'
+#metrics_key = "env:TOOLGLOT_METRICS_KEY" # the key for /metrics only; or "sha256:HEX"
+#tracing = false                          # OpenTelemetry spans: pip install '.[otel]'
 #middleware = ["my_package.my_module:MyMiddleware"]
 #simulate = true                          # list the models that simulated/PROVIDER/MODEL names; false: none
 
-# What to do where there is a choice: see "Policies" in docs/convert.md.
+# See "Policies" in docs/convert.md.
 #[policy]
 #server_tools = "spare"                   # tools that only another provider can run: or "refuse", "drop"
-#required = "auto"                        # what is required and called optional: or "keep", "filter", "aggressive"
+#required = "auto"                        # required fields that are called optional: or "keep", "filter", "aggressive"
 #ids = "reversible"                       # or "canonical"
 #responses_id_style = "call"              # or "clasp"
-#stream_calls = "live"                    # or "whole": no call is shown before all of it is there
+#stream_calls = "live"                    # or "whole": a call is sent when it is complete
 #calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
-#unoffered_calls = "call"                 # such calls of tools that are not in the request: or "text"
+#unoffered_calls = "call"                 # such calls of tools that the request does not have: or "text"
 #missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
 #bridge_user = "Continue."
 #bridge_assistant = "OK."
 
-# --- upstreams: who answers "NAME/model" ---------------------------------------------------------------------
+# --- upstreams: requests for "NAME/model" go to [upstreams.NAME] ----------------------------------------------
 
-# Everything that can be set for one, here for a server of your own:
+# All settings of an upstream, here for a server of your own:
 #[upstreams.box]
 #url = "http://127.0.0.1:9000/v1"         # plain http only on this machine, or with insecure = true
-#target = "vllm"                          # the profile; without one: [profiles.box], or else openai_compatible
+#target = "vllm"                          # the profile; default: [profiles.box], or openai_compatible
 #key_env = "BOX_API_KEY"                  # the variable that holds the key
 #auth = "bearer"                          # or "x-api-key", "x-goog-api-key", "api-key", "aws", "none"
-#headers = { "x-team" = "env:TEAM" }      # sent along
+#headers = { "x-team" = "env:TEAM" }      # sent with every request
 #proxy = "http://proxy.example:3128"      # default: HTTPS_PROXY and NO_PROXY
 #insecure = false
 #connect_seconds = 10
 #first_byte_seconds = 600
 #idle_seconds = 300
-#keep_alive_seconds = 4                   # a connection that was idle for longer is not used again
-#retries = 0                              # how often it is asked again where it is busy, down or silent
-#retry_seconds = 8                        # the longest wait before that
-#max_concurrent = 0                       # requests at the same time; 0: any number
-#breaker_failures = 5                     # failures in a row after which it is not asked for a while
+#keep_alive_seconds = 4                   # a connection that was idle for longer is not reused
+#retries = 0                              # how often a request is sent again if it is busy, down or silent
+#retry_seconds = 8                        # the maximum wait before that
+#max_concurrent = 0                       # concurrent requests; 0: no limit
+#breaker_failures = 5                     # failures in a row after which it is not called for a while
 #breaker_seconds = 20
-#models = ["tuned-7b", "llama-*"]         # need no prefix; listings show those that are no pattern
+#models = ["tuned-7b", "llama-*"]         # need no prefix; listings show those that are not patterns
 """
 
 _TAIL: Final = """\
-# --- models: what clients ask for, and who gets it; the first that fits ---------------------------------------
+# --- models: the names that clients use, and the upstreams that get them --------------------------------------
 
 #[models]
-#"opus" = "openai/gpt-5.5"                # a word: every model with this word in its name, such as claude-opus-5
+#"opus" = "openai/gpt-5.5"                # a tier: every model with this word in its name, such as claude-opus-5
 #"sonnet" = "mistral/mistral-large-latest"
 #"haiku" = "gemini/gemini-2.5-flash"
 #"gpt-4o*" = "anthropic/claude-sonnet-4-5" # a pattern
 #"my-model" = "box/tuned-7b"              # a name
-#"fast" = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"] # the next one where one fails
+#"fast" = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"] # the next one if one fails
 #"even" = { to = ["openai/gpt-5.5", "azure/gpt-5.5"], weights = [3, 1] } # each conversation to one of them
 #"*" = "openrouter/*"                     # everything else, under its own name
 
-# A name can set more than where it leads; so can each target of a list, as a table with `to`.
+# A name can have settings of its own; so can each target of a list, as a table with `to`.
 #[models.careful]
 #to = ["anthropic/claude-opus-5", { to = "openai/gpt-5.5", force = { reasoning_effort = "high" } }]
 #system = "Answer in English."            # a system prompt before the client's own
 #policy = { stream_calls = "whole" }      # fields of [policy]
-#target = "anthropic"                     # the profile that its upstreams are taken for, also one of [profiles]
+#target = "anthropic"                     # the profile of its upstreams, built-in or of [profiles]
 #headers = { "x-team" = "env:TEAM" }
-#retries = 2                              # these five: in the place of the upstream's own
+#retries = 2                              # these five replace the settings of the upstream
 #retry_seconds = 4
 #connect_seconds = 5
 #first_byte_seconds = 120
 #idle_seconds = 60
-#[models.careful.default]                 # what holds where the client says nothing
+#[models.careful.default]                 # for what the client leaves out
 #max_tokens = 16000
 #top_p = 0.95
 #top_k = 40
@@ -112,7 +112,7 @@ _TAIL: Final = """\
 #seed = 7
 #presence_penalty = 0
 #frequency_penalty = 0
-#[models.careful.force]                   # what holds whatever the client says
+#[models.careful.force]                   # instead of what the client sends
 #temperature = 0.2
 #reasoning_mode = "adaptive"              # or "off", "on", "between_tools"
 #reasoning_effort = "medium"
@@ -120,11 +120,11 @@ _TAIL: Final = """\
 #tool_choice = "auto"                     # or "none", "required"
 #parallel_tool_calls = false
 
-# --- keys: client keys with limits; more are made by `toolglot keys add`, see docs/keys.md --------------------
+# --- keys: client keys with limits; `toolglot keys add` makes more, see docs/keys.md --------------------------
 
 #[keys.ci]
 #key = "env:TOOLGLOT_CI_KEY"              # the variable that holds it; or "sha256:HEX"
-#models = ["gpt-5*", "haiku"]             # that it may ask for; without any: all
+#models = ["gpt-5*", "haiku"]             # the models that it may use; default: all
 #requests_per_minute = 60
 #tokens_per_minute = 500000
 #tokens_per_day = 2000000
@@ -134,15 +134,15 @@ _TAIL: Final = """\
 #spend_per_month = 50
 #spend_total = 500
 
-# --- prices: US dollars for a million tokens, where they are not those of the list; see docs/keys.md -----------
+# --- prices: US dollars for a million tokens, if they differ from the built-in list; see docs/keys.md ---------
 
-#[prices."box/*"]                         # a model, or a pattern, with or without its upstream
+#[prices."box/*"]                         # a model or a pattern, with or without its upstream
 #input = 0
 #output = 0
-#cache_read = 0                           # without it, as input
+#cache_read = 0                           # default: as input
 #cache_write = 0
 
-# --- profiles: what a target demands, where it is not what toolglot knows; see docs/profiles.md ----------------
+# --- profiles: what a target demands, if the built-in profile is wrong; see docs/profiles.md ------------------
 
 #[profiles.box]
 #extends = "vllm"
@@ -152,7 +152,7 @@ _TAIL: Final = """\
 
 
 def example_config(environ: Mapping[str, str]) -> str:
-    """The file; the providers that this environment has a key for are on."""
+    """The text of the file; providers whose key is in the environment are on."""
     found, _ = discovered_upstreams(environ)
     sections = ("\n".join(_section(provider, found.get(provider.name))) for provider in PROVIDERS.values())
     return "\n".join([_HEAD, *(f"{section}\n" for section in sections), _TAIL])
@@ -165,7 +165,7 @@ def _section(provider: Provider, found: UpstreamSettings | None) -> Iterator[str
         yield f"# url: {provider.url_form}"
         yield f"#   or these variables: {variables}"
     yield f"{'#' if found is None else ''}[upstreams.{provider.name}]"
-    # The variable is named where one was found, although it is the default: the file says what is used.
+    # The file names a variable that was found, even if it is the default, so that it shows which one is used.
     key_env = found.key_env if found else ""
     yield f'{"" if key_env else "#"}key_env = "{key_env or provider.key_env[0]}"'
     if provider.url:

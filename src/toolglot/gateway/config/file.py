@@ -1,9 +1,9 @@
-"""A configuration file as text and tables: read within bounds, checked key by key, with the line of every mistake.
+"""A configuration file as text and tables: read within limits, checked key by key, with the line of every mistake.
 
 A table is described by a Struct whose fields carry what is allowed (`title`) and what it means (`description`) in their
 `Meta`; the checks, the messages and the tables of docs/gateway-config.md all come from there.
 
-Law: whatever the bytes are, the answer is tables or a `ConfigError`. No message quotes what may be a key.
+Law: whatever the bytes, the result is tables or a `ConfigError`. No message quotes what may be a key.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _KEY: Final = re.compile(rf"\s*(\[\[?)?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*[\]=]"
 _QUOTED_OR_BARE: Final = re.compile(_PART)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
 _UNQUOTED: Final = frozenset({"client_keys", "metrics_key", "key", "headers", "proxy", "key_env", "url"})
-"""Settings in which somebody may have written a key."""
+"""Settings that may contain a key by mistake: their values are not shown."""
 
 
 class ConfigError(InputError):
-    """A configuration that makes no sense; `path` is the file, the line where it is known, and the key."""
+    """An invalid configuration; `path` is the file, the line if it is known, and the key."""
 
     line: int = 0
     others: tuple[ConfigError, ...] = ()
@@ -75,13 +75,13 @@ class Mistakes:
         return bool(self._found)
 
     def add(self, error: ConfigError) -> None:
-        """One more; what is found after `MAX_MISTAKES` would help nobody, and is not looked for."""
+        """Add a mistake. After `MAX_MISTAKES` the rest of the file is not read."""
         self._found += error.errors
         if len(self._found) >= MAX_MISTAKES:
             self.raise_all()
 
     def collect(self, read: Callable[[], T]) -> T | None:
-        """What `read` returns; None, where it raises."""
+        """What `read` returns; None if it raises."""
         try:
             return read()
         except ConfigError as error:
@@ -111,8 +111,8 @@ class ConfigText(Struct, frozen=True):
     def error(self, message: str, *keys: str, hint: str = "") -> ConfigError:
         """A mistake at a key, with its line."""
         line = line_of(self.text, keys) if keys else 0
-        place = f"{self.origin}:{line}" if line else self.origin
-        error = ConfigError(message, path=f"{place}: {dotted(keys)}" if keys else place, hint=hint)
+        position = f"{self.origin}:{line}" if line else self.origin
+        error = ConfigError(message, path=f"{position}: {dotted(keys)}" if keys else position, hint=hint)
         error.line = line
         return error
 
@@ -125,9 +125,9 @@ class ConfigText(Struct, frozen=True):
         return found
 
     def tables(self) -> dict[str, Any]:
-        """What the text says."""
+        """The tables of the text."""
         try:
-            return self._parsed()
+            return self._parse()
         except ConfigError:
             foreign = recognise(self.text)
             if foreign is None:
@@ -135,13 +135,13 @@ class ConfigText(Struct, frozen=True):
             message = f"this is a configuration of {foreign.program}, not of toolglot"
             raise self.error(message, hint=foreign.hint) from None
 
-    def _parsed(self) -> dict[str, Any]:
+    def _parse(self) -> dict[str, Any]:
         for number, line in enumerate(self.text.split("\n"), 1):
             if len(line) > MAX_LINE:
                 raise ConfigError(
                     f"the line has more than {MAX_LINE} characters",
                     path=f"{self.origin}:{number}",
-                    hint="break it: lists go over several lines",
+                    hint="split it: a list can have several lines",
                 )
         try:
             return tomllib.loads(self.text)
@@ -159,10 +159,10 @@ def read_text(path: str | os.PathLike[str]) -> ConfigText:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        hint = "check the name, or write one with `toolglot init`"
+        hint = "check the path, or write a configuration with `toolglot init`"
         raise ConfigError(f"cannot be read: {reason}", path=origin, hint=hint) from None
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"larger than {MAX_BYTES} bytes", path=origin, hint="this is no gateway's configuration")
+        raise ConfigError(f"larger than {MAX_BYTES} bytes", path=origin, hint="this is not a configuration of toolglot")
     try:
         return ConfigText(origin, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -213,15 +213,15 @@ def _lines_of(text: str) -> tuple[dict[Keys, int], dict[Keys, int]]:
 # --- tables -----------------------------------------------------------------------------------------
 
 
-def checked(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Table:
-    """A table whose keys and values are all known and right."""
+def read_table(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Table:
+    """A table as a Struct. Unknown keys and invalid values are errors."""
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
     values, mistakes = {}, Mistakes()
     for key, entry in table_of(value, text, *at).items():
         if key not in fields:
-            mistakes.add(unknown(key, list(fields), text, *at))
+            mistakes.add(unknown_key(key, list(fields), text, *at))
         else:
-            values[key] = mistakes.collect(functools.partial(_value, entry, fields[key], text, *at, key))
+            values[key] = mistakes.collect(functools.partial(_read_value, entry, fields[key], text, *at, key))
     mistakes.raise_all()
     return kind(**values)
 
@@ -229,33 +229,33 @@ def checked(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Table:
 def table_of(value: Any, text: ConfigText, *at: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise text.error(f"expected a table, got {_kind(value)}", *at, hint=f"write [{dotted(at)}], and its keys below")
+    raise text.error(f"expected a table, got {_kind(value)}", *at, hint=f"write [{dotted(at)}], with its keys below")
 
 
-def unknown(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigError:
-    """An error that tells the nearest name."""
+def unknown_key(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigError:
+    """The error for a key that does not exist, with the nearest name."""
     is_table = not at
     what = "table" if is_table else "setting"
     if key.lower().replace("-", "_") in ("key", "api_key", "apikey", "token", "secret") and "key_env" in known:
-        hint = 'keys stand in environment variables only: write key_env = "NAME_OF_THE_VARIABLE"'
+        hint = 'keys are in environment variables only: write key_env = "NAME_OF_THE_VARIABLE"'
     else:
         close = closest_names(key, known) or tuple(word for word in known if len(word) > 2 and word in key.lower())
         hint = f"did you mean {close[0]}? " if close else ""
         hint += "known: " + ", ".join(f"[{name}]" if is_table else name for name in known)
-    return text.error(f"there is no {what} of this name", *at, key, hint=hint)
+    return text.error(f"unknown {what}", *at, key, hint=hint)
 
 
-def allowed(kind: Any) -> str:
-    """In words, what a setting may be; of a number, also its maximum."""
+def allowed_values(kind: Any) -> str:
+    """The values that a setting allows, as text; of a number, also its maximum."""
     title = next((meta.title for meta in get_args(kind) if isinstance(meta, Meta) and meta.title), "")
-    largest = _maximum(kind)
-    if largest is None or title.endswith(f" to {largest}"):
+    maximum = _maximum(kind)
+    if maximum is None or title.endswith(f" to {maximum}"):
         return title
-    return f"{title} to {largest}" if " from " in title else f"{title}, at most {largest}"
+    return f"{title} to {maximum}" if " from " in title else f"{title}, at most {maximum}"
 
 
 def _maximum(kind: Any) -> int | float | None:
-    """The largest number that a type takes; None: it is no number, or has no maximum."""
+    """The maximum of a type; None: it is not a number, or has none."""
     for part in get_args(kind):
         found = part.le if isinstance(part, Meta) else _maximum(part)
         if found is not None:
@@ -263,14 +263,14 @@ def _maximum(kind: Any) -> int | float | None:
     return None
 
 
-def _value(value: Any, kind: Any, text: ConfigText, *at: str) -> Any:
+def _read_value(value: Any, kind: Any, text: ConfigText, *at: str) -> Any:
     try:
         found = msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError):
         found = math.nan
     if isinstance(found, float) and not math.isfinite(found):
         got = _kind(value) if at[-1] in _UNQUOTED else _shown(value)
-        raise text.error(f"expected {allowed(kind)}, got {got}", *at)
+        raise text.error(f"expected {allowed_values(kind)}, got {got}", *at)
     return found
 
 
@@ -288,5 +288,5 @@ _KINDS: Final = {str: "a string", dict: "a table", list: "a list", bool: "true o
 
 
 def _kind(value: Any) -> str:
-    """What sort of TOML value it is."""
+    """The kind of a TOML value."""
     return _KINDS.get(type(value), "a number" if isinstance(value, float) else "a date or time")

@@ -1,10 +1,10 @@
-"""Configuration files of other gateways, which people try first: recognised, and their first model in our form.
+"""Recognises configuration files of other gateways, and shows their first model in the form of this one.
 
 LiteLLM's is YAML with a `model_list`; claude-code-router's is JSON with `Providers`. Neither is used as a
 configuration: this finds one model, so that the message about the file can show how it would be written here.
 
-Laws: any text gives an answer or None, in linear time. No value that may be a key is ever repeated: what is shown are
-names of variables, models and hosts.
+Laws: any text gives a result or None, in linear time. A value that may be a key is never repeated: only names of
+variables, models and hosts are shown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ForeignConfig(Struct, frozen=True, kw_only=True):
 
     program: str
     model: str = ""
-    """What clients ask for; empty: no model was found."""
+    """The name that clients use; empty: no model was found."""
     provider: str = ""
     """The provider or the host, as an upstream is named."""
     upstream_model: str = ""
@@ -84,7 +84,7 @@ class ForeignConfig(Struct, frozen=True, kw_only=True):
 
 
 def recognise(text: str) -> ForeignConfig | None:
-    """The file of another gateway that a text is; None: of none that is known."""
+    """The file of another gateway, if the text is one; None: it is not."""
     if _YAML_LIST.search(text):
         return _litellm(text)
     return _claude_code_router(text) if _JSON_PROVIDERS.match(text) else None
@@ -98,14 +98,14 @@ def _litellm(text: str) -> ForeignConfig:
         if name in found:
             break
         found[name] = value
-    asked = found.get("model", "")
-    head, slash, rest = asked.partition("/")
-    provider = _provider(_LITELLM_NAMES.get(head, head)) if slash else _owner(asked)
+    model = found.get("model", "")
+    head, slash, rest = model.partition("/")
+    provider = _provider(_LITELLM_NAMES.get(head, head)) if slash else _owner(model)
     return _first_model(
         "LiteLLM",
         model=found.get("model_name", ""),
         provider=provider,
-        upstream_model=rest if slash else asked,
+        upstream_model=rest if slash else model,
         url=found.get("api_base", ""),
         key=found.get("api_key", ""),
     )
@@ -115,7 +115,7 @@ def _claude_code_router(text: str) -> ForeignConfig | None:
     program = "claude-code-router"
     try:
         document = json.loads(text)
-    except (ValueError, RecursionError):  # comments, which it allows: what it is can be told, and no more
+    except (ValueError, RecursionError):  # it may have comments, and cannot be read further
         return ForeignConfig(program=program) if '"Router"' in text else None
     listed = document.get("Providers", document.get("providers"))
     first: Any = next((each for each in listed if isinstance(each, Mapping)), {}) if isinstance(listed, list) else {}
@@ -132,7 +132,7 @@ def _claude_code_router(text: str) -> ForeignConfig | None:
 
 
 def _first_model(program: str, *, model: str, provider: str, upstream_model: str, url: str, key: str) -> ForeignConfig:
-    """What was found, if all of it is fit to be shown."""
+    """The first model, if all of it can be shown."""
     if not provider or not all(_NAME.fullmatch(name) for name in (model, upstream_model)):
         return ForeignConfig(program=program)
     variable = _ENVIRONMENT.fullmatch(key)
@@ -155,14 +155,14 @@ def _provider(name: str) -> str:
 
 
 def _owner(model: str) -> str:
-    """The provider that a model's name belongs to; OpenAI's, where nothing is known: so does LiteLLM."""
+    """The provider that a model's name belongs to; OpenAI if it is unknown, as in LiteLLM."""
     lower = model.lower()
     owners = (name for name, each in PROVIDERS.items() if any(fnmatch.fnmatchcase(lower, p) for p in each.models))
     return next(owners, "openai")
 
 
 def _base_url(url: str, provider: str) -> str:
-    """The address to write: none where it is the provider's own, or where it may hold a key."""
+    """The address to write; empty if it is the provider's own, or may contain a key."""
     plain = url.strip().rstrip("/")
     for path in _PATHS:
         plain = plain.removesuffix(path)

@@ -1,7 +1,7 @@
-"""The coding agents on this machine: which are installed, where they are pointed, and how to point them here.
+"""The coding agents on this machine: which are installed, which address they use, and how to point them here.
 
-Laws: nothing of theirs is changed. Of their files only the base address is looked at, and only as much as a file of
-settings can be. A program is asked for its version with a time limit.
+Laws: none of their files is changed, and only the base address in them is read. A program that is run for its version
+has a time limit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Client(Struct, frozen=True):
     points_at: Callable[[Environ], str]
     """The base address that it would use; empty: its provider's own."""
     line: str
-    """What points it here."""
+    """The command or setting that points it here."""
 
 
 def _home(environ: Environ) -> Path:
@@ -119,17 +119,17 @@ CLIENTS: Final = (
 )
 
 
-async def of_clients(root: str, environ: Environ, *, has_keys: bool) -> list[CheckResult]:
-    """Each agent that is installed; the others in one line."""
+async def check_clients(root: str, environ: Environ, *, has_keys: bool) -> list[CheckResult]:
+    """A result for each installed agent, and one for the others."""
     found = {client.title: shutil.which(client.program, path=environ.get("PATH")) for client in CLIENTS}
-    asked = (_of_client(client, found[client.title] or "", root, environ, has_keys) for client in CLIENTS)
-    findings = [finding for finding in await asyncio.gather(*asked) if finding is not None]
+    checks = (_check_client(client, found[client.title] or "", root, environ, has_keys) for client in CLIENTS)
+    results = [result for result in await asyncio.gather(*checks) if result is not None]
     if missing := [title for title, path in found.items() if not path]:
-        findings.append(CheckResult(_PART, "ok", f"not installed: {', '.join(missing)}"))
-    return findings
+        results.append(CheckResult(_PART, "ok", f"not installed: {', '.join(missing)}"))
+    return results
 
 
-async def _of_client(client: Client, path: str, root: str, environ: Environ, has_keys: bool) -> CheckResult | None:
+async def _check_client(client: Client, path: str, root: str, environ: Environ, has_keys: bool) -> CheckResult | None:
     if not path:
         return None
     number = await version_of(path, environ)
@@ -138,12 +138,12 @@ async def _of_client(client: Client, path: str, root: str, environ: Environ, has
     if is_same(address, root):
         return CheckResult(_PART, "ok", f"{named} is pointed here")
     line = client.line.format(root=root, key="YOUR_CLIENT_KEY" if has_keys else "any")
-    where = f"is pointed at {urlsplit(address).netloc.rpartition('@')[2][:80]}" if address else "asks its own provider"
+    where = f"is pointed at {urlsplit(address).netloc.rpartition('@')[2][:80]}" if address else "uses its own provider"
     return CheckResult(_PART, "warn", f"{named} {where}", f"to use this gateway: {line}")
 
 
 def is_same(address: str, root: str) -> bool:
-    """Whether an address leads to this gateway; all names of this machine are one."""
+    """Whether an address leads to this gateway; all names of this machine are the same."""
     try:
         one, two = urlsplit(address), urlsplit(root)
         ports = (one.port or 80, two.port or 80)
@@ -155,7 +155,7 @@ def is_same(address: str, root: str) -> bool:
 
 
 async def version_of(path: str, environ: Environ) -> str:
-    """What a program says to --version; empty: nothing that looks like one."""
+    """The version that a program prints; empty: it prints none."""
     try:
         process = await asyncio.create_subprocess_exec(
             path,

@@ -16,11 +16,11 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from toolglot.gateway.config.file import ConfigText, Mistakes, checked, table_of
+from toolglot.gateway.config.file import ConfigText, Mistakes, read_table, table_of
 from toolglot.gateway.config.variables import ENV, is_sendable, is_variable, shown_variable, variable
 
 STORED_KEYS: Final = "store"
-"""Among the client keys: those that `toolglot keys` makes, also while there are none."""
+"""Among the client keys: those that `toolglot keys` makes, even while there are none."""
 MAX_KEYS: Final = 1000
 MAX_NAME_LENGTH: Final = 64
 _HASHED: Final = "sha256:"
@@ -67,11 +67,11 @@ def _money(amount: float) -> Decimal:
 
 
 _BEGUN: Final = hashlib.sha256()
-"""A copy of it is there in half the time that it takes to make a new one."""
+"""Copying it takes half as long as making a new one."""
 
 
 def digest(key: str) -> str:
-    """What is kept of a key."""
+    """The hash of a key: all that is stored of it."""
     hashed = _BEGUN.copy()
     hashed.update(key.encode(errors="surrogatepass"))
     return hashed.hexdigest()
@@ -82,9 +82,7 @@ def read_keys(value: Any, environ: Mapping[str, str], text: ConfigText) -> dict[
     found: dict[str, KeySettings] = {}
     tables = table_of(value, text, "keys")
     if len(tables) > MAX_KEYS:
-        raise text.error(
-            f"more than {MAX_KEYS} keys", "keys", hint="so many belong into the store: `toolglot keys add`"
-        )
+        raise text.error(f"more than {MAX_KEYS} keys", "keys", hint="put them into the store: `toolglot keys add`")
     mistakes = Mistakes()
     for name, table in tables.items():
         settings = mistakes.collect(functools.partial(_read_key, name, table, found, environ, text))
@@ -99,14 +97,14 @@ def _read_key(
 ) -> KeySettings:
     """One table; `found` are those before it."""
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable() or name != name.strip():
-        raise text.error(f"a name has 1 to {MAX_NAME_LENGTH} printable characters", "keys", name)
+        raise text.error(f"expected a name of 1 to {MAX_NAME_LENGTH} printable characters", "keys", name)
     if "key" not in table_of(table, text, "keys", name):
         hint = f'write key = "{ENV}NAME_OF_THE_VARIABLE", or "{_HASHED}HEX"'
-        raise text.error("it is not said which key this is", "keys", name, hint=hint)
-    settings = checked(table, KeySettings, text, "keys", name)
+        raise text.error("missing setting: key", "keys", name, hint=hint)
+    settings = read_table(table, KeySettings, text, "keys", name)
     hashed = read_client_key(settings.key, environ, text, "keys", name, "key")
     if any(hashed == other.key for other in found.values()):
-        raise text.error("another name has the same key", "keys", name, "key", hint="each client has its own")
+        raise text.error("another name has the same key", "keys", name, "key", hint="give each client its own")
     return replace(settings, key=hashed)
 
 
@@ -116,17 +114,17 @@ def read_client_key(entry: str, environ: Mapping[str, str], text: ConfigText, *a
         hashed = entry.removeprefix(_HASHED).lower()
         if re.fullmatch(r"[0-9a-f]{64}", hashed):
             return hashed
-        raise text.error(f"after {_HASHED} come 64 hexadecimal digits", *at, hint="printf %s KEY | sha256sum")
+        raise text.error(f"expected 64 hexadecimal digits after {_HASHED}", *at, hint="run: printf %s KEY | sha256sum")
     name = entry.removeprefix(ENV)
     if not entry.startswith(ENV) or not is_variable(name):
         hint = f'put the key into a variable and write "{ENV}NAME", or its hash as "{_HASHED}HEX"'
-        raise text.error("a key itself must not stand in the file", *at, hint=hint)
+        raise text.error("the file must not contain a key itself", *at, hint=hint)
     value = variable(environ, name)
     if not value:
         raise text.error(f"{shown_variable(name)} is not set in the environment", *at, hint="set it to the key")
     if not is_sendable(value):
-        message = f"{shown_variable(name)} holds what no client can send in a header"
-        raise text.error(message, *at, hint="a key is one line of ASCII characters")
+        message = f"the value of {shown_variable(name)} cannot be sent in a header"
+        raise text.error(message, *at, hint="set it to one line of ASCII characters")
     return digest(value)
 
 
@@ -134,5 +132,5 @@ def short_keys(entries: Iterable[str], environ: Mapping[str, str]) -> tuple[str,
     """Warnings about keys in variables that are too short."""
     names = [entry.removeprefix(ENV) for entry in entries if entry.startswith(ENV)]
     short = [name for name in names if 0 < len(variable(environ, name)) < _SHORT_KEY]
-    problem = f"is shorter than {_SHORT_KEY} characters: a client key that can be guessed is none"
+    problem = f"is shorter than {_SHORT_KEY} characters: a short client key can be guessed"
     return tuple(f"{shown_variable(name)} {problem}" for name in short)

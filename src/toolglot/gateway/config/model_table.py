@@ -1,13 +1,13 @@
-"""The `[models]` of a configuration: what clients ask for, and who gets it.
+"""The `[models]` of a configuration: the names that clients use, and the upstreams that get them.
 
     opus = "anthropic/claude-opus-5"                                     one upstream
-    fast = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"]              the next one where one fails
+    fast = ["groq/llama-3.3-70b", "cerebras/llama-3.3-70b"]              the next one if one fails
     even = { to = ["a/gpt-5.5", "b/gpt-5.5"], weights = [3, 1] }         each conversation to one of them, by weight
     turn = { to = ["a/gpt-5.5", "b/gpt-5.5"], each = "request" }         each request to the next one
     calm = { to = "a/gpt-5.5", force = { temperature = 0 } }             with settings of its own (`route_table.py`)
 
-Law: once it is read, every entry leads to an upstream that exists, or to a simulated model that it names. Names that
-stand for other names are followed here, so that a circle is found when the file is read and not by a request.
+Law: after reading, every entry leads to an upstream that exists, or to a simulated model that it names. Names that lead
+to other names are followed here, so that a circle is an error of the file and not of a request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, get_args
 
 from toolglot.errors import closest_names, quote
-from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown
+from toolglot.gateway.config.file import ConfigError, Mistakes, table_of, unknown_key
 from toolglot.gateway.config.route_table import NOTHING, ROUTE_SETTINGS, CheckedTable, RouteReader
 from toolglot.masking import mask
 from toolglot.simulator.upstreams import SIMULATED_NAMES
@@ -64,7 +64,7 @@ def kind_of(name: str) -> EntryKind:
 
 
 class _Reader:
-    """Follows each name to its end."""
+    """Reads all entries, and follows each name to its destination."""
 
     def __init__(
         self, table: dict[str, Any], upstreams: Mapping[str, Collection[str]], simulate: bool, routes: RouteReader
@@ -76,10 +76,10 @@ class _Reader:
         self.targets: dict[str, tuple[str, ...]] = {}
         self.weights: dict[str, tuple[float, ...]] = {}
         self.each: dict[str, Each] = {}
-        self.given: dict[str, tuple[CheckedTable, ...]] = {}
-        """What each name says of the way to each of its targets."""
+        self.route_tables: dict[str, tuple[CheckedTable, ...]] = {}
+        """The settings of each name, for each of its targets."""
         self.names: dict[str, str] = {}
-        """The names of the file by how they are compared."""
+        """The names of the file by their lowercase form."""
         mistakes = Mistakes()
         for name, value in table.items():
             mistakes.collect(functools.partial(self._read, name, value))
@@ -93,29 +93,29 @@ class _Reader:
         self.names[name.lower()] = name
 
     def _targets(self, name: str, value: Any) -> tuple[Any, ...]:
-        """What stands behind a name: one target, a list of them, or a table with more than that."""
+        """The targets of a name: one, a list of them, or a table with `to`."""
         table = value if isinstance(value, dict) else {"to": value}
         self._check_keys(table, _TABLE, "models", name)
         to = table.get("to")
-        own = self.routes.given({key: value for key, value in table.items() if key in ROUTE_SETTINGS}, "models", name)
+        own = self.routes.read({key: value for key, value in table.items() if key in ROUTE_SETTINGS}, "models", name)
         found = [self._target(name, each) for each in (to if isinstance(to, list) else [to])]
-        self.given[name] = tuple([more.over(own) for _, more in found])
+        self.route_tables[name] = tuple([more.over(own) for _, more in found])
         if isinstance(to, list) and any(key in table for key in _SPREAD):
-            self._spread(name, table, len(found))
+            self._read_weights(name, table, len(found))
         elif any(key in table for key in _SPREAD):
             hint = 'write to = ["a/model", "b/model"]'
-            raise self.text.error("one target cannot be spread", "models", name, hint=hint)
+            raise self.text.error("weights and each need several targets", "models", name, hint=hint)
         return tuple([target for target, _ in found])
 
     def _target(self, name: str, value: Any) -> tuple[Any, CheckedTable]:
-        """One target, and what is said of the way to it alone."""
+        """One target, and its own settings."""
         if not isinstance(value, dict):
             return value, NOTHING
         self._check_keys(value, _TARGET, "models", name)
-        given = self.routes.given({key: each for key, each in value.items() if key != "to"}, "models", name)
-        return value.get("to"), given
+        settings = self.routes.read({key: each for key, each in value.items() if key != "to"}, "models", name)
+        return value.get("to"), settings
 
-    def _spread(self, name: str, table: dict[str, Any], count: int) -> None:
+    def _read_weights(self, name: str, table: dict[str, Any], count: int) -> None:
         if table.get("each", "conversation") not in get_args(Each):
             raise self.text.error('expected each = "conversation" or "request"', "models", name)
         self.each[name] = table.get("each", "conversation")
@@ -123,35 +123,37 @@ class _Reader:
         if not (isinstance(weights, list) and len(weights) == count and all(map(_is_weight, weights))):
             hint = 'write { to = ["a/model", "b/model"], weights = [3, 1] }: a number above 0 for each, '
             hint += f"at most {MAX_WEIGHT}"
-            raise self.text.error("expected targets and as many weights", "models", name, hint=hint)
+            raise self.text.error("expected one weight for each target", "models", name, hint=hint)
         self.weights[name] = tuple(map(float, weights))
 
     def _check_keys(self, table: dict[str, Any], known: tuple[str, ...], *at: str) -> None:
         for key in table:
             if key not in known:
-                raise unknown(key, list(known), self.text, *at)
+                raise unknown_key(key, list(known), self.text, *at)
 
     def _check_name(self, name: str) -> None:
         if not _is_name(name):
-            hint = f"at most {MAX_NAME_LENGTH} characters, none of them a blank"
-            raise self.text.error("this is no name of a model", "models", name, hint=hint)
+            hint = f"at most {MAX_NAME_LENGTH} characters, without spaces"
+            raise self.text.error("not the name of a model", "models", name, hint=hint)
         if name.lower() in self.names:
-            raise self.text.error("this name is there twice: case does not count", "models", name, hint="leave one out")
+            raise self.text.error(
+                "duplicate name: upper and lower case are the same", "models", name, hint="remove one"
+            )
 
     def _check(self, name: str, targets: tuple[Any, ...]) -> None:
         if len(targets) > MAX_TARGETS:
-            raise self.text.error(f"more than {MAX_TARGETS} targets", "models", name, hint="leave some out")
+            raise self.text.error(f"more than {MAX_TARGETS} targets", "models", name, hint="remove some")
         if not targets or not all(isinstance(target, str) and _is_name(target) for target in targets):
             hint = f'write it like "openai/gpt-5.5"{self._known()}'
-            raise self.text.error("expected the upstream and the model that get it", "models", name, hint=hint)
+            raise self.text.error("expected an upstream and a model", "models", name, hint=hint)
 
     def entry(self, name: str) -> ModelEntry:
-        ways = [self._way(name, *each) for each in zip(self.targets[name], self.given[name], strict=True)]
-        ends = [end for end, _ in ways]
+        followed = [self._follow(name, *each) for each in zip(self.targets[name], self.route_tables[name], strict=True)]
+        ends = [end for end, _ in followed]
         if len(set(ends)) < len(ends):
-            hint = "the same upstream and model may be there once"
-            raise self.text.error("two of these lead to the same", "models", name, hint=hint)
-        settings = tuple([given.settings(name, self.routes.policy) for _, given in ways])
+            hint = "list each upstream and model once"
+            raise self.text.error("two targets lead to the same model", "models", name, hint=hint)
+        settings = tuple([table.settings(name, self.routes.policy) for _, table in followed])
         return ModelEntry(
             name,
             kind_of(name),
@@ -161,37 +163,37 @@ class _Reader:
             settings if any(settings) else (),
         )
 
-    def _way(self, name: str, target: str, given: CheckedTable) -> tuple[Destination, CheckedTable]:
-        """Where a target leads in the end, and what holds on the way there."""
+    def _follow(self, name: str, target: str, table: CheckedTable) -> tuple[Destination, CheckedTable]:
+        """The destination of a target, and its settings."""
         seen = {name: 0}
         while (following := self.names.get(target.lower())) is not None and not is_pattern(following):
             if following in seen:
                 circle = " → ".join(quote(step) for step in [*list(seen)[seen[following] :], following])
-                message = f"these names stand for each other: {circle}"
+                message = f"these names lead to each other: {circle}"
                 raise self.text.error(
                     message, "models", name, hint=f"let one of them lead to an upstream: {self._hint()}"
                 )
             seen[following] = len(seen)
             if len(self.targets[following]) > 1:
                 hint = "write the upstream and the model instead"
-                message = f"{quote(following)} leads to several, which only a client may ask for"
+                message = f"{quote(following)} has several targets, so that only clients can use it"
                 raise self.text.error(message, "models", name, hint=hint)
-            (target,), (more,) = self.targets[following], self.given[following]
-            given = given.over(more)
-        return self._end(name, target), given
+            (target,), (more,) = self.targets[following], self.route_tables[following]
+            table = table.over(more)
+        return self._destination(name, target), table
 
-    def _end(self, name: str, target: str) -> Destination:
+    def _destination(self, name: str, target: str) -> Destination:
         found = split_prefix(target, self.upstreams)
         if found is None and self.simulate:
             found = SIMULATED_NAMES.model(target)
         if found is None:
-            raise self._nowhere(name, target)
+            raise self._unknown_target(name, target)
         if found.model != REQUESTED and is_pattern(found.model):
-            hint = f'write one model, or "{found.upstream}/*" for the one that was asked for'
-            raise self.text.error(f"{_shown(target)} is a pattern and not a model", "models", name, hint=hint)
+            hint = f'write one model, or "{found.upstream}/*" for the model that the client names'
+            raise self.text.error(f"{_shown(target)} is a pattern, not a model", "models", name, hint=hint)
         return found
 
-    def _nowhere(self, name: str, target: str) -> ConfigError:
+    def _unknown_target(self, name: str, target: str) -> ConfigError:
         head = target.partition("/")[0]
         if head.lower() == SIMULATED and not self.simulate:
             hint = "simulate = false in [gateway] forbids simulated models"

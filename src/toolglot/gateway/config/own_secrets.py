@@ -1,9 +1,9 @@
 """The gateway's own secrets: the keys of its upstreams, and of the routes to them.
 
-A provider, or a proxy in front of it, may repeat a key that looks like nothing. The gateway knows its own keys, and
-masks them in what clients and logs get.
+A provider, or a proxy in front of it, may repeat a key that does not look like one. The gateway knows its own keys, and
+masks them in errors, headers and logs.
 
-Law: errors and headers only. What a model says is the client's, also if it quotes a file that holds the same key.
+Law: not in replies. The text of a model reaches the client as it is, even if it quotes a file with the same key.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from toolglot.upstream.settings import UpstreamSettings
 
 
 def own_secrets(config: Config) -> KnownSecrets:
+    """The secrets of a configuration."""
     return KnownSecrets(itertools.chain(*map(_keys, config.upstreams.values()), *map(_route_keys, config.models)))
 
 

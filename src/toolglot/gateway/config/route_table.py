@@ -1,17 +1,17 @@
-"""What a name of `[models]` says besides where it leads, over what the client asks and what its upstream is set to.
+"""The settings of a name in `[models]`, over those of the client and of the upstream.
 
     [models.careful]
     to = ["anthropic/claude-opus-5", { to = "openai/gpt-5.5", force = { reasoning_effort = "high" } }]
     system = "Answer in English."
-    default = { max_tokens = 16000 }         what holds where the client says nothing
-    force = { temperature = 0 }              what holds whatever the client says
+    default = { max_tokens = 16000 }         for what the client leaves out
+    force = { temperature = 0 }              instead of what the client sends
     policy = { stream_calls = "whole" }
     retries = 2
 
-A target's own table counts over that of its name, and the table of a name over that of another name that it leads to.
+A target's own table overrides that of its name, and the table of a name that of another name that it leads to.
 
-Law: once it is read, everything in it has been checked: profiles exist, headers can be sent, policies are known.
-`upstream/routing/request_settings.py` is where the conversation is changed.
+Law: after reading, everything has been checked: profiles exist, headers can be sent, policies are known.
+`upstream/routing/request_settings.py` applies them to a request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from toolglot.errors import InputError
-from toolglot.gateway.config.file import ConfigText, checked, unknown
+from toolglot.gateway.config.file import ConfigText, read_table, unknown_key
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target
 from toolglot.policy import Policy
 from toolglot.profiles import Overrides
@@ -33,7 +33,7 @@ from toolglot.upstream.settings import RequestSettings, RetrySettings, RouteSett
 T = TypeVar("T", bound=Struct)
 
 MAX_SYSTEM: Final = 100_000
-"""Characters of a system prompt; a file is not much longer."""
+"""Characters of a system prompt."""
 
 
 class RouteTable(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ _RETRY: Final = ("retries", "retry_seconds", "connect_seconds", "first_byte_seco
 
 
 class CheckedTable(Struct, frozen=True, kw_only=True):
-    """A checked table, before it is joined with those around it."""
+    """A checked table, before it is merged with those around it."""
 
     system: str = ""
     default: RequestSettings = RequestSettings()
@@ -100,21 +100,21 @@ class CheckedTable(Struct, frozen=True, kw_only=True):
     retry: RetrySettings = RetrySettings()
 
     def over(self, other: CheckedTable) -> CheckedTable:
-        """Both, where this one counts."""
+        """Both tables; this one takes precedence."""
         if self is NOTHING or other is NOTHING:
             return other if self is NOTHING else self
         return CheckedTable(
             system=self.system or other.system,
-            default=_joined(self.default, other.default),
-            force=_joined(self.force, other.force),
+            default=_merge(self.default, other.default),
+            force=_merge(self.force, other.force),
             policy={**other.policy, **self.policy},
             target=self.target or other.target,
             headers={**other.headers, **self.headers},
-            retry=_joined(self.retry, other.retry),
+            retry=_merge(self.retry, other.retry),
         )
 
     def settings(self, name: str, policy: Policy) -> RouteSettings | None:
-        """What holds for an entry; None: nothing but what holds anyway."""
+        """The settings of an entry; None: it has none."""
         if self == NOTHING:
             return None
         return RouteSettings(
@@ -133,22 +133,22 @@ NOTHING: Final = CheckedTable()
 
 
 class RouteReader(Struct, frozen=True):
-    """Reads what a name says besides where it leads."""
+    """Reads the settings of names."""
 
     text: ConfigText
     environ: Mapping[str, str]
     overrides: Overrides | None
     policy: Policy
 
-    def given(self, value: Mapping[str, Any], *at: str) -> CheckedTable:
+    def read(self, value: Mapping[str, Any], *at: str) -> CheckedTable:
         """The settings of a table, all of which have known names."""
         if not value:
             return NOTHING
-        table = checked(dict(value), RouteTable, self.text, *at)
+        table = read_table(dict(value), RouteTable, self.text, *at)
         return CheckedTable(
             system=table.system,
-            default=checked(table.default, RequestSettings, self.text, *at, "default"),
-            force=checked(table.force, RequestSettings, self.text, *at, "force"),
+            default=read_table(table.default, RequestSettings, self.text, *at, "default"),
+            force=read_table(table.force, RequestSettings, self.text, *at, "force"),
             policy=self._policy(table.policy, *at, "policy"),
             target=read_target(table.target, self.overrides, self.text, *at, "target") if table.target else "",
             headers=read_headers(table.headers, self.environ, self.text, *at, "headers"),
@@ -161,11 +161,11 @@ class RouteReader(Struct, frozen=True):
 
 
 def read_policy(table: dict[str, Any], base: Policy, text: ConfigText, *at: str) -> Policy:
-    """A policy with some fields set otherwise."""
+    """A policy with other values for some fields."""
     known = list(Policy.__struct_fields__)
     for key in table:
         if key not in known:
-            raise unknown(key, known, text, *at)
+            raise unknown_key(key, known, text, *at)
     try:
         return replace(base, **table)
     except InputError as error:
@@ -173,5 +173,5 @@ def read_policy(table: dict[str, Any], base: Policy, text: ConfigText, *at: str)
         raise text.error(error.message, *at, field, hint=error.hint or "see docs/convert.md") from None
 
 
-def _joined(one: T, other: T) -> T:
+def _merge(one: T, other: T) -> T:
     return replace(other, **{name: value for name, value in asdict(one).items() if value is not None})

@@ -8,7 +8,7 @@ Values only: nothing is opened, connected or imported here. Keys are read from t
 are `Secret`s from then on; client keys are kept as hashes.
 
 Law: a mistake is a `ConfigError` with the file, the line, the key and what to do, and never shows a key. What is not in
-the file is its default; what the file has and nobody knows is a mistake.
+the file is its default; an unknown key is a mistake.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from toolglot.gateway.config.file import (
     ConfigError,
     ConfigText,
     Mistakes,
-    checked,
     keys_of,
+    read_table,
     read_text,
     table_of,
-    unknown,
+    unknown_key,
 )
 from toolglot.gateway.config.key_table import STORED_KEYS, KeySettings, read_client_key, read_keys, short_keys
 from toolglot.gateway.config.model_table import read_models
@@ -51,7 +51,7 @@ from toolglot.upstream.routing.model_names import SimulatedNames
 from toolglot.upstream.routing.routes import ModelEntry
 from toolglot.upstream.settings import CONFIG_FILE, UpstreamSettings
 
-__all__ = ["Config", "ConfigError", "GatewaySettings", "discovered", "parse_config", "read_config"]
+__all__ = ["Config", "ConfigError", "GatewaySettings", "config_from_environment", "parse_config", "read_config"]
 
 FILE: Final = CONFIG_FILE
 FILE_VARIABLE: Final = "TOOLGLOT_CONFIG"
@@ -68,7 +68,7 @@ GATEWAY_POLICY: Final = Policy(server_tools="spare")
 
 
 class GatewaySettings(Struct, frozen=True, kw_only=True):
-    """`[gateway]`: how it listens, what it keeps and what it tells."""
+    """`[gateway]`: how it listens, what it stores and what it reports."""
 
     host: Annotated[
         str,
@@ -201,8 +201,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             ge=0,
             le=86_400,
             title="a number from 0",
-            description="How long [open responses](operations.md#stopping) may continue after the gateway is told to "
-            "stop.",
+            description="How long [open responses](operations.md#stopping) may continue after the gateway got a signal "
+            "to stop.",
         ),
     ] = 30
     log: Annotated[
@@ -264,7 +264,7 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
 
 
 _UNREAD: Final = GatewaySettings()
-"""Stands for settings that could not be read, while the rest of the file is looked at."""
+"""Replaces settings that could not be read, while the rest of the file is checked."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -290,7 +290,7 @@ class Config(Struct, frozen=True, kw_only=True):
     left_out: dict[str, str] = {}
     """Why a provider that has a key in the environment is not an upstream."""
     notes: tuple[str, ...] = ()
-    """What is allowed and yet worth telling who starts the gateway."""
+    """Warnings for the operator."""
 
     @property
     def is_configurable(self) -> bool:
@@ -304,12 +304,12 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def allows_simulated(self) -> bool:
-        """Whether names that begin with `simulated/` are answered."""
+        """Whether names that begin with `simulated/` have a route."""
         return self.gateway.simulate is not False
 
     @property
     def simulates_known(self) -> bool:
-        """Whether simulated models answer for known models that are asked for by their own names."""
+        """Whether simulated models answer to the names of known models."""
         return self.is_empty and self.allows_simulated
 
     @property
@@ -317,16 +317,16 @@ class Config(Struct, frozen=True, kw_only=True):
         return self.gateway.simulate is True or self.simulates_known
 
     def without_simulated(self) -> Config:
-        """The same without simulated models, as `--no-simulate` asks for."""
+        """The same without simulated models, for `--no-simulate`."""
         text = ConfigText(self.origin or "--no-simulate")
         for entry in self.models:
             if any(destination.simulated for destination in entry.destinations):
-                hint = "leave --no-simulate out, or let the name lead to an upstream"
-                raise text.error("--no-simulate forbids what this name leads to", "models", entry.name, hint=hint)
+                hint = "remove --no-simulate, or let the name lead to an upstream"
+                raise text.error("--no-simulate forbids the target of this name", "models", entry.name, hint=hint)
         return msgspec.structs.replace(self, gateway=msgspec.structs.replace(self.gateway, simulate=False))
 
     def listening_at(self, host: str | None = None, port: int | None = None) -> Config:
-        """The same on another address, as the command line may ask for."""
+        """The same on another address, for the options of the command line."""
         wanted = {"host": host, "port": port}
         changed = {name: value for name, value in wanted.items() if value is not None}
         text = ConfigText("--host" if host is not None else "--port")
@@ -340,10 +340,10 @@ class Config(Struct, frozen=True, kw_only=True):
 def read_config(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Config:
     """The configuration of a file: this one, else that of `$TOOLGLOT_CONFIG`, else ./toolglot.toml, else none."""
     named = path or environ.get(FILE_VARIABLE) or (FILE if Path(FILE).is_file() else None)
-    return parse_config(read_text(named), environ) if named else discovered(environ)
+    return parse_config(read_text(named), environ) if named else config_from_environment(environ)
 
 
-def discovered(environ: Mapping[str, str]) -> Config:
+def config_from_environment(environ: Mapping[str, str]) -> Config:
     """Without a file: an upstream for each provider whose key is in the environment."""
     text = ConfigText("environment")
     upstreams, left_out = discovered_upstreams(environ)
@@ -366,11 +366,11 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     mistakes = Mistakes()
     for name in document:
         if name not in SECTIONS:
-            mistakes.add(unknown(name, list(SECTIONS), text))
+            mistakes.add(unknown_key(name, list(SECTIONS), text))
     tables = {name: document.get(name, {}) for name in SECTIONS}
     overrides = mistakes.collect(lambda: _overrides(document, text))
     if "profiles" in document and overrides is None:
-        mistakes.raise_all()  # whatever names a profile would be wrong too
+        mistakes.raise_all()  # every mention of a profile would be a mistake too
     keys = mistakes.collect(lambda: read_keys(tables["keys"], environ, text))
     hashes = ["unread"] if keys is None else [each.key for each in keys.values()]
     settings, notes = mistakes.collect(lambda: _gateway(tables["gateway"], environ, text, hashes)) or (_UNREAD, ())
@@ -380,17 +380,19 @@ def parse_config(text: ConfigText, environ: Mapping[str, str]) -> Config:
     routes = RouteReader(text, environ, overrides, policy)
     listed = {name: upstream.models for name, upstream in (upstreams or {}).items()}
     if upstreams is None and isinstance(tables["upstreams"], dict):
-        listed = dict.fromkeys(tables["upstreams"], ())  # so that names which lead to a wrong one are not wrong too
+        listed = dict.fromkeys(
+            tables["upstreams"], ()
+        )  # so that a name that leads to an invalid upstream is not a mistake too
     simulate = settings.simulate is not False
     models = mistakes.collect(lambda: read_models(tables["models"], listed, simulate=simulate, routes=routes))
     mistakes.raise_all()
     keys, upstreams, models = keys or {}, upstreams or {}, models or ()
     notes = (*notes, *short_keys((table["key"] for table in tables["keys"].values()), environ))
     if not upstreams and not settings.simulate:
-        only = "" if settings.simulate is False else "; only names that begin with simulated/ are answered"
+        only = "" if settings.simulate is False else "; only names that begin with simulated/ work"
         usable = [provider.name for provider in PROVIDERS.values() if has_key(provider, environ)]
         sections = " and ".join(f"[upstreams.{name}], whose key is set" for name in usable[:2]) or "[upstreams.NAME]"
-        notes = (*notes, f"{text.origin} names no upstream{only}: write {sections}")
+        notes = (*notes, f"{text.origin} has no upstream{only}: write {sections}")
     return Config(
         gateway=settings,
         policy=policy,
@@ -433,22 +435,24 @@ def _policy(value: Any, text: ConfigText) -> Policy:
 def _gateway(
     value: Any, environ: Mapping[str, str], text: ConfigText, named: Iterable[str] = ()
 ) -> tuple[GatewaySettings, tuple[str, ...]]:
-    settings = checked(value, GatewaySettings, text, "gateway")
+    settings = read_table(value, GatewaySettings, text, "gateway")
     for name in settings.middleware:
         if not _MIDDLEWARE.fullmatch(name):
-            raise text.error("this is no middleware", "gateway", "middleware", hint='write "package.module:Name"')
+            raise text.error(
+                "not the name of a middleware", "gateway", "middleware", hint='write "package.module:Name"'
+            )
     notes = short_keys((*settings.client_keys, settings.metrics_key), environ)
     at = ("gateway", "client_keys")
-    given = [key if key == STORED_KEYS else read_client_key(key, environ, text, *at) for key in settings.client_keys]
+    unnamed = [key if key == STORED_KEYS else read_client_key(key, environ, text, *at) for key in settings.client_keys]
     settings = msgspec.structs.replace(
         settings,
-        client_keys=tuple(dict.fromkeys([*given, *named])),
+        client_keys=tuple(dict.fromkeys([*unnamed, *named])),
         metrics_key=_metrics_key(settings.metrics_key, environ, text),
         store=_store(settings.store, environ, text),
     )
     if STORED_KEYS in settings.client_keys and settings.store in (MEMORY, OFF):
-        hint = "keys that `toolglot keys` makes are in a file"
-        raise text.error(f'"{STORED_KEYS}" needs a store in a file', *at, hint=hint)
+        hint = "set store to a file or a server: `toolglot keys` writes its keys there"
+        raise text.error(f'client_keys = ["{STORED_KEYS}"] needs a store that lasts', *at, hint=hint)
     _check_host(settings, text)
     _check_origins(settings, text)
     return settings, notes
@@ -463,7 +467,7 @@ def _check_host(settings: GatewaySettings, text: ConfigText) -> None:
     wrong = wrong_host(settings.host)
     if wrong is None and not is_loopback(settings.host) and not settings.client_keys:
         wrong = ValueMistake(
-            "other machines can reach this address, so clients must have a key",
+            "other machines can reach this address, so clients need a key",
             f'set client_keys = ["{ENV}{CLIENT_KEY_VARIABLE}"] in [gateway] and that variable, or ["{STORED_KEYS}"] '
             "for those of `toolglot keys`, or listen on 127.0.0.1",
         )
@@ -479,11 +483,11 @@ def _check_origins(settings: GatewaySettings, text: ConfigText) -> None:
 
 
 def _store_of(name: str, environ: Mapping[str, str], text: ConfigText) -> str:
-    """The address that a variable holds, which is no text for a file: there may be a password in it."""
+    """The address in a variable. It may have a password, so it is not in the file."""
     address = variable(environ, name)
     if not is_address(address):
         hint = "set it to postgres://USER:PASSWORD@HOST/DATABASE or redis://:PASSWORD@HOST/0"
-        raise text.error(f"{shown_variable(name)} holds no address of a store", "gateway", "store", hint=hint)
+        raise text.error(f"{shown_variable(name)} is not set to the address of a store", "gateway", "store", hint=hint)
     return address
 
 
@@ -494,16 +498,16 @@ def _store(value: str, environ: Mapping[str, str], text: ConfigText) -> str:
     if value.startswith(ENV):
         return _store_of(value.removeprefix(ENV), environ, text)
     if "\0" in value:
-        raise text.error("this is no name of a file", "gateway", "store")
+        raise text.error("not the name of a file", "gateway", "store")
     state = Path(environ.get("XDG_STATE_HOME", ""))
-    if not value and state.is_absolute():  # a relative one counts as none
+    if not value and state.is_absolute():  # a relative one is ignored
         return str(state / "toolglot" / "gateway.db")
     if value and not value.startswith("~/"):
         return str(Path(text.origin).absolute().parent / value)
     home = Path(environ.get("HOME", ""))
     if not home.is_absolute():
         hint = f'set HOME, or store in [gateway] to a file, "{MEMORY}" or "{OFF}"'
-        raise text.error("there is no home directory to keep the store in", "gateway", "store", hint=hint)
+        raise text.error("the home directory for the store is unknown", "gateway", "store", hint=hint)
     return str(home / (value[2:] or ".local/state/toolglot/gateway.db"))
 
 

@@ -1,7 +1,7 @@
 """The `[upstreams.NAME]` of a configuration, and the upstreams that an environment shows without one.
 
-Law: an upstream that comes out of here has an address that was checked, a profile that exists, and its key, which is
-read from the environment once. Only the configuration says where requests go.
+Law: an upstream has an address that was checked, a profile that exists, and its key, which is read from the environment
+once. Only the configuration decides where requests go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from toolglot import profiles
 from toolglot.errors import InputError, unknown_name
 from toolglot.gateway.config.checks import ValueMistake, wrong_proxy, wrong_url
-from toolglot.gateway.config.file import ConfigText, checked
+from toolglot.gateway.config.file import ConfigText, read_table
 from toolglot.gateway.config.model_table import MAX_NAME_LENGTH
 from toolglot.gateway.config.upstream_values import HEADERS, Seconds, read_headers, read_target, read_variable
 from toolglot.gateway.config.variables import ENV, is_sendable, is_variable, shown_variable, variable
@@ -28,10 +28,10 @@ from toolglot.upstream.secret import NONE, Secret
 from toolglot.upstream.settings import UpstreamSettings
 
 OWN_TARGET: Final = "openai_compatible"
-"""The profile of an upstream of which nothing is known but its address."""
+"""The profile of an upstream that only has an address."""
 
 UNKNOWN_KEEP_ALIVE: Final = 4.0
-"""Seconds that a connection to a server is kept of which nothing is known: Node, uvicorn and Apache close after 5."""
+"""Seconds that an idle connection to an unknown server is reused: Node, uvicorn and Apache close after 5."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -118,7 +118,7 @@ class UpstreamTable(Struct, frozen=True, kw_only=True):
             ge=0,
             le=600,
             title="a number of seconds",
-            description="The longest wait before a retry. If the provider asks for more, the request is not retried.",
+            description="The maximum wait before a retry. If the provider requests more, the request is not retried.",
         ),
     ] = 8
     max_concurrent: Annotated[
@@ -170,7 +170,7 @@ class _Reader:
         self.text = text
         self.environ = environ
         self.overrides = overrides
-        self.table = checked(value, UpstreamTable, text, *self.at)
+        self.table = read_table(value, UpstreamTable, text, *self.at)
         self._check_names()
         self.provider = self._provider()
 
@@ -205,21 +205,21 @@ class _Reader:
 
     def _check_names(self) -> None:
         if self.name == SIMULATED or not _NAME.fullmatch(self.name):
-            hint = f"small letters, digits and -_., and not {SIMULATED!r}: it stands before the slash in a model's name"
-            raise self.text.error("this is no name for an upstream", *self.at, hint=hint)
+            hint = f"use lowercase letters, digits and -_., and not {SIMULATED!r}: it is the prefix of a model's name"
+            raise self.text.error("not a name for an upstream", *self.at, hint=hint)
         for model in self.table.models:
             if not model or len(model) > MAX_NAME_LENGTH or not model.isprintable() or " " in model:
                 raise self._error(
-                    "one of these is no name of a model", "models", f"at most {MAX_NAME_LENGTH} characters"
+                    "one of these is not the name of a model", "models", f"at most {MAX_NAME_LENGTH} characters"
                 )
 
     def _provider(self) -> Provider | None:
-        asked = self.table.provider or self.name
-        found = PROVIDERS.get(profiles.resolve(asked))
+        name = self.table.provider or self.name
+        found = PROVIDERS.get(profiles.resolve(name))
         if found is None and (self.table.provider or not self.table.url):
-            hint = f"known: {', '.join(PROVIDERS)}; for any other, set its url, and no provider"
+            hint = f"known: {', '.join(PROVIDERS)}; for any other server, set url and no provider"
             key = ("provider",) if self.table.provider else ()
-            raise self.text.name_error(unknown_name("provider", asked, PROVIDERS, hint=hint), *self.at, *key)
+            raise self.text.name_error(unknown_name("provider", name, PROVIDERS, hint=hint), *self.at, *key)
         return found
 
     def _target(self) -> str:
@@ -240,8 +240,7 @@ class _Reader:
         return url.rstrip("/")
 
     def _keep_alive(self) -> float:
-        """Seconds that a connection is kept. Of a server that is not its provider's own, the provider's data says
-        nothing."""
+        """Seconds that an idle connection is reused. The provider's own value is for its own address only."""
         if self.table.keep_alive_seconds is not None:
             return self.table.keep_alive_seconds
         if self.provider is None or self.table.url.rstrip("/") not in ("", self.provider.url):
@@ -249,32 +248,32 @@ class _Reader:
         return self.provider.keep_alive
 
     def _key(self, auth: Auth) -> tuple[str, Secret]:
-        """The variable of the key, and the key; none of both where none is needed."""
-        asked = self.table.key_env
-        if asked and not is_variable(asked):
+        """The variable of the key, and the key; both empty if none is needed."""
+        key_env = self.table.key_env
+        if key_env and not is_variable(key_env):
             raise self._error(
                 "expected the name of an environment variable",
                 "key_env",
-                "a key itself must not stand in the file: put it into a variable and write the variable's name",
+                "the file must not contain a key itself: put it into a variable and write the variable's name",
             )
-        names = (asked,) if asked else self.provider.key_env if self.provider else ()
+        names = (key_env,) if key_env else self.provider.key_env if self.provider else ()
         name = next((each for each in names if variable(self.environ, each)), "")
         key = variable(self.environ, name) if name else ""
         if key and not is_sendable(key):
-            message = f"{shown_variable(name)} holds what cannot be sent as a key"
-            raise self._error(message, "key_env", "a key is one line of ASCII characters")
-        if not key and auth != "none" and (auth != "aws" or asked):
+            message = f"the value of {shown_variable(name)} cannot be sent as a key"
+            raise self._error(message, "key_env", "set it to one line of ASCII characters")
+        if not key and auth != "none" and (auth != "aws" or key_env):
             hint = 'set it to the key, name another with key_env, or write auth = "none" if it needs none'
             missing = " and ".join(shown_variable(each) for each in names) or "the variable of the key"
             message = f"{missing} {'are' if len(names) > 1 else 'is'} not set in the environment"
-            raise self._error(message if names else "a key is needed: no variable is named", "key_env", hint)
+            raise self._error(message if names else "a key is needed, and no variable is named", "key_env", hint)
         return name, Secret(key)
 
     def _aws(self, url: str) -> AwsCredentials:
         credentials = aws_credentials(self.environ)
         if credentials is None:
             own = f"{self.provider.key_env[0]}, or " if self.provider and self.provider.key_env else ""
-            message = "the environment has neither a key nor the credentials of AWS"
+            message = "the environment has neither a key nor AWS credentials"
             raise self._error(message, "key_env", f"set {own}AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         try:
             region_of(url, credentials)
@@ -289,7 +288,7 @@ class _Reader:
         resolved = read_variable(value, self.environ, self.text, *self.at, "proxy") if value.startswith(ENV) else value
         if "@" in value:
             hint = f'put the address into a variable and write proxy = "{ENV}NAME"'
-            raise self._error("a password must not stand in the file", "proxy", hint)
+            raise self._error("the file must not contain a password", "proxy", hint)
         self._raise(wrong_proxy(resolved), "proxy")
         return Secret(resolved)
 
@@ -305,7 +304,7 @@ class _Reader:
 
 
 def discovered_upstreams(environ: Mapping[str, str]) -> tuple[dict[str, UpstreamSettings], dict[str, str]]:
-    """An upstream for each provider that the environment has a key for; and why one that has a key is left out."""
+    """An upstream for each provider with a key in the environment; and why one with a key is not used."""
     found: dict[str, UpstreamSettings] = {}
     left_out: dict[str, str] = {}
     for provider in PROVIDERS.values():
@@ -320,6 +319,6 @@ def discovered_upstreams(environ: Mapping[str, str]) -> tuple[dict[str, Upstream
 
 
 def has_key(provider: Provider, environ: Mapping[str, str]) -> bool:
-    """Whether the environment has what a provider asks for."""
+    """Whether the environment has a key for a provider."""
     is_signed = provider.auth == "aws" and aws_credentials(environ) is not None
     return is_signed or any(variable(environ, name) for name in provider.key_env)

@@ -1,6 +1,6 @@
-"""Settings that an upstream and a name of `[models]` both have: headers to send along, and the profile.
+"""Settings that an upstream and a name of `[models]` share: headers, and the profile.
 
-Law: what comes out of here can be sent, and exists. Keys are in the environment and never in the file.
+Law: headers can be sent, and the profile exists. Keys are in the environment and never in the file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ HEADERS = Annotated[
     Meta(
         max_length=100,
         title="a table of strings",
-        description='Headers to send along; `"env:NAME"` is the value of a variable.',
+        description='Headers to send; `"env:NAME"` is the value of a variable.',
     ),
 ]
 
 
 def read_headers(table: Mapping[str, str], environ: Mapping[str, str], text: ConfigText, *at: str) -> dict[str, Secret]:
-    """Headers by their names in small letters."""
+    """Headers by lowercase name."""
     headers: dict[str, Secret] = {}
     for name, value in table.items():
         wrong = wrong_header(name)
@@ -40,11 +40,11 @@ def read_headers(table: Mapping[str, str], environ: Mapping[str, str], text: Con
             raise text.error(wrong.message, *at, name, hint=wrong.hint)
         is_named = value.startswith(ENV)
         if not is_named and (name.lower() in SECRET_HEADERS or mask(value) != value):
-            message, hint = "this looks like a key, which must not stand in the file", f'write "{ENV}NAME"'
+            message, hint = "this looks like a key, which the file must not contain", f'write "{ENV}NAME"'
             raise text.error(message, *at, name, hint=hint)
         resolved = read_variable(value, environ, text, *at, name) if is_named else value
         if name.lower() in headers or not is_sendable(resolved):
-            raise text.error("a header is there once, and holds one line of ASCII characters", *at, name)
+            raise text.error("a header may be set once, to one line of ASCII characters", *at, name)
         headers[name.lower()] = Secret(resolved)
     return headers
 

@@ -1,6 +1,6 @@
 """Secrets come from environment variables: their names and values.
 
-Law: the name of a variable is shown unless it looks as if somebody wrote the key itself there.
+Law: the name of a variable is shown, unless it looks like a key that was written there by mistake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_variable(name: str) -> bool:
 
 
 def shown_variable(name: str) -> str:
-    """The name for a message. A key without digits and prefix can look like a name; no name is written like it."""
+    """The name for a message. A key in lowercase can look like a name, so only uppercase names are shown."""
     return quote(name) if _SHOWABLE.fullmatch(name) and is_variable(name) else "the variable that is named here"
 
 
@@ -37,5 +37,5 @@ def variable(environ: Mapping[str, str], name: str) -> str:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a value can stand in a header."""
+    """Whether a value can be sent in a header."""
     return len(value) <= _MAX_LENGTH and _SENDABLE.fullmatch(value) is not None

@@ -1,4 +1,4 @@
-"""One request of a client to a model: read, sent to an upstream, and answered in the client's own protocol.
+"""One request of a client to a model: read it, send it to an upstream, and reply in the client's own protocol.
 
     bytes → read → middleware → route → recall → render → upstream → translate → keep → bytes
 
@@ -22,12 +22,13 @@ from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.endpoints.table import GatewayEndpoint
+from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.body_budget import VALUE_BYTES
 from toolglot.gateway.http.graceful_shutdown import STOPPING, resume_if_cut
 from toolglot.gateway.http.keep_alive import KeepAlive
 from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
-from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, Hold, refusal
+from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, refusal
 from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
@@ -37,7 +38,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
-from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError, from_answer_limit
+from toolglot.protocols.errors.failures import ProviderError, from_answer_limit
 from toolglot.store import StoreError
 from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
@@ -50,30 +51,25 @@ from toolglot.upstream.routing.load_balancing import conversation_key, order_by_
 from toolglot.upstream.routing.model_names import SIMULATED
 from toolglot.upstream.routing.routes import Route
 
-MAX_ON_LOOP: Final = 32 * 1024
-"""Bytes of a stream that are read on the event loop at once."""
-
 Fields = dict[str, Any]
 T = TypeVar("T")
 
 _counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
-"""The tools of all clients. A client can learn from it only that somebody has sent the same tools."""
+"""The tools of all clients. A client can learn from it only that another has sent the same tools."""
 
-_FEW_DIGITS: Final = 5
-"""Digits of the content-length of a reply that is read at once."""
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 NOT_STORED: Final = Entry(
     action="dropped",
-    reason="the response was not stored, so that it cannot be read or continued by its id: send the whole conversation",
+    reason="the response was not stored, and cannot be read or continued by its id: send the whole conversation",
     fault="loss",
     path="$.store",
 )
 NOT_KEPT: Final = Entry(
     action="dropped",
-    reason="what the provider signed was not kept, since the gateway's store failed: the next request goes without it",
+    reason="signed thinking was not stored, because the gateway's store failed: the next request is sent without it",
     fault="loss",
 )
 
@@ -93,10 +89,10 @@ class ModelRequest:
         self._call = UpstreamCall(services, endpoint, request, record)
         self._fields: Fields = {}
         """The request as the client sent it."""
-        self._shown: Request | None = None
-        """The request as middleware saw it."""
+        self._middleware_request: Request | None = None
+        """The request as middleware left it."""
         self._ticket: Ticket | None = None
-        self._taken: tuple[Route, Upstream] | None = None
+        self._route_taken: tuple[Route, Upstream] | None = None
         """The route that was taken last, and its upstream."""
         self._has_key = False
         """The client has a key, which may have limits."""
@@ -108,13 +104,13 @@ class ModelRequest:
         """A thread works on the stream."""
 
     async def run(self) -> None:
-        """Answer the request. An error before the response has begun is raised."""
+        """Serve the request. An error before the response has begun is raised."""
         try:
             received, routes = await self._prepare()
             entries: list[Entry] = []
             for index, route in enumerate(routes):
                 try:
-                    await self._answer(received, route, entries)
+                    await self._call_route(received, route, entries)
                 except (ProviderError, RefusedError) as error:
                     # No failover inside a turn: the client has seen a part of this reply.
                     if self._record.response.status or index + 1 == len(routes) or not error_allows_failover(error):
@@ -127,9 +123,9 @@ class ModelRequest:
             if self._ticket is not None:
                 self._services.meter.record(self._ticket, self._record)
 
-    async def _answer(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
-        """Answer by one upstream."""
-        upstream = self._take(route)
+    async def _call_route(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
+        """Call one upstream, and send its reply to the client."""
+        upstream = self._take_route(route)
         await in_step(self._services.upstreams.breaker(upstream).running)
         if self._has_key:
             self._services.meter.check_price(self._request.client, self._record)
@@ -138,7 +134,7 @@ class ModelRequest:
         self._call.original = received.original
         exchange = await self._call.call(received, upstream, route.model, entries)
         try:
-            failure = await (self._stream(exchange) if exchange.out.stream else self._whole(exchange))
+            failure = await (self._send_stream(exchange) if exchange.out.stream else self._send_reply(exchange))
         except GatewayRefusal:  # the upstream did nothing wrong
             exchange.breaker.gave_up()
             raise
@@ -153,12 +149,12 @@ class ModelRequest:
             exchange.breaker.failed(failure) if failure is not None else exchange.breaker.succeeded()
         finally:
             exchange.breaker.end()
-            await exchange.answer.close()
+            await exchange.response.close()
 
-    async def rendered(self) -> tuple[ConvertedRequest, Upstream]:
-        """What would be sent, and the upstream."""
+    async def render(self) -> tuple[ConvertedRequest, Upstream]:
+        """The request as it would be sent, and the upstream."""
         received, routes = await self._prepare(is_used=False)
-        upstream = self._take(routes[0])
+        upstream = self._take_route(routes[0])
         received = await self._expand(received, upstream)
         self._call.original = received.original
         return await self._call.render(received, upstream, routes[0].model), upstream
@@ -168,7 +164,7 @@ class ModelRequest:
     async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
         body = self._request.body
-        received = await self._call.apart(lambda: self._read(body))
+        received = await self._call.offload(lambda: self._read(body))
         self._fields = received.fields
         routes = self._choose_routes(received)
         meter, client = self._services.meter, self._request.client
@@ -180,7 +176,7 @@ class ModelRequest:
         elif is_used:
             self._ticket = Ticket(client, None, 0)
         if self._services.chain:
-            upstream = self._take(routes[0])
+            upstream = self._take_route(routes[0])
             received = await self._run_middleware(await self._expand(received, upstream), upstream)
             routes = self._choose_routes(received)
         return received, routes
@@ -210,15 +206,15 @@ class ModelRequest:
             routes = self._services.rotation.order(route)
         else:
             routes = order_by_key(route, conversation_key(self._request.client, conversation) if route.weights else "")
-        self._take(routes[0])
+        self._take_route(routes[0])
         return routes
 
-    def _take(self, route: Route) -> Upstream:
+    def _take_route(self, route: Route) -> Upstream:
         """Take a route: its upstream is recorded as the one that is called."""
-        if self._taken is not None and self._taken[0] is route:
-            return self._taken[1]
+        if self._route_taken is not None and self._route_taken[0] is route:
+            return self._route_taken[1]
         upstream = self._services.upstreams.find(route)
-        self._taken = (route, upstream)
+        self._route_taken = (route, upstream)
         self._call.settings = route.settings
         self._record.route = RecordedRoute(upstream.name, route.model, upstream.is_simulated)
         return upstream
@@ -229,53 +225,53 @@ class ModelRequest:
             return received
         is_native = self._call.target(upstream, received.conversation) == RESPONSES
         if received.fields.get("background") is True and not is_native:
-            raise refusal("bad_request", "background responses are not served here: send background false", 400)
+            raise refusal("bad_request", "background responses are not supported: send background false", 400)
         # If several clients share an upstream's account, a response that is not known here may be another client's.
         is_alone = not self._services.ring.is_shared
         if not is_alone and received.fields.get("conversation") is not None:
-            message = "a conversation at the provider is not kept apart by client keys: send previous_response_id"
+            message = "conversations at the provider are not separated by client key: send previous_response_id"
             raise refusal("bad_request", message, 400)
         expanded = await self._services.responses.expand(
             self._request.client,
             received.fields,
             may_be_elsewhere=is_native and is_alone,
             stored_by=upstream.name if is_native else "",
-            apart=self._call.apart,
+            offload=self._call.offload,
         )
         if expanded is None:
             return received
         self._call.values = max(self._call.values, count_values_of(expanded))
-        return await self._call.apart(lambda: self._read(expanded))
+        return await self._call.offload(lambda: self._read(expanded))
 
     async def _run_middleware(self, received: ReceivedRequest, upstream: Upstream) -> ReceivedRequest:
         """The request as the user's middleware leaves it."""
         protocol, model = self._call.source.protocol, received.conversation.model
-        self._shown, is_changed = self._services.chain.before(
+        self._middleware_request, is_changed = self._services.chain.before(
             received.fields, protocol=protocol, model=model, provider=upstream.target
         )
         if not is_changed:
             return received
-        changed = GatewayMiddleware.change_fields(received.fields, self._shown, protocol)
+        changed = GatewayMiddleware.change_fields(received.fields, self._middleware_request, protocol)
         self._call.values = max(self._call.values, count_values_of(changed))
-        received = await self._call.apart(lambda: self._read(changed))
-        received.address(model=self._shown.model)
+        received = await self._call.offload(lambda: self._read(changed))
+        received.address(model=self._middleware_request.model)
         return received
 
     # --- to the client ------------------------------------------------------------------------------
 
-    async def _whole(self, exchange: UpstreamReply) -> Failure | None:
+    async def _send_reply(self, exchange: UpstreamReply) -> Failure | None:
         """Send a reply that is not streamed."""
-        out, answer, upstream = exchange.out, exchange.answer, exchange.upstream
-        data, values = await self._read_whole(exchange)
-        self._record.times.hear_whole()
+        out, response, upstream = exchange.out, exchange.response, exchange.upstream
+        data, values = await self._read_reply(exchange)
+        self._record.times.receive_reply()
         size = max(len(data), len(self._request.body))
-        replied = await offloading.run(self._call.values + values, size, lambda: self._reply(data, out))
+        converted = await offloading.run(self._call.values + values, size, lambda: self._convert_reply(data, out))
         await in_step(exchange.breaker.running - 1)
-        reply, body, written = replied
-        if self._shown is not None:
+        reply, body, written = converted
+        if self._middleware_request is not None:
             original = body
             body = self._services.chain.after_reply(
-                self._shown, original, reply.reply, source=self._endpoint.source, provider=upstream.target
+                self._middleware_request, original, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
             written = written if body == original else msgspec.json.encode(body)
         if (serves := self._note_reply(out, reply.provider_reply, reply.reply)) or self._endpoint.source == RESPONSES:
@@ -287,23 +283,18 @@ class ModelRequest:
             written = msgspec.json.encode(body)
         self._record.response.complete(200)
         self._record.times.send()
-        await self._channel.answer(200, self._headers(out, answer), written)
+        await self._channel.respond(200, self._headers(out, response), written)
         return None
 
-    async def _read_whole(self, exchange: UpstreamReply) -> tuple[bytes, int]:
+    async def _read_reply(self, exchange: UpstreamReply) -> tuple[bytes, int]:
         """A whole reply, which counts against the memory for bodies, and the number of its JSON values."""
-        answer, hold, max_bytes = exchange.answer, self._request.hold, self._services.answer_limits.max_bytes
-        announced = answer.headers.get("content-length", "")
-        if announced.isdecimal() and len(announced) <= _FEW_DIGITS and "content-encoding" not in answer.headers:
-            data = await _read_all(answer, max_bytes)
-            hold(len(data))
-        else:
-            data = await _read_counted(exchange, max_bytes, hold)
+        hold = self._request.hold
+        data = await read_upstream_body(exchange, self._services.answer_limits.max_bytes, hold)
         values = await offloading.count_values(data)
         hold(VALUE_BYTES * values)
         return data, values
 
-    def _reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
+    def _convert_reply(self, data: bytes, out: ConvertedRequest) -> tuple[ConvertedReply, Fields, bytes]:
         """A whole reply for the client: converted, as an object and as bytes."""
         try:
             reply = convert_reply(
@@ -323,7 +314,7 @@ class ModelRequest:
         self._record.reply.report(count_entries(reply.report.entries))
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
 
-    async def _stream(self, exchange: UpstreamReply) -> Failure | None:
+    async def _send_stream(self, exchange: UpstreamReply) -> Failure | None:
         """Send a stream. Returns how it failed, if it did. It begins for the client with its first event."""
         out, upstream = exchange.out, exchange.upstream
         translator = StreamTranslator(
@@ -342,37 +333,37 @@ class ModelRequest:
         array = new_array() if new_array is not None else None
         content_type = array.CONTENT_TYPE if array is not None else translator.content_type
 
-        async def give(data: bytes) -> None:
+        async def write(data: bytes) -> None:
             if not self._record.response.status:
                 self._record.response.begin(200)
                 kind = {"content-type": content_type, **_UNBUFFERED}
-                await self._channel.begin(200, kind | self._headers(out, exchange.answer))
-            await self._channel.give(data)
+                await self._channel.begin(200, kind | self._headers(out, exchange.response))
+            await self._channel.write(data)
 
         pings = KeepAlive(
             lambda: translator.ping() if array is None and not self._is_in_thread else b"",
-            give,
+            write,
             self._config.gateway.ping_seconds,
         )
         is_kept = False
         try:
-            async for data in self._translate(exchange.answer, translator):
+            async for data in self._translate(exchange.response, translator):
                 if translator.is_over and not is_kept:
                     is_kept = True
                     await self._end_stream(out, translator, upstream)
-                pings.stirred()
+                pings.reset()
                 if not self._record.times.sent:
                     self._record.times.send()
                 written = unstored_events(data) if self._is_not_stored else data
-                await give(written if array is None else array.add(written))
+                await write(written if array is None else array.add(written))
             if not is_kept:  # some protocols have no event for the end
                 await self._end_stream(out, translator, upstream)
             self._record.response.complete()
-            await give(array.end() if array is not None else b"")
+            await write(array.end() if array is not None else b"")
             await self._channel.end()
         except BaseException:
             if not translator.is_over and self._record.response.status and resume_if_cut(self._record):
-                await self._cut_off(translator, give, array)
+                await self._cut_off(translator, write, array)
                 return None
             translator.close()
             raise
@@ -382,12 +373,12 @@ class ModelRequest:
         return translator.failure
 
     async def _cut_off(
-        self, translator: StreamTranslator, give: Callable[[bytes], Awaitable[None]], array: ArrayWriter | None
+        self, translator: StreamTranslator, write: Callable[[bytes], Awaitable[None]], array: ArrayWriter | None
     ) -> None:
         """End a stream with an error of its protocol, because the gateway stops."""
         data = translator.fail(STOPPING)
         self._record.response.complete()
-        await give(data if array is None else array.add(data) + array.end())
+        await write(data if array is None else array.add(data) + array.end())
         await self._channel.end()
 
     def _reply_id(self) -> str:
@@ -410,19 +401,19 @@ class ModelRequest:
             dated = {**body, **{name: int(time.time()) for name in ("created", "created_at") if body.get(name) == 0}}
         return with_request(self._fields, dated) if self._endpoint.source == RESPONSES else dated
 
-    async def _translate(self, answer: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
-        """The reply as the client reads it, piece by piece, with one end whatever happens."""
-        pieces = answer.pieces()
+    async def _translate(self, response: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
+        """The reply as the client reads it, piece by piece, with one end in every case."""
+        pieces = response.pieces()
         size, max_bytes = 0, self._services.answer_limits.max_bytes
-        waiting = _Unread(self._request)
+        pending = PendingBytes(self._request)
         try:
             async for piece in pieces:
                 if not self._record.times.sent:
-                    self._record.times.hear_piece()
-                data = await self._feed_in_thread(translator, piece) if waiting.add(piece) else translator.feed(piece)
+                    self._record.times.receive_piece()
+                data = await self._feed_in_thread(translator, piece) if pending.add(piece) else translator.feed(piece)
                 size += len(piece)
                 if data:
-                    waiting.clear()
+                    pending.clear()
                     yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
                 if translator.is_over:
                     break
@@ -435,10 +426,10 @@ class ModelRequest:
         except ProviderError as error:
             data = self._fail_stream(translator, error)
         except Exception:
-            yield translator.fail(Failure("server", "the gateway failed in the middle of the answer"))
+            yield translator.fail(Failure("server", "internal error of the gateway in the middle of the reply"))
             raise
         else:
-            data = await self._feed_in_thread(translator, None) if waiting.is_much else translator.finish()
+            data = await self._feed_in_thread(translator, None) if pending.is_much else translator.finish()
         if data:
             yield data if translator.failure is None else self._services.secrets.mask_bytes(data)
 
@@ -465,8 +456,8 @@ class ModelRequest:
         body = translator.final_body if self._endpoint.source == RESPONSES else None
         if (serves := self._note_reply(out, translator.provider_reply, translator.reply)) or body is not None:
             await self._keep(serves, out, translator.provider_reply, translator.reply, upstream, body)
-        if self._shown is not None:
-            self._show_middleware(self._shown, translator.reply, upstream)
+        if self._middleware_request is not None:
+            self._show_middleware(self._middleware_request, translator.reply, upstream)
 
     def _show_middleware(self, shown: Request, reply: Reply, upstream: Upstream) -> None:
         """Show the stream to middleware. It is too late to change or refuse anything."""
@@ -476,7 +467,7 @@ class ModelRequest:
                 shown, reply, protocol=protocol, source=self._endpoint.source, provider=upstream.target
             )
         except (InputError, MiddlewareError) as error:
-            self._record.response.note(f"a middleware failed on what was streamed: {error}")
+            self._record.response.note(f"a middleware failed on a streamed reply: {error}")
 
     async def _note_stream(self, translator: StreamTranslator) -> None:
         """Record how a stream went. One of which the client got nothing is not a stream but an error."""
@@ -492,7 +483,7 @@ class ModelRequest:
             self._record.response.fail(self._services.secrets.mask(error))
 
     def _note_reply(self, out: ConvertedRequest, original: Reply, reply: Reply) -> bool:
-        """Record what came. Returns whether the vault may have to keep something of it."""
+        """Record a reply. Returns whether the vault may have to store something of it."""
         self._count(reply)
         self._record.reply.end(reply.stop or "", original.model)
         is_renamed = self._call.original.model != out.model
@@ -528,7 +519,7 @@ class ModelRequest:
         try:
             is_stored = await self._store(serves, out, original, reply, upstream, (fields, body))
         except StoreError as error:  # the client gets its reply all the same
-            self._record.response.store_failed(f"nothing was kept: {error}")
+            self._record.response.store_failed(f"nothing was stored: {error}")
             is_stored = False
             if serves:
                 self._store_losses.append(NOT_KEPT)
@@ -552,7 +543,7 @@ class ModelRequest:
         client = self._request.client
         if serves:
             issuer = upstream.issuer(out.model, out.target.name)
-            await self._services.vault.keep(client, self._call.original, original, reply, issuer, self._call.apart)
+            await self._services.vault.keep(client, self._call.original, original, reply, issuer, self._call.offload)
         fields, body = exchanged
         if fields is None or body is None:
             return False
@@ -566,7 +557,7 @@ class ModelRequest:
     def _is_responses(self) -> bool:
         return self._endpoint.source == RESPONSES
 
-    def _headers(self, out: ConvertedRequest, answer: HttpResponse) -> dict[str, str]:
+    def _headers(self, out: ConvertedRequest, response: HttpResponse) -> dict[str, str]:
         headers = {
             "x-toolglot-request": self._record.id,
             "x-toolglot-report": report_header(
@@ -574,7 +565,7 @@ class ModelRequest:
             ),
             **self._record.upstream_headers(out.model),
         }
-        original = answer.headers
+        original = response.headers
         if out.source.protocol == out.target.protocol:
             returned = get(out.source.protocol).returned_headers
             headers.update({name: value for name, value in original.items() if name.startswith(returned)})
@@ -584,64 +575,6 @@ class ModelRequest:
         if mask(joined) == joined:
             return headers
         return {name: mask(value) for name, value in headers.items()}
-
-
-async def _read_all(answer: HttpResponse, max_bytes: int) -> bytes:
-    """A whole reply. One that is too long is the provider's failure, and the message names the setting."""
-    try:
-        return await answer.whole(max_bytes)
-    except ProviderError as error:
-        failure = error.failure
-        if failure.code != ANSWER_LIMIT:
-            raise
-        message = f"{failure.message} (max_answer_bytes of the gateway)"
-        raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
-
-
-async def _read_counted(exchange: UpstreamReply, max_bytes: int, hold: Hold) -> bytes:
-    """The same; each piece counts against the memory for bodies as it comes."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in exchange.answer.pieces():
-        size += len(piece)
-        if size > max_bytes:
-            name = exchange.upstream.name
-            message = f"{name} sent an answer of more than {max_bytes} bytes (max_answer_bytes of the gateway)"
-            raise ProviderError(Failure("server", message, code=ANSWER_LIMIT))
-        hold(len(piece))
-        pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-class _Unread:
-    """What came of a stream since the client last got something: a part of an event, or a whole reply."""
-
-    __slots__ = ("_held", "_request", "_size")
-
-    def __init__(self, request: ClientRequest) -> None:
-        self._request = request
-        self._size = 0
-        self._held = 0
-
-    @property
-    def is_much(self) -> bool:
-        return self._size > MAX_ON_LOOP
-
-    def add(self, piece: bytes) -> bool:
-        """Whether so much has come that it is translated in a thread; then it counts like a body."""
-        self._size += len(piece)
-        if self._size <= MAX_ON_LOOP:
-            return False
-        more = self._size - self._held
-        self._request.hold(more)
-        self._held += more
-        return True
-
-    def clear(self) -> None:
-        """The client gets something, so what came has been read, except for the start of another event."""
-        if self._held and self._request.share is not None:
-            self._request.share.release(self._held)
-        self._size = self._held = 0
 
 
 def _failover_entry(route: Route, other: Route, error: Exception) -> Entry:

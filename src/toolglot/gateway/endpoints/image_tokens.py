@@ -1,7 +1,7 @@
-"""What an image costs, from the size that its file's first bytes say, by the formula its provider publishes.
+"""The tokens of an image: from the size in the first bytes of its file, by the formula that its provider publishes.
 
-Law: only the head of the file is decoded, and whatever it holds, the answer is a number: where the size cannot
-be read (an address, a file id, another format, damage), `UNKNOWN_IMAGE`.
+Law: only the head of the file is decoded, and the result is always a number: `UNKNOWN_IMAGE` if the size cannot be read
+(an address, a file id, another format, a corrupt file).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ UNKNOWN_IMAGE: Final = 1_200
 """About a picture of 1,000 by 1,000 pixels: the formulas below give between 630 and 1,296."""
 
 HEAD_CHARACTERS: Final = 262_144
-"""Base64 that is looked at; a JPEG may have that much of other things before its size."""
+"""Base64 that is decoded; a JPEG may have that much metadata before its size."""
 
-LARGEST_SIDE: Final = 65_535
+MAX_SIDE: Final = 65_535
 
 BYTES_A_TOKEN: Final = {"document": 25, "file": 25, "audio": 500, "video": 500}
-"""For what is no image, by size: a page of a PDF is about 50 kB and 2,000 tokens; sound is 32 tokens a second and
-film 263 (Gemini), at 128 kbit/s and 1 Mbit/s. Very rough, and outside the bound that is tested for text."""
+"""For other media, by size: a page of a PDF is about 50 kB and 2,000 tokens; audio is 32 tokens a second and video 263
+(Gemini), at 128 kbit/s and 1 Mbit/s. Very rough, and outside the bound that is tested for text."""
 
 UNKNOWN_MEDIA: Final = 2_000
-"""A document, sound or film that is not in the request itself."""
+"""A document, audio or video that is not in the request itself."""
 
 Size = tuple[int, int]
 
@@ -54,22 +54,22 @@ def _inline(media: Media) -> str:
 
 def image_size(data: str) -> Size | None:
     """Width and height of a base64 PNG, JPEG, GIF or WebP; None for everything else."""
-    head = _decoded(data[:HEAD_CHARACTERS])
+    head = _decode(data[:HEAD_CHARACTERS])
     for magic, read in _READERS:
         if head.startswith(magic):
             try:
                 width, height = read(head)
             except (struct.error, IndexError, ValueError):
                 return None
-            return (width, height) if 0 < width <= LARGEST_SIDE and 0 < height <= LARGEST_SIDE else None
+            return (width, height) if 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE else None
     return None
 
 
-def _decoded(data: str) -> bytes:
+def _decode(data: str) -> bytes:
     plain = data.translate(_PLAIN_BASE64)
     try:
         return binascii.a2b_base64(plain[: len(plain) // 4 * 4])
-    except ValueError:  # damaged, or not ASCII
+    except ValueError:  # corrupt, or not ASCII
         return b""
 
 
@@ -128,7 +128,7 @@ _READERS: Final[tuple[tuple[bytes, Callable[[bytes], Size]], ...]] = (
 # --- formulas -----------------------------------------------------------------------------------------
 
 
-def _fitted(width: float, height: float, max_side: float) -> tuple[float, float]:
+def _fit(width: float, height: float, max_side: float) -> tuple[float, float]:
     scale = min(1.0, max_side / max(width, height))
     return width * scale, height * scale
 
@@ -141,18 +141,18 @@ def _patches(width: float, height: float, side: int, max_patches: int) -> int:
 
 def claude_image(width: int, height: int) -> int:
     """Patches of 28 pixels, at most 1,568 on the longer side and 1,568 patches. Qwen-VL and Mistral use the same
-    squares, so this is also the formula for models that nothing is known of."""
-    return _patches(*_fitted(width, height, 1_568), side=28, max_patches=1_568)
+    squares, so this is also the formula for unknown models."""
+    return _patches(*_fit(width, height, 1_568), side=28, max_patches=1_568)
 
 
 def large_claude_image(width: int, height: int) -> int:
     """Claude Opus 4.7 and later: 2,576 pixels, 4,784 patches."""
-    return _patches(*_fitted(width, height, 2_576), side=28, max_patches=4_784)
+    return _patches(*_fit(width, height, 2_576), side=28, max_patches=4_784)
 
 
 def _tiles(width: int, height: int, base: int, each: int) -> int:
     """Squares of 512 pixels, once the image fits into 2,048 by 2,048 and its shorter side into 768."""
-    wide, high = _fitted(width, height, 2_048)
+    wide, high = _fit(width, height, 2_048)
     scale = min(1.0, 768 / min(wide, high))
     return base + each * math.ceil(wide * scale / 512) * math.ceil(high * scale / 512)
 
@@ -168,7 +168,7 @@ def gpt_5_tiles(width: int, height: int) -> int:
 
 def openai_patches(width: int, height: int) -> int:
     """Later OpenAI models: patches of 32 pixels, at most 2,500, each 1.2 tokens."""
-    return math.ceil(_patches(*_fitted(width, height, 2_048), side=32, max_patches=2_500) * 1.2)
+    return math.ceil(_patches(*_fit(width, height, 2_048), side=32, max_patches=2_500) * 1.2)
 
 
 def gemini_tiles(width: int, height: int) -> int:

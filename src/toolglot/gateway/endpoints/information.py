@@ -29,15 +29,15 @@ from toolglot.upstream import Upstream
 
 MAX_LISTED: Final = 4 * 1024 * 1024
 LISTING_SECONDS: Final = 300.0
-"""How long the models of an upstream are remembered."""
-PATIENCE: Final = 5.0
+"""How long the list of an upstream's models is cached."""
+LISTING_TIMEOUT: Final = 5.0
 """Seconds that an upstream has to list its models."""
 
 Run = Callable[[GatewayEndpoint, ClientRequest, RequestRecord], Awaitable[tuple[int, Any, Mapping[str, str]]]]
 
 
 class InformationEndpoints:
-    """Answers everything that is not a request to a model."""
+    """Serves everything that is not a request to a model."""
 
     def __init__(self, services: Services, request_log: RequestLog, worker_links: WorkerLinks | None = None) -> None:
         self._services = services
@@ -67,18 +67,18 @@ class InformationEndpoints:
         record.response.complete(status)
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         simulated = SIMULATED_HEADER if record.route.is_simulated else {}
-        await request.channel.answer(status, {"x-toolglot-request": record.id, **simulated, **headers}, data)
+        await request.channel.respond(status, {"x-toolglot-request": record.id, **simulated, **headers}, data)
 
     # --- counts -------------------------------------------------------------------------------------
 
     async def _count(
         self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        """The upstream's own count where it has one; otherwise an estimate, which is marked."""
+        """The upstream's own count if it has one; otherwise an estimate, which is marked."""
         request.body = _counted_request(request.body, get(endpoint.protocol).counts.envelope)
         exchange = ModelRequest(self._services, endpoint, request, record)
-        out, upstream = await exchange.rendered()
-        count = await _counted(out, upstream)
+        out, upstream = await exchange.render()
+        count = await _count_upstream(out, upstream)
         is_estimate = count is None
         if count is None:
             count = await estimate_async(out.rendered.conversation, model=out.model)
@@ -100,7 +100,11 @@ class InformationEndpoints:
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         self._services.meter.check_model(request.client, endpoint.model)
-        return 200, encode_model(endpoint.source, await self._named(endpoint.model), protocol=endpoint.protocol), {}
+        return (
+            200,
+            encode_model(endpoint.source, await self._find_model(endpoint.model), protocol=endpoint.protocol),
+            {},
+        )
 
     async def _show(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
@@ -108,13 +112,13 @@ class InformationEndpoints:
         try:
             body = msgspec.json.decode(request.body or b"{}")
         except (ValueError, RecursionError):
-            raise InputError("the body is no JSON") from None
+            raise InputError("the body is not JSON") from None
         named = (body.get("model") or body.get("name")) if isinstance(body, dict) else None
         if not isinstance(named, str):
             raise InputError("expected the name of a model", path="$.model")
         self._services.meter.check_model(request.client, named)
         details = get(endpoint.protocol).models.details
-        model = await self._named(named)
+        model = await self._find_model(named)
         return 200, details(model) if details is not None else {}, {}
 
     async def _version(
@@ -127,7 +131,7 @@ class InformationEndpoints:
     ) -> tuple[int, Any, Mapping[str, str]]:
         return 204, b"", {}
 
-    async def _named(self, name: str) -> ListedModel:
+    async def _find_model(self, name: str) -> ListedModel:
         """A model that clients can use, listed or not."""
         for model in await self._all_models():
             if model.name == name:
@@ -146,23 +150,23 @@ class InformationEndpoints:
         return [*found.values()]
 
     async def _own_models(self, upstream: Upstream) -> list[str]:
-        """What an upstream itself lists; nothing where it does not answer in time."""
+        """The models that an upstream itself lists; empty if it does not respond in time."""
         known = self._listed.get(upstream.name)
         if known is not None and known[0] > time.monotonic():
             return known[1]
         names: list[str] = []
         profile = profiles.get(upstream.target, overrides=self._services.config.overrides)
         try:
-            async with asyncio.timeout(PATIENCE):
-                answer = await upstream.models(profile)
-                if answer is not None:
+            async with asyncio.timeout(LISTING_TIMEOUT):
+                response = await upstream.models(profile)
+                if response is not None:
                     try:
-                        data = await answer.whole(MAX_LISTED)
-                        names = decode_models(data, profile.protocol) if answer.status == 200 else []
+                        data = await response.whole(MAX_LISTED)
+                        names = decode_models(data, profile.protocol) if response.status == 200 else []
                     finally:
-                        await answer.close()
+                        await response.close()
         except (TimeoutError, ProviderError, InputError) as error:
-            self._request_log.notice(f"{upstream.name} does not list its models: {type(error).__name__}")
+            self._request_log.notice(f"cannot list the models of {upstream.name}: {type(error).__name__}")
         self._listed[upstream.name] = (time.monotonic() + LISTING_SECONDS, names)
         return names
 
@@ -171,7 +175,7 @@ class InformationEndpoints:
     async def _response(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        found = await self._services.responses.answer(
+        found = await self._services.responses.serve(
             request.client, endpoint.action, request.method, endpoint.name, request.query
         )
         return 200, found, {}
@@ -210,56 +214,64 @@ class InformationEndpoints:
         self, _endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
         if self._worker_links is not None:
-            return 200, {"requests": await self._worker_links.requests(self._whose(request))}, {}
-        return 200, {"requests": [summarize(record) for record in self._request_log.latest(self._whose(request))]}, {}
+            return 200, {"requests": await self._worker_links.requests(self._visible_client(request))}, {}
+        return (
+            200,
+            {"requests": [summarize(record) for record in self._request_log.latest(self._visible_client(request))]},
+            {},
+        )
 
-    def _whose(self, request: ClientRequest) -> str | None:
-        """Whose requests a client may see: its own; all, if there are no keys."""
+    def _visible_client(self, request: ClientRequest) -> str | None:
+        """The client whose requests may be seen: this one; None: all, if there are no keys."""
         return request.client if self._services.ring.is_demanded else None
 
     async def _request(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        record = self._request_log.find(endpoint.name, self._whose(request))
+        record = self._request_log.find(endpoint.name, self._visible_client(request))
         page = describe(record) if record is not None else None
         if page is None and self._worker_links is not None:
-            page = await self._worker_links.request(endpoint.name, self._whose(request))
+            page = await self._worker_links.request(endpoint.name, self._visible_client(request))
         if page is None:
-            raise refusal("not_found", f"there is no request {endpoint.name[:60]!r}, or not any more", 404)
+            raise refusal(
+                "not_found",
+                f"unknown request {endpoint.name[:60]!r}; only the last ones are kept (reports in [gateway])",
+                404,
+            )
         return 200, page, {}
 
 
 def _counted_request(body: bytes, envelope: str) -> bytes:
-    """The request that is to be counted, which may be in an envelope."""
+    """The request to count, which may be in an envelope."""
     if not envelope or envelope.encode() not in body:
         return body
     try:
         fields = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return body  # its reader says what is wrong
+        return body  # its reader reports the error
     inner = fields.get(envelope) if isinstance(fields, dict) else None
     return msgspec.json.encode(inner) if isinstance(inner, dict) else body
 
 
-async def _counted(out: ConvertedRequest, upstream: Upstream) -> int | None:
-    """The provider's own count; None where it has none, or does not say."""
+async def _count_upstream(out: ConvertedRequest, upstream: Upstream) -> int | None:
+    """The provider's own count; None: it has none."""
     body = count_body(out)
     if body is None:
         return None
     try:
-        answer = await upstream.count(out.target, out.model, body)
-        if answer is None:
+        response = await upstream.count(out.target, out.model, body)
+        if response is None:
             return None
         try:
-            data = await answer.whole(MAX_LISTED)
+            data = await response.whole(MAX_LISTED)
         finally:
-            await answer.close()
+            await response.close()
     except ProviderError:
         return None
-    return decode_count(out.target.protocol, data) if answer.status == 200 else None
+    return decode_count(out.target.protocol, data) if response.status == 200 else None
 
 
 def count_body(out: ConvertedRequest) -> bytes | None:
-    """A request as the provider's count wants it; None where it has none."""
+    """A request in the form of the provider's count endpoint; None: it has none."""
     request = get(out.target.protocol).counts.request
     return msgspec.json.encode(request(out.body, out.model)) if request is not None else None

@@ -80,18 +80,18 @@ _LISTS: Final = ("data", "models", "modelSummaries", "inferenceProfileSummaries"
 _NAMES: Final = ("id", "name", "modelId", "inferenceProfileId", "model")
 
 
-def decode_models(answer: Any, protocol: str) -> list[str]:
+def decode_models(listed: Any, protocol: str) -> list[str]:
     """The names in a provider's list, bytes or JSON, in its order; what cannot be a name is left out."""
-    if isinstance(answer, bytes):
+    if isinstance(listed, bytes):
         try:
-            answer = parse(answer).value
+            listed = parse(listed).value
         except InputError:
             return []
-    if isinstance(answer, dict):
-        answer = next((answer[key] for key in _LISTS if isinstance(answer.get(key), list)), None)
-    if not isinstance(answer, list):
+    if isinstance(listed, dict):
+        listed = next((listed[key] for key in _LISTS if isinstance(listed.get(key), list)), None)
+    if not isinstance(listed, list):
         return []
-    names = (_name(entry, protocol) for entry in answer[:MAX_READ])
+    names = (_name(entry, protocol) for entry in listed[:MAX_READ])
     return list(dict.fromkeys(name for name in names if name))
 
 

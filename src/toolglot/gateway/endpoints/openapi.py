@@ -1,9 +1,9 @@
-"""The gateway's own OpenAPI document: every endpoint, the least that it needs, and its responses.
+"""The gateway's own OpenAPI document: every endpoint, the fields that it requires, and its responses.
 
     document(is_demanded=True)["paths"]["/v1/messages"]["post"]
 
 It is made from the table of endpoints and the records of the protocols. Bodies are open objects: fields of a provider's
-protocol beyond those that are named here are accepted too, and none of them is described a second time.
+protocol beyond those that are named here are accepted too.
 
 Law: pure; an endpoint that is not in this document cannot be added without a test that fails.
 """
@@ -43,38 +43,38 @@ _CHOICE: Final = re.compile(r"\(\?:([^()]*)\)(\??)")
 
 
 def templates(pattern: str) -> list[str]:
-    """The paths that a pattern of the table stands for, with the names of its groups in braces."""
-    return [*_spread(_GROUP.sub(r"{\1}", pattern))]
+    """The paths of a pattern of the table, with the names of its groups in braces."""
+    return [*_expand(_GROUP.sub(r"{\1}", pattern))]
 
 
-def _spread(text: str) -> Iterator[str]:
-    """A string for each way to choose."""
+def _expand(text: str) -> Iterator[str]:
+    """A string for each choice."""
     found = _CHOICE.search(text)
     if found is None:
         yield text
         return
     for word in (*found[1].split("|"), *([""] if found[2] else [])):
-        yield from _spread(text[: found.start()] + word + text[found.end() :])
+        yield from _expand(text[: found.start()] + word + text[found.end() :])
 
 
 # --- requests ---------------------------------------------------------------------------------------
 
 _SUMMARIES: Final[dict[Action, str]] = {
-    "generate": "an answer of a model, whole or as a stream",
-    "count": "how many tokens a request has",
-    "models": "the models that can be asked for",
+    "generate": "a reply of a model, whole or as a stream",
+    "count": "the number of tokens of a request",
+    "models": "the models that clients can use",
     "model": "one of them",
-    "response": "an answer that was stored",
-    "input_items": "what it was an answer to",
-    "cancel": "refused, in OpenAI's words: what is stored is finished",
-    "show": "one model, as Ollama tells it",
+    "response": "a stored response",
+    "input_items": "the input of a stored response",
+    "cancel": "always refused, as by OpenAI: stored responses are complete",
+    "show": "one model, in the form of Ollama",
     "version": "the version of Ollama's API",
-    "telemetry": "what a client reports of itself; it is neither forwarded nor kept",
-    "root": "who is there",
-    "health": "whether the process answers; `simulated` where nothing is configured and no real model does, `store` "
-    "where its store fails",
-    "ready": "whether it can serve: 503 where its store takes no writes, and while it drains",
-    "metrics": "what Prometheus reads",
+    "telemetry": "telemetry of a client, which is dropped",
+    "root": "name and version of the gateway",
+    "health": "whether the process responds; `simulated` if nothing is configured and no real model answers, `store` "
+    "if its store fails",
+    "ready": "whether it can serve: 503 if its store cannot be written, and while it drains",
+    "metrics": "metrics in the format of Prometheus",
     "requests": "the last requests of this client key",
     "request": "everything about one of them",
     "openapi": "this document",
@@ -112,22 +112,22 @@ def _query(known: KnownPath) -> tuple[str, ...]:
 # --- responses --------------------------------------------------------------------------------------
 
 _REASONS: Final = {
-    "400": "the request makes no sense, or no change could make the provider accept it",
-    "401": "no client key, or not one that counts",
-    "403": "a web page asks, or the client key may not use this model",
-    "404": "there is no such model, or nothing at this address",
-    "405": "another method is meant",
+    "400": "the request is invalid, or cannot be made acceptable to the provider",
+    "401": "the client key is missing or not valid",
+    "403": "a web page sent the request, or the client key may not use this model",
+    "404": "unknown model or path",
+    "405": "the path does not allow this method",
     "408": "the request took too long to arrive",
     "413": "the request is too large",
-    "415": "the request is compressed in a way that is not known",
-    "429": "too many requests or tokens; Retry-After says when to come again",
+    "415": "unknown content-encoding",
+    "429": "too many requests or tokens; Retry-After says when to try again",
     "431": "the headers are too large",
-    "4XX": "what else the provider refuses",
-    "500": "the gateway failed; its log says why",
+    "4XX": "other refusals of the provider",
+    "500": "internal error of the gateway; its log has the reason",
     "502": "the provider cannot be reached",
-    "503": "the gateway has too much to do, or stops",
+    "503": "the gateway is overloaded or stopping",
     "504": "the provider took too long",
-    "5XX": "what else the provider fails with",
+    "5XX": "other failures of the provider",
 }
 
 
@@ -162,7 +162,7 @@ def _content(endpoint: GatewayEndpoint) -> Fields:
 
 def _responses(endpoint: GatewayEndpoint) -> Fields:
     headers = {"x-toolglot-request": {"description": "the id of the request", "schema": TEXT}}
-    found: Fields = {"200": {"description": "the answer", "headers": headers, "content": _content(endpoint)}}
+    found: Fields = {"200": {"description": "the response", "headers": headers, "content": _content(endpoint)}}
     if endpoint.action == "telemetry":
         found = {"204": {"description": "it is dropped", "headers": headers}}
     if endpoint.action in OPEN:
@@ -170,7 +170,7 @@ def _responses(endpoint: GatewayEndpoint) -> Fields:
         found |= {status: error for status, error in _errors(endpoint).items() if status in known}
         if endpoint.action == "ready":
             state = object_schema(status={"enum": ["not ready", "draining"]})
-            found["503"] = {"description": "not now", "content": {JSON: {"schema": state}}}
+            found["503"] = {"description": "not ready", "content": {JSON: {"schema": state}}}
         return found
     return found | _errors(endpoint)
 
@@ -199,7 +199,7 @@ def _operation(path: str, method: str, known: KnownPath, *, is_demanded: bool) -
     if method == "POST" and known.route is not None:
         found["requestBody"] = _body(known.route)
     if method == "HEAD":
-        found["responses"] = {status: {"description": "as with GET, and no body"} for status in found["responses"]}
+        found["responses"] = {status: {"description": "as for GET, without a body"} for status in found["responses"]}
     if endpoint.action in OPEN or not is_demanded:
         found["security"] = [] if endpoint.action in OPEN else [{}, *({name: []} for name in _SCHEMES)]
     return found
@@ -219,9 +219,9 @@ def document(*, is_demanded: bool) -> Fields:
         "info": {
             "title": "toolglot gateway",
             "version": __version__,
-            "summary": "Clients of several providers, on any model of any of them.",
-            "description": "Bodies are those of the providers' own APIs. What is at none of these addresses is passed "
-            "on to the one upstream that has it.",
+            "summary": "Any client of several providers, on any model of any of them.",
+            "description": "Bodies are those of the providers' own APIs. Other paths are passed through to the one "
+            "upstream that has them.",
         },
         "servers": [{"url": "/"}],
         "paths": paths,

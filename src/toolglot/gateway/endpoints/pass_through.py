@@ -1,11 +1,11 @@
 """Paths that are not the gateway's own: passed through, as they are, to the one upstream that has them.
 
-Embeddings, files, batches, images: nothing in them is translated. A request goes to the only
-upstream of the client's protocol; if there is none, or more than one, the client gets an error.
+Embeddings, files, batches, images: they are not translated. A request goes to the only upstream of the client's
+protocol; if there is none, or more than one, the client gets an error.
 
-Laws: the client's key stays here, also one in the query. A path stays under the upstream's address. Where
-there are several client keys, only what keeps nothing at the provider is passed on: all of them share its account, and
-one could list, read and delete the files of another.
+Laws: the client's key is not sent on, not even one in the query. A path stays under the upstream's address. With
+several client keys, only requests that store nothing at the provider are passed through: the keys share its account,
+and one could list, read and delete the files of another.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from toolglot.upstream import HttpResponse, Upstream
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH"})
 _SENT: Final = ("content-type", "accept", "range")
-"""Headers of a client that are passed on, besides those of its protocol."""
-_KEPT: Final = ("content-type", "content-disposition", "retry-after", "request-id", "x-request-id")
+"""Headers of a client that are forwarded, besides those of its protocol."""
+_RETURNED: Final = ("content-type", "content-disposition", "retry-after", "request-id", "x-request-id")
 MAX_ERROR: Final = 4 * 1024 * 1024
-"""Bytes of an error, which is read before it is handed on: it may repeat the gateway's key."""
+"""Bytes of an error, which is read before it is forwarded: it may repeat the gateway's key."""
 
-_KEEPS_NOTHING: Final = re.compile(
+_STORES_NOTHING: Final = re.compile(
     r"/v1(?:beta)?/(?:embeddings|moderations|completions|rerank|images/(?:generations|edits|variations)"
     r"|audio/(?:speech|transcriptions|translations)|(?:models/)?[^/]+:(?:embedContent|batchEmbedContents|predict))"
     r"|/api/(?:embed|embeddings|generate)"
 )
-_UNFIT: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:$|[/\\;])|[\x00-\x1f\x7f\\]")
-"""In a path: what leads elsewhere, or nowhere."""
+_UNSAFE: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:$|[/\\;])|[\x00-\x1f\x7f\\]")
+"""In a path: what leads elsewhere, or is invalid."""
 
 
 class PassThrough:
-    """Hands requests on.
+    """Passes requests through.
 
     is_shared: several clients use the same upstreams, and know nothing of each other.
     """
@@ -54,7 +54,7 @@ class PassThrough:
 
     async def run(self, request: ClientRequest, record: RequestRecord, max_bytes: int) -> None:
         protocol = client_protocol(request.path, request.headers)
-        upstream = self._one(protocol, request)
+        upstream = self._choose(protocol, request)
         body = await read_body(request, max_bytes)
         record.route, record.sent = RecordedRoute(upstream.name), RecordedRendering(upstream.target)
         query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
@@ -62,35 +62,35 @@ class PassThrough:
         sent = (*_SENT, *protocol.forwarded_headers)
         headers = {name: request.headers[name] for name in sent if name in request.headers}
         headers |= record.begin_call(upstream)
-        answer = await upstream.send(path, body, headers=headers, method=request.method)
+        response = await upstream.send(path, body, headers=headers, method=request.method)
         try:
-            pieces = await self._pieces(answer)
+            pieces = await self._pieces(response)
             mask = self._secrets.mask
-            kept = {name: mask(answer.headers[name]) for name in _KEPT if name in answer.headers}
-            kept |= {"x-toolglot-request": record.id, "x-toolglot-upstream": upstream.name}
-            status = answer.status if 200 <= answer.status <= 599 else 502
+            returned = {name: mask(response.headers[name]) for name in _RETURNED if name in response.headers}
+            returned |= {"x-toolglot-request": record.id, "x-toolglot-upstream": upstream.name}
+            status = response.status if 200 <= response.status <= 599 else 502
             record.response.begin(status)
-            await request.channel.begin(status, kept)
+            await request.channel.begin(status, returned)
             async for piece in pieces:
-                await request.channel.give(piece)
+                await request.channel.write(piece)
             record.response.complete()
             await request.channel.end()
         finally:
-            await answer.close()
+            await response.close()
 
-    async def _pieces(self, answer: HttpResponse) -> AsyncIterator[bytes]:
-        """The body as it is handed on."""
-        if answer.status < 400:
-            return answer.pieces()
-        return _one_piece(self._secrets.mask_bytes(await answer.whole(MAX_ERROR)))
+    async def _pieces(self, response: HttpResponse) -> AsyncIterator[bytes]:
+        """The body as it is forwarded."""
+        if response.status < 400:
+            return response.pieces()
+        return _one_piece(self._secrets.mask_bytes(await response.whole(MAX_ERROR)))
 
-    def _one(self, protocol: Protocol, request: ClientRequest) -> Upstream:
+    def _choose(self, protocol: Protocol, request: ClientRequest) -> Upstream:
         """The upstream that has a path of this protocol."""
         prefix = protocol.service_prefix
         known = bool(prefix) and request.path.startswith(prefix) and request.method in _METHODS
-        known = known and _is_fit(request.raw_path)
-        if known and self._is_shared() and (request.method != "POST" or not _KEEPS_NOTHING.fullmatch(request.path)):
-            message = f"{request.path[:200]} is not passed on: what a provider keeps is not kept apart by client keys"
+        known = known and _is_safe(request.raw_path)
+        if known and self._is_shared() and (request.method != "POST" or not _STORES_NOTHING.fullmatch(request.path)):
+            message = f"{request.path[:200]} is not passed through: data at the provider is not separated by client key"
             raise refusal("not_found", message, 404)
         family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
         of_kind = [
@@ -102,13 +102,9 @@ class PassThrough:
             return chosen[0]
         where = f"{request.method} {request.path[:200]}"
         if not known or not of_kind:
-            raise refusal(
-                "not_found", f"there is nothing at {where}: the gateway does not have it, nor an upstream", 404
-            )
+            raise refusal("not_found", f"unknown path: {where}; neither the gateway nor an upstream has it", 404)
         names = ", ".join(upstream.name for upstream in of_kind)
-        raise refusal(
-            "not_found", f"{where} is not the gateway's own, and several upstreams could have it: {names}", 404
-        )
+        raise refusal("not_found", f"unknown path: {where}; several upstreams could have it: {names}", 404)
 
 
 def _is_key(part: str) -> bool:
@@ -116,10 +112,10 @@ def _is_key(part: str) -> bool:
     return unquote_plus(part.partition("=")[0]) == "key"
 
 
-def _is_fit(path: str) -> bool:
-    """Whether a path stays below the address that it is put after, however often somebody unquotes it."""
+def _is_safe(path: str) -> bool:
+    """Whether a path stays below the address that it is appended to, however often it is unquoted."""
     for _ in range(4):
-        if _UNFIT.search(path):
+        if _UNSAFE.search(path):
             return False
         before, path = path, unquote(path)
         if path == before:

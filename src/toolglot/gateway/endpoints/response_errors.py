@@ -1,6 +1,6 @@
-"""What OpenAI says of responses and items that are not there, and of what cannot be done with one that is.
+"""The errors of OpenAI about stored responses and items.
 
-The words, codes and parameters are OpenAI's own: clients look for them, and begin a conversation anew when they find
+Messages, codes and parameters are OpenAI's own: clients look for them, and begin a new conversation when they find
 `previous_response_not_found`.
 """
 
@@ -21,8 +21,8 @@ class MissingError(ProviderError):
 
 
 def missing_previous(id: str) -> MissingError:
-    words = f"Previous response with id '{id[:_MAX_LENGTH]}' not found."
-    return MissingError(_failure(400, words, "previous_response_id", "previous_response_not_found"))
+    text = f"Previous response with id '{id[:_MAX_LENGTH]}' not found."
+    return MissingError(_failure(400, text, "previous_response_id", "previous_response_not_found"))
 
 
 def missing_response(id: str) -> MissingError:
@@ -30,32 +30,32 @@ def missing_response(id: str) -> MissingError:
 
 
 def missing_item(id: str, param: str = "input", *, stores: bool = True) -> MissingError:
-    words = f"Item with id '{id[:_MAX_LENGTH]}' not found."
+    text = f"Item with id '{id[:_MAX_LENGTH]}' not found."
     if not stores:
-        words += (
+        text += (
             " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this"
             " item from your input."
         )
-    return MissingError(_failure(404, words, param))
+    return MissingError(_failure(404, text, param))
 
 
 def repeated_item(id: str) -> ProviderError:
-    words = f"Duplicate item found with id {id[:_MAX_LENGTH]}. Remove duplicate items from your input and try again."
-    return invalid("input", words)
+    text = f"Duplicate item found with id {id[:_MAX_LENGTH]}. Remove duplicate items from your input and try again."
+    return invalid("input", text)
 
 
 def too_long(what: str) -> ProviderError:
-    words = f"The conversation that this request continues has more than {what}, the most that is stored of one."
-    return invalid("previous_response_id", f"{words} Send its items as input, without previous_response_id.")
+    text = f"The conversation that this request continues has more than {what}, the maximum that is stored."
+    return invalid("previous_response_id", f"{text} Send its items as input, without previous_response_id.")
 
 
 def not_cancelled(body: dict[str, Any]) -> ProviderError:
     """Only what runs in the background can be cancelled, and only while it runs."""
     status = body.get("status")
-    words = "Cannot cancel a synchronous response."
+    text = "Cannot cancel a synchronous response."
     if body.get("background") is True:
-        words = f"Cannot cancel a {status if status in _ENDED else 'finished'} response."
-    return invalid("response_id", words)
+        text = f"Cannot cancel a {status if status in _ENDED else 'finished'} response."
+    return invalid("response_id", text)
 
 
 def not_streamed() -> ProviderError:
@@ -67,7 +67,7 @@ def invalid(param: str, message: str) -> ProviderError:
 
 
 def _failure(status: int, message: str, param: str | None = None, code: str | None = None) -> Failure:
-    """A failure that its client gets in exactly these words: it is read from the body that OpenAI would send."""
+    """A failure with exactly this message: it is read from the body that OpenAI would send."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
     failure = errors.decode(status, body)
     assert failure is not None  # noqa: S101 - an error status always is one

@@ -1,10 +1,10 @@
-"""The paths that clients know, and what each of them is for.
+"""The paths that clients use, and the endpoint of each.
 
     find("POST", "/v1beta/models/gemini-3-pro:generateContent", {}, {})
     # GatewayEndpoint(source="gemini", action="generate", …)
 
-Law: a table and a look into it. The routes are those of the registered protocols, also of one that is registered while
-the gateway runs. The path is untrusted; names in it are unquoted here, once, and only looked up later.
+Law: a table and its look-up. The routes are those of the registered protocols, also of one that is registered while the
+gateway runs. The path is untrusted; names in it are unquoted here, once, and only looked up later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Action = Literal[
 
 
 class GatewayEndpoint(Struct, frozen=True):
-    """What one path is for."""
+    """The endpoint of one path."""
 
     source: str
     """The target whose client uses it: the form of its requests, and of all replies, errors included."""
@@ -41,12 +41,12 @@ class GatewayEndpoint(Struct, frozen=True):
     protocol: str = "openai_chat"
     model: str = ""
     stream: bool | None = None
-    """Whether the path asks for a stream; None: the request says so."""
+    """Whether the path requests a stream; None: the body decides."""
     streams_by_default: bool = False
     is_array: bool = False
     """A stream is one JSON array, not events."""
     name: str = ""
-    """The id of what is looked at."""
+    """The id of the object, such as a stored response."""
 
 
 class KnownPath(NamedTuple):
@@ -60,7 +60,7 @@ class KnownPath(NamedTuple):
 
 _READ: Final = ("GET", "HEAD")
 DEFAULT: Final = "openai_chat"
-"""The protocol of clients that show no sign of another one."""
+"""The protocol of clients that are not recognised as those of another."""
 _DEFAULT_SOURCE: Final = "openai"
 MAX_PATH: Final = 2_000
 
@@ -144,7 +144,7 @@ def known_paths() -> list[KnownPath]:
 
 
 def sharing_model_lists() -> list[Protocol]:
-    """The protocols whose clients ask for models at the same path: the default one, and those with a header."""
+    """The protocols whose clients list models at the same path: the default one, and those with a header."""
     return [get(DEFAULT), *(record for record in _current().recognizable if record.client_header)]
 
 
@@ -156,7 +156,7 @@ def find(method: str, path: str, query: Mapping[str, str], headers: Mapping[str,
         path = _without_repetition(path)
         endpoint = table.fixed.get(path) or _match(table, path)
     if endpoint is None or (endpoint.action == "model" and method not in endpoint.methods):
-        return None  # what is done with a model besides looking at it is its provider's own
+        return None  # other actions on a model are its provider's own
     if endpoint.is_array and query.get("alt") == "sse":
         return replace(endpoint, is_array=False)
     if endpoint.protocol == DEFAULT:
@@ -179,7 +179,7 @@ def _without_repetition(path: str) -> str:
 
 
 def _for_client(endpoint: GatewayEndpoint, table: _Table, headers: Mapping[str, str]) -> GatewayEndpoint:
-    """Whose list of models is asked for: several protocols have theirs at the same path."""
+    """The endpoint in the client's protocol: several protocols list models at the same path."""
     for record in table.recognizable:
         if record.client_header in headers:
             return replace(endpoint, source=record.provider, protocol=record.name)

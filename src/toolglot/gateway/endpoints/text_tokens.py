@@ -1,11 +1,11 @@
-"""How many tokens a text is, by the vocabulary of the model that reads it.
+"""The number of tokens of a text, by the vocabulary of the model that reads it.
 
 The vocabularies are those inside the wheel of `splintr-rs` (docs/decisions/0005-token-counting.md): nothing
 is downloaded, and this is the only file that imports it. A model whose vocabulary is not public is counted by
-`o200k_base`. Without the package, character classes stand in: rougher, and tested for how rough.
+`o200k_base`. Without the package, character classes give a rougher estimate, whose error is tested.
 
 Law: linear in the text up to `EXACT_CHARACTERS`, constant after that, and never an exception: the names of
-special tokens are plain text, and what is no Unicode (lone surrogates) counts as question marks.
+special tokens are plain text, and lone surrogates count as question marks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ VOCABULARIES: Final = (
 was made from, so `deepseek-r1-distill-qwen-32b` is a Qwen. All others: `DEFAULT_VOCABULARY`."""
 
 CHARACTER_CLASSES: Final = "character classes"
-"""What `counted_by` says where the package is not installed."""
+"""The result of `counted_by` if the package is not installed."""
 
 Counter = Callable[[str], int]
 
@@ -76,7 +76,7 @@ def count_texts(texts: Sequence[str], model: str = "", *, by: str = "") -> int:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in order, cut before a blank where one is near, because tokens begin there."""
+    """The text in pieces, split before a space if one is near, because tokens begin there."""
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         end = start + PIECE_CHARACTERS
@@ -138,7 +138,7 @@ _WEIGHTS: Final = ((0.0, 0, 0.0), *((first, free, more) for _, first, free, more
 
 
 def by_classes(text: str) -> int:
-    """Tokens by what kinds of characters stand together: what is left where no vocabulary is installed."""
+    """Tokens by runs of characters of the same class, for when no vocabulary is installed."""
     tokens = 0.0
     for found in _BY_CLASS.finditer(text):
         first, free, more = _WEIGHTS[found.lastindex or 0]

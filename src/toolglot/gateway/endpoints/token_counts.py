@@ -1,10 +1,10 @@
 """Token counts: an estimate of our own for a conversation, and the count replies of the protocols.
 
-Where the upstream counts itself, its number is the answer; `estimate` is for all others, and every reply made
-from one is marked as such in a header, because the body has to stay in the client's shape.
+If the upstream counts tokens itself, its number is used; `estimate` is for all others. A reply with an estimate is
+marked in a header, because the body must stay in the client's format.
 
-What is counted: texts, the thinking that a provider still reads, calls, results, tools with their schemas, media,
-and what the templates of models put around each of these. What is not: ids, signatures, fields of one protocol.
+Counted are texts, the thinking that a provider still reads, calls, results, tools with their schemas, media, and what
+the templates of models put around each of these; not ids, signatures and fields of one protocol.
 The bounds that tests/gateway/endpoints/test_token_counting.py holds it to are in docs/decisions/0005-token-counting.md.
 
 Law: the work is linear and bounded, and no conversation makes it raise. `estimate` is for a thread or a command
@@ -40,18 +40,18 @@ from toolglot.protocols.base import get
 PER_REQUEST: Final = 3
 """The first token, and what begins the reply."""
 PER_TURN: Final = 4
-"""What says that a turn begins, whose it is, and that it ends."""
+"""The marks for the beginning, the role and the end of a turn."""
 PER_CALL: Final = 8
-"""The marks around a call, and its id where the template writes one."""
+"""The marks around a call, and its id if the template writes one."""
 PER_RESULT: Final = 8
 PER_TOOL: Final = 2
 TOOLS_HEAD: Final = 20
 """What introduces the tools: from two tokens (Mistral) to about a hundred (Qwen)."""
-SEALED_CHARACTERS_A_TOKEN: Final = 6
+ENCRYPTED_CHARACTERS_PER_TOKEN: Final = 6
 """Encrypted thinking: four characters of base64 are three bytes, a token is about four bytes."""
 
 UNKNOWN_VALUE_NODES: Final = 200_000
-"""How far a value that has no JSON is looked into."""
+"""How many nodes of a value that is not JSON are read."""
 
 ESTIMATE_HEADER: Final = "x-toolglot-estimate"
 
@@ -59,25 +59,25 @@ ESTIMATE_HEADER: Final = "x-toolglot-estimate"
 def estimate(conversation: Conversation, *, model: str = "", earlier_thinking: bool = False) -> int:
     """About how many tokens a model reads when it is sent this conversation.
 
-    `model` is the upstream's (otherwise the conversation's own): its vocabulary counts, where it is public.
-    Thinking counts from the last words of the user on: what is older, providers drop; `earlier_thinking=True`
-    counts it all, for one that keeps it.
+    `model` is the upstream's (default: the conversation's own): its vocabulary is used, if it is public.
+    Thinking counts from the last message of the user on, because providers drop older thinking;
+    `earlier_thinking=True` counts all of it.
     """
     model = model or conversation.model
-    heap = _Heap(model)
-    since = 0 if earlier_thinking else _last_words(conversation.turns)
+    parts = _CountedParts(model)
+    since = 0 if earlier_thinking else _last_user_turn(conversation.turns)
     for number, turn in enumerate(conversation.turns):
-        heap.fixed += PER_TURN
+        parts.fixed += PER_TURN
         for block in turn.blocks:
             if number >= since or not isinstance(block, Thinking):
-                heap.add(block)
+                parts.add(block)
     for tool in conversation.tools:
-        heap.add_tool(tool)
+        parts.add_tool(tool)
     output = conversation.options.output
     if output is not None and output.schema:
-        heap.texts.append(_written(output.schema))
+        parts.texts.append(_json_text(output.schema))
     heads = PER_REQUEST + (TOOLS_HEAD if conversation.tools else 0)
-    return heads + heap.fixed + count_texts(heap.texts, model)
+    return heads + parts.fixed + count_texts(parts.texts, model)
 
 
 async def estimate_async(conversation: Conversation, *, model: str = "", earlier_thinking: bool = False) -> int:
@@ -85,8 +85,8 @@ async def estimate_async(conversation: Conversation, *, model: str = "", earlier
     return await asyncio.to_thread(estimate, conversation, model=model, earlier_thinking=earlier_thinking)
 
 
-def _last_words(turns: tuple[Turn, ...]) -> int:
-    """The place of the last turn in which the user says something, more than the results of tools."""
+def _last_user_turn(turns: tuple[Turn, ...]) -> int:
+    """The index of the last turn of the user that has more than tool results."""
     for number in range(len(turns) - 1, -1, -1):
         turn = turns[number]
         if turn.role == "user" and not all(isinstance(block, ToolResult) for block in turn.blocks):
@@ -94,8 +94,8 @@ def _last_words(turns: tuple[Turn, ...]) -> int:
     return 0
 
 
-class _Heap:
-    """What is gathered from a conversation: texts to be counted, and tokens that are known already."""
+class _CountedParts:
+    """The parts of a conversation: texts to count, and tokens that are known already."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -110,7 +110,7 @@ class _Heap:
                 self._add_thinking(block)
             case ToolCall():
                 self.fixed += PER_CALL
-                written = block.raw_input if block.raw_input is not None else _written(block.arguments or {})
+                written = block.raw_input if block.raw_input is not None else _json_text(block.arguments or {})
                 self.texts.append(f'{{"name": "{_full_name(block)}", "arguments": {written}}}')
             case ToolResult():
                 self._add_result(block)
@@ -124,14 +124,14 @@ class _Heap:
         self.fixed += PER_TOOL
         described = {"name": _full_name(tool), "description": tool.description or ""}
         parameters = tool.parameters if tool.parameters is not None else tool.format
-        self.texts.append(_written({"type": "function", "function": {**described, "parameters": parameters or {}}}))
+        self.texts.append(_json_text({"type": "function", "function": {**described, "parameters": parameters or {}}}))
 
     def _add_thinking(self, block: Thinking) -> None:
         if block.text:
             self.texts.append(block.text)
         else:
-            sealed = max(len(block.redacted or ""), len(block.signature or ""))
-            self.fixed += sealed // SEALED_CHARACTERS_A_TOKEN
+            encrypted = max(len(block.redacted or ""), len(block.signature or ""))
+            self.fixed += encrypted // ENCRYPTED_CHARACTERS_PER_TOKEN
 
     def _add_result(self, block: ToolResult) -> None:
         self.fixed += PER_RESULT
@@ -143,27 +143,27 @@ class _Heap:
         elif block.error is not None:
             self.texts.append(block.error)
         elif block.result is not None:
-            self.texts.append(_written(block.result))
+            self.texts.append(_json_text(block.result))
 
     def _add_value(self, value: Any) -> None:
-        """Something of one provider's own: its words, and what is sealed in it by its length."""
+        """A value of one provider: its strings, and encrypted ones by their length."""
         for text in _strings(value):
-            if len(text) >= _SEALED_FROM and _SEALED.fullmatch(text):
-                self.fixed += len(text) // SEALED_CHARACTERS_A_TOKEN
+            if len(text) >= _MIN_ENCRYPTED and _ENCRYPTED.fullmatch(text):
+                self.fixed += len(text) // ENCRYPTED_CHARACTERS_PER_TOKEN
             else:
                 self.texts.append(text)
 
 
-_SEALED: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-_SEALED_FROM: Final = 400
+_ENCRYPTED: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_MIN_ENCRYPTED: Final = 400
 
 
 def _full_name(named: ToolCall | ToolSpec) -> str:
     return f"{named.namespace}.{named.name}" if named.namespace else named.name
 
 
-def _written(value: Any) -> str:
-    """The value as JSON with blanks, as templates write it; what JSON cannot say, as the strings in it."""
+def _json_text(value: Any) -> str:
+    """The value as JSON with spaces, as templates write it; if it is not JSON, the strings in it."""
     try:
         return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     except (ValueError, TypeError, RecursionError, OverflowError, msgspec.MsgspecError):
@@ -192,11 +192,11 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 class CountReply(Struct, frozen=True):
-    """A count as a client's protocol says it."""
+    """A count in the form of a client's protocol."""
 
     body: bytes
     headers: dict[str, str]
-    """What belongs to it besides the content type: the mark of an estimate."""
+    """Besides the content type: the mark of an estimate."""
 
 
 def encode_count(protocol: str, count: int, estimated: bool) -> CountReply:
@@ -211,7 +211,7 @@ def encode_count(protocol: str, count: int, estimated: bool) -> CountReply:
 
 
 def decode_count(protocol: str, body: bytes) -> int | None:
-    """An upstream's own count; None where the body does not say one, and an estimate has to do."""
+    """An upstream's own count; None: the body has none."""
     try:
         reply = msgspec.json.decode(body)
     except (ValueError, RecursionError, msgspec.MsgspecError):

@@ -58,7 +58,7 @@ class AsgiChannel:
     def watch(self, on_disconnect: Callable[[], None]) -> None:
         self._on_disconnect = on_disconnect
 
-    def let_go(self) -> None:
+    def stop_watching(self) -> None:
         self._on_disconnect = None
         if self._later is not None:
             self._later.cancel()
@@ -92,7 +92,7 @@ class AsgiChannel:
 
     # --- the response -------------------------------------------------------------------------------
 
-    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
+    async def respond(self, status: int, headers: Headers, data: bytes) -> None:
         sized = {"content-type": "application/json", "content-length": str(len(data))}
         await self.begin(status, headers if status in BODILESS else {**sized, **headers})
         await self._send({"type": "http.response.body", "body": data})
@@ -101,7 +101,7 @@ class AsgiChannel:
         pairs = [(name.encode("latin-1", "ignore"), _plain(value)) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
 
-    async def give(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:

@@ -1,15 +1,15 @@
-"""How much the bodies of all requests that are being answered may hold at the same time (`max_bytes_in_flight`).
+"""The limit on the memory of all request and response bodies at the same time (`max_bytes_in_flight`).
 
     share = budget.share()          # of one request
-    share.hold(len(piece))          # for each piece that is kept; a refusal (503) where there is no room
+    share.hold(len(piece))          # for each piece that is held; a refusal (503) if the limit is reached
     share.release()                 # at the end of the request, however it ends
 
 A body counts by its bytes, and by `VALUE_BYTES` for each JSON value in it: a short text of many values takes more
 memory than a long one of few. So the memory of a gateway is bounded by its configuration, as docs/operations.md#memory
 says.
 
-Laws: no request waits for memory, so none can wait forever. A body of any size is taken if it is the only one.
-What is held comes back in full at the end of its request. Threads that unpack bodies hold here too.
+Laws: no request waits for memory, so none can wait forever. A body of any size is accepted if it is the only one.
+Everything is released at the end of its request. Threads that decompress bodies count here too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RETRY_SECONDS: Final = 2
 
 
 class BodyBudget:
-    """What all bodies hold."""
+    """The bytes of all bodies."""
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
@@ -53,18 +53,18 @@ class BodyBudget:
             share.is_over = size is None
 
     def check(self, share: BodyShare, size: int) -> None:
-        """Refuse what there is no room for. One body has room if it is the only one."""
+        """Refuse a body beyond the limit, unless it is the only one."""
         if share.is_over:
             raise GoneError
         if self.used + size <= self._limit() or self.used == share.size:
             return
         self.refused += 1
-        message = "the gateway holds as many bytes of requests and answers as it may (max_bytes_in_flight)"
+        message = "the gateway has reached its limit for bytes of requests and replies (max_bytes_in_flight); try again"
         raise GatewayRefusal(Failure("overloaded", message, 503, "too_many_bytes", retry_after=RETRY_SECONDS))
 
 
 class BodyShare:
-    """What one request holds."""
+    """The bytes of one request."""
 
     __slots__ = ("_budget", "is_over", "size")
 
@@ -78,9 +78,9 @@ class BodyShare:
         self._budget.add(self, size)
 
     def refuse_announced(self, size: int) -> None:
-        """Refuse a body that is yet to come, where there is no room for it now."""
+        """Refuse a body before it is read, if it is beyond the limit now."""
         self._budget.check(self, size)
 
     def release(self, size: int | None = None) -> None:
-        """Give back so much; without a number, everything, for good."""
+        """Release so many bytes; without a number, all of them, for good."""
         self._budget.take_back(self, size)

@@ -1,10 +1,10 @@
 """The limit on connections, and the response to those beyond it.
 
-    connection_limit.takes(count, transport)    # whether a new connection is accepted; if not, it has been answered
+    connection_limit.accepts(count, transport)    # whether a new connection is accepted; if not, it has got a response
 
-An idle connection costs memory and a descriptor, and each request that is being answered may need one more, for its
-upstream. So there are never more connections than `max_connections`, nor so many that descriptors run out: without
-them no upstream can be reached.
+An idle connection costs memory and a descriptor, and each request in progress may need one more, for its upstream. So
+there are never more connections than `max_connections`, nor so many that descriptors run out: without them no upstream
+can be reached.
 
 Law: a refused connection gets an HTTP response with `retry-after`. Open connections are not touched. The
 refused ones hold a descriptor no longer than the response takes, except for MAX_LINGERING of them.
@@ -67,8 +67,8 @@ class ConnectionLimit:
         left = self.descriptors - settings.max_concurrent - SPARE
         return min(settings.max_connections, max(left, self.descriptors // 2))
 
-    def takes(self, count: int, transport: asyncio.BaseTransport) -> bool:
-        """Whether one more is accepted beside so many."""
+    def accepts(self, count: int, transport: asyncio.BaseTransport) -> bool:
+        """Whether one more connection is accepted beside so many."""
         limit = self.limit
         if count < limit:
             return True
@@ -88,7 +88,7 @@ class ConnectionLimit:
 
 
 class RefusedConnection(asyncio.Protocol):
-    """A connection that is answered and closed, after the client has sent: otherwise it might lose the response."""
+    """Responds, and closes when the client has sent everything: otherwise it might lose the response."""
 
     def __init__(self, ended: Callable[[RefusedConnection], None]) -> None:
         self._ended = ended
@@ -96,15 +96,15 @@ class RefusedConnection(asyncio.Protocol):
 
     @staticmethod
     def refuse_at_once(transport: asyncio.Transport) -> None:
-        """Answer and close at once: a client that is sending may lose the response."""
+        """Respond and close at once: a client that is sending may lose the response."""
         transport.set_protocol(asyncio.Protocol())
-        transport.write(ANSWER)
+        transport.write(REFUSAL)
         transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_protocol(self)
-        self._transport.write(ANSWER)
+        self._transport.write(REFUSAL)
         self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -126,8 +126,8 @@ def overloaded_body(message: str, code: str) -> bytes:
     )
 
 
-def _answer() -> bytes:
-    message = "the gateway has reached its limit of connections (max_connections): try again"
+def _refusal_response() -> bytes:
+    message = "the gateway has reached its limit of connections (max_connections); try again"
     body = overloaded_body(message, "too_many_connections")
     head = (
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 2\r\nconnection: close\r\n"
@@ -135,7 +135,7 @@ def _answer() -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-ANSWER: Final = _answer()
+REFUSAL: Final = _refusal_response()
 
 
 def raise_descriptor_limit(limits: Any = resource) -> int:

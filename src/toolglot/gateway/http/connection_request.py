@@ -88,7 +88,7 @@ class ConnectionRequest:
     def watch(self, on_disconnect: Callable[[], None]) -> None:
         self._on_disconnect = on_disconnect
 
-    def let_go(self) -> None:
+    def stop_watching(self) -> None:
         self._on_disconnect = None
 
     def lose(self) -> None:
@@ -146,7 +146,7 @@ class ConnectionRequest:
 
     # --- the response -------------------------------------------------------------------------------
 
-    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
+    async def respond(self, status: int, headers: Headers, data: bytes) -> None:
         connection = self._connection
         if connection.is_full:
             await connection.wait_writable()
@@ -186,7 +186,7 @@ class ConnectionRequest:
             return ""
         return "" if self.keeps_alive else CLOSE
 
-    async def give(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         connection = self._connection
         if connection.is_full:
             await connection.wait_writable()

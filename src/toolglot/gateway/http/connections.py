@@ -2,7 +2,7 @@
 
     waiting ── first byte ──▶ head ── all of it ──▶ body ── all of it ──▶ waiting
        │ keep-alive             │ HEAD_SECONDS        │ the gateway reads it (`requests.py`), or, if it has
-       ▼                        ▼                     │ answered without, LINGER_SECONDS
+       ▼                        ▼                     │ responded before, LINGER_SECONDS
      closed                   closed ◀────────────────┘
 
 A response that its client leaves unread for UNREAD_SECONDS ends the connection, and the call to the upstream with it.
@@ -49,7 +49,7 @@ UNREAD_SECONDS: Final = 300.0
 MAX_UNPARSED: Final = 64 * 1024
 """Bytes that come in a row without completing a head, a piece of a body or a message."""
 MAX_WAITING: Final = 32
-"""Requests behind the one that is being answered; with so many the connection is not read."""
+"""Requests behind the one in progress; with so many the connection is not read."""
 MAX_PIPELINED: Final = 256
 """The same if they come at once: the last one ends the connection, and the client sends the others again."""
 MAX_IGNORED: Final = 32 * 1024 * 1024
@@ -115,11 +115,11 @@ class BoundedProtocol(asyncio.Protocol):
         """A message has ended, and no byte of another has come."""
         self._unparsed = 0
         self._running: ConnectionRequest | None = None
-        """The request that is being answered."""
+        """The request in progress."""
         self._receiving: ConnectionRequest | None = None
         """The request whose body comes, or came last."""
         self._pipeline: deque[ConnectionRequest] | None = None
-        """Requests that wait behind the one that is being answered."""
+        """Requests that wait behind the one in progress."""
         self._is_paused = False
         """The connection is not read."""
         self._writable: asyncio.Future[None] | None = None
@@ -133,7 +133,7 @@ class BoundedProtocol(asyncio.Protocol):
     # --- the connection -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self._gateway.connection_limit.takes(len(self._state.connections), transport):
+        if not self._gateway.connection_limit.accepts(len(self._state.connections), transport):
             return
         self.transport = cast("asyncio.Transport", transport)
         self._state.connections.add(self)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ class BoundedProtocol(asyncio.Protocol):
         else:
             self._unparsed += len(data)
             if self._unparsed > MAX_UNPARSED:
-                self._refuse(self._flood_status())
+                self._refuse(self._oversize_status())
                 return
         if self._pipeline and self._is_backlogged():
             self.pause_reading()
@@ -207,7 +207,7 @@ class BoundedProtocol(asyncio.Protocol):
             else:
                 return True
 
-    def _flood_status(self) -> int:
+    def _oversize_status(self) -> int:
         if not self._is_in_head or not self._url:
             return 400
         return 431 if self._headers or len(self._url) < MAX_URL else 414
@@ -491,7 +491,7 @@ class BoundedProtocol(asyncio.Protocol):
 
 
 class IgnoringParser:
-    """In the place of a parser, when everything that comes is ignored."""
+    """Replaces the parser when everything that comes is ignored."""
 
     __slots__ = ("_connection", "_left")
 

@@ -1,4 +1,4 @@
-"""Signs of life for clients that wait."""
+"""Keep-alive pings for clients that wait."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-LOOKS: Final = 4
-"""How often silence is looked for in the time after which there is a ping: it comes later than that by one of them at
-most."""
+CHECKS: Final = 4
+"""How often silence is checked before a ping, which comes late by one of these intervals at most."""
 
 
 class KeepAlive:
-    """Signs of life for a client whose provider is silent. A timer a stream, and nothing to do for a piece of it."""
+    """Pings for a client whose provider is silent. One timer for a stream, and next to no work for a piece of it."""
 
     def __init__(
-        self, ping: Callable[[], bytes], give: Callable[[bytes], Coroutine[Any, Any, None]], seconds: float
+        self, ping: Callable[[], bytes], write: Callable[[bytes], Coroutine[Any, Any, None]], seconds: float
     ) -> None:
         self._ping = ping
-        self._give = give
-        self._seconds = seconds / LOOKS
+        self._write = write
+        self._seconds = seconds / CHECKS
         self._loop = asyncio.get_running_loop()
         self._silent = 1
-        """Looks since the client got something, and that moment if it is one of them."""
+        """Checks since the client got something."""
         self._sending: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(self._seconds, self._look) if seconds else None
+        self._timer = self._loop.call_later(self._seconds, self._check) if seconds else None
 
-    def stirred(self) -> None:
-        """The client gets something just now."""
+    def reset(self) -> None:
+        """The client gets something now."""
         self._silent = 0
 
     def end(self) -> None:
@@ -36,11 +35,11 @@ class KeepAlive:
         if self._sending is not None:
             self._sending.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._silent += 1
-        if self._silent > LOOKS:
+        if self._silent > CHECKS:
             self._silent = 1
             # A client that does not read gets no further ones.
             if (self._sending is None or self._sending.done()) and (data := self._ping()):
-                self._sending = self._loop.create_task(self._give(data))
-        self._timer = self._loop.call_later(self._seconds, self._look)
+                self._sending = self._loop.create_task(self._write(data))
+        self._timer = self._loop.call_later(self._seconds, self._check)

@@ -1,4 +1,4 @@
-"""The heads of HTTP/1.1 messages: what is read from a request's, and how a response's is written.
+"""The heads of HTTP/1.1 messages: reading that of a request, and writing that of a response.
 
 Law: no header of a response has a character that a header cannot have.
 """
@@ -19,7 +19,7 @@ MAX_NAME_LENGTH: Final = 40
 """Names of headers that are cached: how many, and bytes of each."""
 CLOSE: Final = "connection: close\r\n"
 COUNTED_ONCE: Final = frozenset({"host", "transfer-encoding"})
-"""Headers of which a second one is not taken for the first."""
+"""Headers that must not be repeated."""
 _NOT_HTTP: Final = "Invalid HTTP request received."
 
 known_names: Final[dict[bytes, str]] = {}

@@ -1,14 +1,14 @@
-"""Where the work on a body is done: on the event loop if there is little of it, and in a thread if others would wait.
+"""Work on a body: on the event loop if there is little of it, in a thread if other requests would have to wait.
 
     received = await run(count_marks(body), len(body), lambda: read(body))
 
-What there is to do grows with the values of a body (turns, blocks, calls, entries of reports), not with its bytes:
-80 kB of calls without results take longer than a picture of 5 MB. `ON_LOOP` values of the most expensive kind take
+The work grows with the number of values in a body (turns, blocks, calls, entries of reports), not with its bytes: 80 kB
+of calls without results take longer than an image of 5 MB. `ON_LOOP` values of the most expensive kind take
 about 20 ms.
 
-Laws: between two steps of the event loop no more is done than for `ON_LOOP` values, but for what has to be one step of
-the parser or of the encoder (some milliseconds for each megabyte). Who is cancelled goes on when its thread has ended:
-two threads never work on the same thing.
+Laws: one step of the event loop works on at most `ON_LOOP` values, except for single steps of the parser or the encoder
+(some milliseconds per megabyte). A task that is cancelled continues when its thread has ended: two threads never work
+on the same value.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from toolglot.jsontext import count_marks, levels
 ON_LOOP: Final = 1_500
 """Values, as `jsontext.count_marks` counts them, of work that is done on the event loop."""
 LARGE: Final = 256 * 1024
-"""Bytes from which on a body is worked on in a thread, whatever it holds."""
+"""Bytes from which on a body is worked on in a thread, whatever it contains."""
 HUGE: Final = 100_000
-"""Values of bodies that have threads of their own, so that the others need not wait for them."""
+"""Values from which on a body has its own threads, so that others do not wait for it."""
 VALUES_A_BLOCK: Final = 3
-"""About how many values a block of a reply is written with."""
+"""About how many JSON values a block of a reply has."""
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def is_much(values: int, size: int) -> bool:
 
 
 def count_values_of(value: object, enough: int = ON_LOOP) -> int:
-    """The JSON values that a value is made of, with no more work than enough of them take; then it is one more."""
+    """The number of JSON values in a value, counted up to `enough`; then `enough + 1`."""
     count = 0
     for level in levels(value):
         count += len(level)
@@ -53,30 +53,30 @@ def count_values_of(value: object, enough: int = ON_LOOP) -> int:
 
 
 async def count_values(data: bytes) -> int:
-    """How many JSON values a body has at most."""
+    """An upper bound for the number of JSON values in a body."""
     return count_marks(data) if len(data) <= LARGE else await in_thread(lambda: count_marks(data))
 
 
 async def run(values: int, size: int, work: Callable[[], T]) -> T:
-    """What the work on a body of so many values and bytes gives."""
+    """The result of work on a body of so many values and bytes."""
     if not is_much(values, size):
         return work()
     return await in_thread(work, _huge_threads if values > HUGE else _threads)
 
 
 class WorkOffloader(Protocol):
-    """Does work where it belongs, for who does not know how much there is to do."""
+    """Runs work on the event loop or in a thread, for code that does not know how much there is."""
 
     async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 async def at_once(work: Callable[[], T]) -> T:
-    """Work that is little, whatever it is."""
+    """Run work at once, on the event loop."""
     return work()
 
 
 async def in_thread(work: Callable[[], T], threads: ThreadPoolExecutor = _threads) -> T:
-    """What work gives that is done in a thread."""
+    """The result of work that runs in a thread."""
     context = contextvars.copy_context()
     done = asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(work))
     try:
@@ -88,11 +88,11 @@ async def in_thread(work: Callable[[], T], threads: ThreadPoolExecutor = _thread
             except asyncio.CancelledError:
                 _uncancel()
         if not done.cancelled():
-            done.exception()  # it was seen
+            done.exception()  # so that asyncio does not report it
 
 
 def _uncancel() -> None:
-    """What cancels again is heard once."""
+    """Clear another cancellation: the first one is raised."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()

@@ -53,8 +53,8 @@ class GatewayRefusal(ProviderError):  # noqa: N818 - a response, not a fault of 
 class ResponseChannel(Protocol):
     """Where the body of a request comes from, and where its response goes.
 
-    A response is sent whole (`answer`), or in pieces: `begin`, `give` …, `end`. After a disconnect nothing is sent, and
-    there is no error; `watch` reports the disconnect.
+    A response is sent whole (`respond`), or in pieces: `begin`, `write` …, `end`. After a disconnect nothing is sent,
+    and there is no error; `watch` reports the disconnect.
     """
 
     @property
@@ -69,7 +69,7 @@ class ResponseChannel(Protocol):
         """Call `on_disconnect` when the client disconnects, once all of its body is here."""
         ...
 
-    def let_go(self) -> None:
+    def stop_watching(self) -> None:
         """Stop watching."""
         ...
 
@@ -77,19 +77,19 @@ class ResponseChannel(Protocol):
         """The whole body. `hold` is called with the size of each piece, and may refuse it."""
         ...
 
-    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
+    async def respond(self, status: int, headers: Headers, data: bytes) -> None:
         """Send a whole response, which is JSON unless the headers say something else."""
         ...
 
     async def begin(self, status: int, headers: Headers) -> None: ...
 
-    async def give(self, data: bytes) -> None: ...
+    async def write(self, data: bytes) -> None: ...
 
     async def end(self) -> None: ...
 
 
 _random_ids: list[str] = []
-"""Random ids, made many at once."""
+"""Random ids, made in batches."""
 os.register_at_fork(after_in_child=_random_ids.clear)
 
 
@@ -135,7 +135,7 @@ class ClientRequest:
         self.client = ""
         """The client: a hash of its key, never the key."""
         self.values: int = 0
-        """At most the number of JSON values in the body, which shows how much work it is."""
+        """An upper bound for the number of JSON values in the body, which shows how much work it is."""
         self.share: BodyShare | None = None
         """The memory that its bodies hold."""
 

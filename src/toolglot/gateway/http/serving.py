@@ -22,21 +22,21 @@ from toolglot.errors import InputError, how_to_install
 from toolglot.gateway.app import Gateway
 from toolglot.gateway.config.settings import Config, read_config
 from toolglot.gateway.http.connection_limit import raise_descriptor_limit
-from toolglot.gateway.http.memory import give_back_early
+from toolglot.gateway.http.memory import return_memory_early
 from toolglot.middleware import ToolMiddleware
 from toolglot.simulator.serving import listen
 
 KEEP_ALIVE: Final = 75
 BACKLOG: Final = 2048
 COLLECT_AFTER: Final = (20_000, 20, 50)
-"""New objects, and collections of the younger ones, after which the collector looks: a request makes some thousand
-objects for as long as it lasts, and looking at them as often as Python does costs about a tenth of it."""
+"""Thresholds of the garbage collector: a request makes some thousand objects for as long as it lasts, and Python's own
+thresholds cost about a tenth of its time."""
 LOOPBACK: Final = "127.0.0.1"
 
 
 def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
-    """A uvicorn server for a gateway, not yet listening. `grace`: seconds that open answers get at its end, if not
-    those of its configuration."""
+    """A uvicorn server for a gateway, not yet listening. `grace`: seconds that open responses have at its end; None: as
+    configured."""
     try:
         uvicorn = importlib.import_module("uvicorn")
     except ImportError:
@@ -46,8 +46,8 @@ def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
         gateway,
         lifespan="on",
         ws="none",
-        loop="uvloop" if _is_there("uvloop") else "asyncio",
-        http=_bounded_protocol() if _is_there("httptools") else "h11",
+        loop="uvloop" if _is_installed("uvloop") else "asyncio",
+        http=_bounded_protocol() if _is_installed("httptools") else "h11",
         log_config=None,
         log_level="critical",
         access_log=False,
@@ -60,11 +60,11 @@ def server_of(gateway: Gateway, *, grace: float | None = None) -> Any:
 
 
 def _bounded_protocol() -> Any:
-    """uvicorn's reader of HTTP with limits; loaded only where httptools is there."""
+    """The HTTP parser with limits; loaded only if httptools is installed."""
     return importlib.import_module("toolglot.gateway.http.connections").BoundedProtocol
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         importlib.import_module(module)
     except ImportError:
@@ -79,7 +79,7 @@ def serve(
     port: int | None = None,
     app_middleware: Sequence[ToolMiddleware] = (),
 ) -> None:
-    """Serve until SIGINT or SIGTERM. The config may be given as its file; without one, as `read_config` finds it."""
+    """Serve until SIGINT or SIGTERM. `config` may be the path of a file; None: as `read_config` finds it."""
     read = config if isinstance(config, Config) else read_config(config, os.environ)
     read = read.listening_at(host, port) if host is not None or port is not None else read
     gateway = Gateway(read, middleware=app_middleware)
@@ -90,22 +90,21 @@ def serve(
 def run(gateway: Gateway, sock: socket.socket) -> None:
     """Serve on a socket until a signal. Raises what kept it from starting."""
     server = server_of(gateway)
-    give_back_early(os.environ)
+    return_memory_early(os.environ)
     gateway.connection_limit.descriptors = raise_descriptor_limit()
-    _spare_collector()
+    _tune_collector()
     if threading.current_thread() is threading.main_thread():
-        # Until uvicorn listens to it, and when it raises it again at the end.
+        # Before uvicorn handles it, and when uvicorn raises it again at the end.
         signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
-        signal.signal(signal.SIGHUP, lambda *_: gateway.look_again())
-    with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself where it could not start
+        signal.signal(signal.SIGHUP, lambda *_: gateway.request_reload())
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):  # it exits by itself if it could not start
         server.run(sockets=[sock])
     if gateway.why_not_started:
         raise InputError(gateway.why_not_started, path="gateway")
 
 
-def _spare_collector() -> None:
-    """What is loaded by now stays, and what a request leaves behind is freed without the collector of cycles: it need
-    not look often, nor at all of it."""
+def _tune_collector() -> None:
+    """Let the garbage collector run seldom, and not on what is loaded: objects of a request are freed without it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

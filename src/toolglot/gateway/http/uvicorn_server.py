@@ -1,4 +1,4 @@
-"""uvicorn's server with an end in order: it stops listening, waits for the answers that are open, and ends the rest.
+"""uvicorn's server with a graceful shutdown: it stops listening, waits for open responses, and ends the rest.
 
 The first signal drains, the second one ends open requests at once, and the third one kills: only then is usage lost
 that is not stored yet.
@@ -18,9 +18,9 @@ from uvicorn import Config, Server
 from toolglot.gateway.app import Gateway
 
 CUT_SECONDS: Final = 2.0
-"""That clients have to read the end of an answer which was cut off."""
+"""Seconds for clients to read the end of a response that was cut off."""
 CLOSE_SECONDS: Final = 1
-"""That connections have to close once everything is answered."""
+"""Seconds for connections to close after the last response."""
 
 
 class UvicornServer(Server):
@@ -30,7 +30,7 @@ class UvicornServer(Server):
         super().__init__(config)
         self._gateway = gateway
         self._seconds = seconds
-        """That open answers get; None: as many as the configuration says by then."""
+        """Seconds that open responses have; None: as configured by then."""
         self._signals = 0
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

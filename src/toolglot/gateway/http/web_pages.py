@@ -4,14 +4,14 @@
     if is_allowed(origin, allowed): request.channel = PageChannel(request.channel, origin)
 
 Every page in a browser of this machine can send requests to loopback. A gateway without client keys would spend its
-owner's money for all of them, so it answers to none, unless its configuration names the page (`allowed_origins`).
+owner's money for all of them, so it serves none, unless its configuration names the page (`allowed_origins`).
 
     what a page can do                                   why it is refused
     fetch, a form, from another origin                   Origin, which the browser writes, is not this machine's
     a sandboxed frame, a local file                      Origin is "null", which every such page has
     a name of its own that leads to 127.0.0.1            Host is that name (DNS rebinding)
     an image, a script, a link: GET without an Origin    Sec-Fetch-Site is "cross-site"
-    reading an answer, headers of its own                no CORS headers, no answer to a preflight
+    reading a response, headers of its own               no CORS headers, no response to a preflight
 
 Law: if a key is needed, the key decides, and the origin only whether a browser shows the response to a page.
 """
@@ -47,30 +47,30 @@ def refuse_pages(request: ClientRequest, allowed: tuple[str, ...]) -> None:
     host = headers.get("host", "")
     origin = headers.get("origin", "")
     if host and not _is_local(f"//{host}"):
-        raise refusal("permission", "a gateway without client keys answers to loopback names only (Host)", 403)
+        raise refusal("permission", "a gateway without client keys serves loopback host names only (Host)", 403)
     if origin:
         if not _is_local(origin) and not is_allowed(origin, allowed):
-            message = "a gateway without client keys answers to no web page (Origin), unless allowed_origins names it"
+            message = "a gateway without client keys serves no web pages (Origin), unless allowed_origins lists them"
             raise refusal("permission", message, 403)
     elif headers.get("sec-fetch-site") == "cross-site":
-        raise refusal("permission", "a gateway without client keys answers to no web page (Sec-Fetch-Site)", 403)
+        raise refusal("permission", "a gateway without client keys serves no web pages (Sec-Fetch-Site)", 403)
 
 
-def preflight_answer(headers: Headers) -> dict[str, str] | None:
+def preflight_headers(headers: Headers) -> dict[str, str] | None:
     """The headers for the preflight of an allowed page; None: it is not a preflight."""
     if "access-control-request-method" not in headers:
         return None
-    answer = {
+    response = {
         "content-type": "text/plain",
         "access-control-allow-methods": _METHODS,
         "access-control-max-age": str(PREFLIGHT_SECONDS),
     }
     wanted = headers.get("access-control-request-headers", "")
     if _NAMES.fullmatch(wanted):
-        answer["access-control-allow-headers"] = wanted
+        response["access-control-allow-headers"] = wanted
     if headers.get("access-control-request-private-network") == "true":
-        answer["access-control-allow-private-network"] = "true"
-    return answer
+        response["access-control-allow-private-network"] = "true"
+    return response
 
 
 class PageChannel:
@@ -97,20 +97,20 @@ class PageChannel:
     def watch(self, on_disconnect: Callable[[], None]) -> None:
         self._channel.watch(on_disconnect)
 
-    def let_go(self) -> None:
-        self._channel.let_go()
+    def stop_watching(self) -> None:
+        self._channel.stop_watching()
 
     async def read(self, max_bytes: int, hold: Hold = ignore_size) -> bytes:
         return await self._channel.read(max_bytes, hold)
 
-    async def answer(self, status: int, headers: Headers, data: bytes) -> None:
-        await self._channel.answer(status, {**headers, **self._headers}, data)
+    async def respond(self, status: int, headers: Headers, data: bytes) -> None:
+        await self._channel.respond(status, {**headers, **self._headers}, data)
 
     async def begin(self, status: int, headers: Headers) -> None:
         await self._channel.begin(status, {**headers, **self._headers})
 
-    async def give(self, data: bytes) -> None:
-        await self._channel.give(data)
+    async def write(self, data: bytes) -> None:
+        await self._channel.write(data)
 
     async def end(self) -> None:
         await self._channel.end()

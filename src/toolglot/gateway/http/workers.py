@@ -1,15 +1,15 @@
-"""Several processes that serve one port, and the one that looks after them.
+"""Several processes that serve one port, and their supervisor.
 
-    supervisor ── holds the listening socket, starts N workers, starts those anew that die
+    supervisor ── holds the listening socket, starts N workers, and restarts those that die
       ├─ worker 1 ─┐
       └─ worker 2 ─┴─ take connections from that socket, share the store, write to one log
 
-A worker is `toolglot serve` itself, as a new process that is given the socket and one end of a pipe. The pipe ends with
-the supervisor: a worker whose supervisor has gone ends too, in order.
+A worker is `toolglot serve` itself, as a new process that inherits the socket and one end of a pipe. The pipe ends with
+the supervisor: a worker without its supervisor shuts down gracefully.
 
-Laws: a connection waits in the socket while a worker is started anew, and is lost with none but the worker that has
-taken it. Workers that die at once are started ever more slowly. The supervisor hands on the signals that it gets, and
-ends when its last worker has.
+Laws: a connection waits in the socket while a worker is restarted, and is lost only with the worker that has accepted
+it. Workers that die at once are restarted with growing pauses. The supervisor forwards the signals that it gets, and
+ends after its last worker.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ YOUNG_SECONDS: Final = 10.0
 FIRST_PAUSE: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 30.0
 KILL_SECONDS: Final = 15.0
-"""That workers have after their time to drain."""
+"""Seconds that workers have after their time to drain."""
 USAGE_ERROR: Final = 2
 _STEP_SECONDS: Final = 1.0
 
@@ -163,7 +163,7 @@ class Supervisor:
         return self._code
 
     def _make_folder(self) -> str:
-        """A folder for this user only. Without one, workers cannot ask each other."""
+        """A folder for this user only. Without one, workers cannot query each other."""
         try:
             return tempfile.mkdtemp(prefix="toolglot-")
         except OSError as error:
@@ -219,7 +219,7 @@ class Supervisor:
             return
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         when = f"in {pause:g} s" if pause else "now"
-        self._notice(f"worker {slot.number} {how}: another one is started {when}")
+        self._notice(f"worker {slot.number} {how}; restarting it {when}")
 
     def _signal_all(self, number: int, now: float) -> None:
         """Send a signal to all workers: to stop, or to hurry."""
@@ -232,5 +232,5 @@ class Supervisor:
     def _kill(self) -> None:
         for slot in self._slots:
             if slot.process is not None:
-                self._notice(f"worker {slot.number} did not end in time and is killed")
+                self._notice(f"worker {slot.number} did not end in time; killing it")
                 slot.process.kill()

@@ -1,6 +1,6 @@
 """Checks of a gateway before it serves, or while it does: its configuration, store, port and upstreams.
 
-    findings = [*check_settings(config), *await check_store(config), *await check_port(config), …]
+    results = [*check_settings(config), *await check_store(config), *await check_port(config), …]
 
 Laws: a check changes nothing: no store is made or migrated, no model is called. Everything has a time limit. A key is
 never shown, only the variable that it is from. Each problem comes with what to do about it.
@@ -73,15 +73,16 @@ _CONFIG: Final = "configuration"
 def check_settings(config: Config) -> list[CheckResult]:
     """Check a configuration."""
     settings = config.gateway
-    where = config.origin or "no file: what the environment shows (toolglot init writes one)"
+    where = config.origin or "the environment, because there is no file (toolglot init writes one)"
     found = [CheckResult(_CONFIG, "ok", f"read: {where}")]
     reach = "this machine only" if is_loopback(settings.host) else "other machines can reach it"
     found.append(CheckResult(_CONFIG, "ok", f"listens on {settings.host}:{settings.port}: {reach}"))
     count = sum(key != STORED_KEYS for key in settings.client_keys)
     own = f"{count} client key{'s' * (count != 1)} in the configuration" if count else ""
-    kept = "those of `toolglot keys`" if STORED_KEYS in settings.client_keys else ""
+    stored = "those of `toolglot keys`" if STORED_KEYS in settings.client_keys else ""
     keys = (
-        " and ".join(filter(None, (own, kept))) or "no client keys: any will do, unless `toolglot keys` has made some"
+        " and ".join(filter(None, (own, stored)))
+        or "no client keys: any key works, unless `toolglot keys` has made some"
     )
     found.append(CheckResult(_CONFIG, "ok", keys))
     found += [CheckResult(_CONFIG, "warn", note) for note in config.notes]
@@ -94,15 +95,15 @@ def check_settings(config: Config) -> list[CheckResult]:
 def _check_models(config: Config) -> CheckResult:
     names = ", ".join(f"{name} ({each.target})" for name, each in config.upstreams.items())
     if config.simulates_known:
-        message = "nothing is configured: simulated models answer for all known ones, and no real model does"
+        message = "nothing is configured: simulated models answer to all known names, and no real model does"
         todo = "set a provider's key, such as OPENAI_API_KEY, or write a toolglot.toml (toolglot init)"
         return CheckResult(_CONFIG, "warn", message, todo)
     simulated = (
-        "only names that begin with simulated/ are simulated" if config.allows_simulated else "none is simulated"
+        "only names that begin with simulated/ are simulated" if config.allows_simulated else "no model is simulated"
     )
     if names:
-        return CheckResult(_CONFIG, "ok", f"upstreams: {names}; models that they do not have are refused; {simulated}")
-    message = f"no real model answers: there is no upstream; {simulated}"
+        return CheckResult(_CONFIG, "ok", f"upstreams: {names}; other models are refused; {simulated}")
+    message = f"there is no upstream, so no real model answers; {simulated}"
     return CheckResult(_CONFIG, "warn" if config.gateway.simulate else "fail", message, "write [upstreams.NAME]")
 
 
@@ -129,10 +130,10 @@ def check_keys(config: Config) -> list[CheckResult]:
 
 def _key_state(upstream: UpstreamSettings) -> tuple[State, str]:
     if upstream.key:
-        return "ok", f"{upstream.name}: the key of ${upstream.key_env}"
+        return "ok", f"{upstream.name}: key from ${upstream.key_env}"
     if upstream.aws is not None:
-        return "ok", f"{upstream.name}: signed with the credentials of AWS in the environment"
-    return "ok", f"{upstream.name}: no key, and none is demanded"
+        return "ok", f"{upstream.name}: signed with the AWS credentials of the environment"
+    return "ok", f"{upstream.name}: no key, and none is needed"
 
 
 # --- the store --------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ async def check_store(config: Config) -> list[CheckResult]:
     """Whether the store can be opened and written, and its disk has space."""
     location = config.gateway.store
     if location in (MEMORY, OFF):
-        message = f"{location}: what clients cannot keep themselves is forgotten at the end, and workers share nothing"
+        message = f"{location}: stored conversations are lost when the gateway stops, and workers share nothing"
         return [CheckResult(_STORE, "warn", message, "set store in [gateway] to a file")]
     if is_address(location):
         return [await _check_writing(location, shown(location))]
@@ -158,11 +159,13 @@ async def check_store(config: Config) -> list[CheckResult]:
 
 
 def _check_folder(path: Path) -> CheckResult:
-    """Where a store would be made."""
+    """Whether a store can be created."""
     folder = _nearest_folder(path)
     if os.access(folder, os.W_OK | os.X_OK):
-        return CheckResult(_STORE, "ok", f"{path} is not there yet: the first start makes it")
-    return CheckResult(_STORE, "fail", f"{path} cannot be made", f"let {folder} be written, or set store in [gateway]")
+        return CheckResult(_STORE, "ok", f"{path} does not exist yet; the first start creates it")
+    return CheckResult(
+        _STORE, "fail", f"{path} cannot be created", f"make {folder} writable, or set store in [gateway]"
+    )
 
 
 def _nearest_folder(path: Path) -> Path:
@@ -179,11 +182,11 @@ def _check_version(path: Path) -> CheckResult:
     except InputError as error:
         return CheckResult(_STORE, "fail", f"{path}: {error.message}", error.hint)
     except sqlite3.Error as error:
-        hint = "stop the gateway and move the file away, or set store in [gateway] to another"
+        hint = "stop the gateway and move the file away, or set store in [gateway] to another file"
         return CheckResult(_STORE, "fail", f"{path} cannot be read: {error}", hint)
     if version_found < newest:
         message = f"{path} has version {version_found}; the next start migrates it to {newest}"
-        return CheckResult(_STORE, "warn", message, "keep a copy first: an older toolglot cannot read it afterwards")
+        return CheckResult(_STORE, "warn", message, "make a copy first: an older toolglot cannot read it afterwards")
     return CheckResult(_STORE, "ok", f"{path}, version {version_found}, {_size(path.stat().st_size)}")
 
 
@@ -196,18 +199,18 @@ async def _check_writing(location: str, description: str) -> CheckResult:
             store = await asyncio.to_thread(open_store, location)
             try:
                 await store.keep("doctor", "doctor", {"row": b"row"}, until=math.inf)
-                kept = await store.find("doctor", "doctor", ["row"])
+                found = await store.find("doctor", "doctor", ["row"])
                 await store.remove("doctor", "doctor", ["row"])
             finally:
                 await store.close()
     except (InputError, StoreError, TimeoutError) as error:
-        hint = "look at its owner, its mode and its disk; another process may hold it"
+        hint = "check its owner, its mode and its disk; another process may lock it"
         if is_address(location):
-            hint = "look whether the server runs, and at the address, user and password"
+            hint = "check that the server runs, and the address, user and password"
         return CheckResult(_STORE, "fail", f"{where} cannot be written: {str(error) or 'it takes too long'}", hint)
-    if kept != {"row": b"row"}:
+    if found != {"row": b"row"}:
         return CheckResult(
-            _STORE, "fail", f"{where} does not give back what it keeps", "set store in [gateway] to another"
+            _STORE, "fail", f"{where} does not return what was written", "set store in [gateway] to another"
         )
     return CheckResult(_STORE, "ok", f"{description}, written and read in {(time.monotonic() - begun) * 1000:.0f} ms")
 
@@ -216,7 +219,7 @@ def _check_disk(path: Path) -> CheckResult:
     free = shutil.disk_usage(_nearest_folder(path)).free
     message, todo = (
         f"{_size(free)} free on its disk",
-        "make room: a full disk loses what clients cannot keep themselves",
+        "free some space: on a full disk, conversations cannot be stored",
     )
     if free < LITTLE_DISK:
         return CheckResult(_STORE, "fail" if free < NO_DISK else "warn", message, todo)
@@ -247,21 +250,25 @@ async def check_port(config: Config) -> CheckResult:
     settings = config.gateway
     where = f"{settings.host}:{settings.port}"
     if settings.port == 0:
-        return CheckResult(_PORT, "ok", "any free one")
-    answered = await _read_root(config)
-    if answered is not None:
+        return CheckResult(_PORT, "ok", "any free port")
+    response = await _read_root(config)
+    if response is not None:
         try:
-            root = msgspec.json.decode(answered)
+            root = msgspec.json.decode(response)
         except ValueError:
             root = {}
         if isinstance(root, dict) and root.get("name") == "toolglot":
-            return CheckResult(_PORT, "ok", f"{where}: a toolglot {str(root.get('version'))[:20]} serves there now")
-        return CheckResult(_PORT, "fail", f"{where}: another program has it", "end it, or set port in [gateway]")
+            return CheckResult(_PORT, "ok", f"{where}: toolglot {str(root.get('version'))[:20]} is serving there")
+        return CheckResult(
+            _PORT, "fail", f"{where}: another program uses it", "end that program, or set port in [gateway]"
+        )
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         socket.create_server((settings.host, settings.port), family=family).close()
     except OSError as error:
-        todo = "set port in [gateway] to one from 1024 on" if error.errno == errno.EACCES else "set host and port"
+        todo = (
+            "set port in [gateway] to 1024 or more" if error.errno == errno.EACCES else "set host and port in [gateway]"
+        )
         return CheckResult(_PORT, "fail", f"{where}: {error.strerror or error}", todo)
     return CheckResult(_PORT, "ok", f"{where} is free")
 
@@ -294,14 +301,14 @@ _UPSTREAMS: Final = "upstreams"
 
 
 async def check_upstreams(
-    config: Config, report: Callable[[str], None], patience: float = UPSTREAM_SECONDS
+    config: Config, report: Callable[[str], None], seconds: float = UPSTREAM_SECONDS
 ) -> list[CheckResult]:
     """List the models of every upstream, all at once. `report` gets the name of each that is done."""
     upstreams = Upstreams(config)
     skews: list[float] = []
 
     async def one(upstream: Upstream) -> CheckResult:
-        found = await _check_upstream(upstream, config, skews, patience)
+        found = await _check_upstream(upstream, config, skews, seconds)
         report(upstream.name)
         return found
 
@@ -312,41 +319,41 @@ async def check_upstreams(
     return [*found, *([_check_clock(min(skews, key=abs))] if skews else [])]
 
 
-async def _check_upstream(upstream: Upstream, config: Config, skews: list[float], patience: float) -> CheckResult:
+async def _check_upstream(upstream: Upstream, config: Config, skews: list[float], seconds: float) -> CheckResult:
     profile = profiles.get(upstream.target, overrides=config.overrides)
     variable = config.upstreams[upstream.name].key_env
     begun = time.monotonic()
     try:
-        async with asyncio.timeout(patience):
-            answer = await upstream.models(profile)
-            if answer is None:
+        async with asyncio.timeout(seconds):
+            response = await upstream.models(profile)
+            if response is None:
                 return await _check_connection(upstream)
             try:
-                data = await answer.whole(MAX_READ)
+                data = await response.whole(MAX_READ)
             finally:
-                await answer.close()
+                await response.close()
     except (ProviderError, InputError, TimeoutError) as error:
         return await _check_failure(upstream, error)
     took = f"{(time.monotonic() - begun) * 1000:.0f} ms"
-    if (skew := _skew(answer.headers)) is not None:
+    if (skew := _skew(response.headers)) is not None:
         skews.append(skew)
-    return _check_status(upstream.name, answer.status, len(decode_models(data, profile.protocol)), took, variable)
+    return _check_status(upstream.name, response.status, len(decode_models(data, profile.protocol)), took, variable)
 
 
 def _check_status(name: str, status: int, count: int, took: str, variable: str) -> CheckResult:
     """The result for a status."""
     if status == 200:
-        return CheckResult(_UPSTREAMS, "ok", f"{name}: answers in {took}, lists {count} models")
+        return CheckResult(_UPSTREAMS, "ok", f"{name}: responds in {took}, lists {count} models")
     if status in (401, 403):
-        todo = f"look at ${variable}: is it complete, and of this account?" if variable else "set key_env to its key"
+        todo = f"check that ${variable} is complete and of this account" if variable else "set key_env to its key"
         return CheckResult(_UPSTREAMS, "fail", f"{name}: does not accept the key (status {status})", todo)
     if status in (404, 405):
-        message = f"{name}: answers in {took}, and has no list of models at this address (status {status})"
-        return CheckResult(_UPSTREAMS, "warn", message, "if requests fail too, look at its url")
+        message = f"{name}: responds in {took}, and has no list of models at this address (status {status})"
+        return CheckResult(_UPSTREAMS, "warn", message, "if requests fail too, check its url")
     if status == 429:
-        return CheckResult(_UPSTREAMS, "warn", f"{name}: has had too many requests (status 429)", "try again later")
+        return CheckResult(_UPSTREAMS, "warn", f"{name}: too many requests (status 429)", "try again later")
     return CheckResult(
-        _UPSTREAMS, "warn", f"{name}: answers with status {status}", "try again, or look at its status page"
+        _UPSTREAMS, "warn", f"{name}: responds with status {status}", "try again, or check its status page"
     )
 
 
@@ -359,25 +366,23 @@ async def _check_connection(upstream: Upstream) -> CheckResult:
             writer.close()
     except (OSError, TimeoutError) as error:
         return await _check_failure(upstream, error)
-    return CheckResult(
-        _UPSTREAMS, "ok", f"{upstream.name}: {host} takes connections; it has no list of models to ask for"
-    )
+    return CheckResult(_UPSTREAMS, "ok", f"{upstream.name}: {host} accepts connections; it has no list of models")
 
 
 async def _check_failure(upstream: Upstream, error: Exception) -> CheckResult:
     """Why there was no response: the name, the connection, or what came."""
     host, port = _host_and_port(upstream.url)
-    message = error.failure.message if isinstance(error, ProviderError) else str(error) or "no answer in time"
-    message = message.partition("; check ")[0]  # `todo` knows more about the name and the host
+    message = error.failure.message if isinstance(error, ProviderError) else str(error) or "no response in time"
+    message = message.partition("; check ")[0]  # `todo` says more about the name and the host
     message = message if message.startswith(upstream.name) else f"{upstream.name}: {message}"
     try:
         async with asyncio.timeout(LOCAL_SECONDS):
             await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, TimeoutError):
-        todo = "look at its url, the name server, and HTTPS_PROXY if there is a proxy between"
+        todo = "check its url, the name server, and HTTPS_PROXY if there is a proxy"
         return CheckResult(_UPSTREAMS, "fail", message, todo)
     todo = (
-        "is it running, and is its url right?" if is_loopback(host) else "look at its url, the network and HTTPS_PROXY"
+        "check that it is running, and its url" if is_loopback(host) else "check its url, the network and HTTPS_PROXY"
     )
     return CheckResult(_UPSTREAMS, "fail", message, todo)
 
@@ -398,19 +403,19 @@ def _skew(headers: Mapping[str, str]) -> float | None:
 def _check_clock(skew: float) -> CheckResult:
     way = "ahead" if skew > 0 else "behind"
     if abs(skew) < SKEWED:
-        return CheckResult("clock", "ok", "as the upstreams' clocks")
+        return CheckResult("clock", "ok", "agrees with the upstreams' clocks")
     state: State = "fail" if abs(skew) > BADLY_SKEWED else "warn"
     return CheckResult(
-        "clock", state, f"{abs(skew):.0f} s {way} of the upstreams' clocks", "set it by NTP (timedatectl)"
+        "clock", state, f"{abs(skew):.0f} s {way} of the upstreams' clocks", "synchronise it with NTP (timedatectl)"
     )
 
 
 # --- packages ---------------------------------------------------------------------------------------
 
 _NEEDED: Final = ("msgspec", "jiter", "jsonschema-rs", "uvicorn", "aiohttp")
-_BETTER: Final = {
+_OPTIONAL: Final = {
     "uvloop": "a faster event loop",
-    "httptools": "a faster reader of HTTP, with limits for slow and broken clients",
+    "httptools": "a faster HTTP parser, with limits for slow and broken clients",
     "splintr-rs": "better estimates of tokens",
     "rich": "a progress bar",
     "opentelemetry-sdk": "traces",
@@ -419,26 +424,26 @@ _EXTRAS: Final = {"rich": "cli", "opentelemetry-sdk": "otel"}
 
 
 def check_packages(installed: Callable[[str], str] | None = None) -> list[CheckResult]:
-    """Python, toolglot, and what they use."""
+    """Python, toolglot, and the packages that they use."""
     found = installed or _installed
     needed = {name: found(name) for name in _NEEDED}
     there = ", ".join(f"{name} {number}" for name, number in needed.items() if number)
-    findings = [CheckResult("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
+    results = [CheckResult("packages", "ok", f"toolglot {__version__}, Python {sys.version.split()[0]}, {there}")]
     if missing := [name for name, number in needed.items() if not number]:
         todo = how_to_install("gateway")
-        findings.append(CheckResult("packages", "fail", f"not installed: {', '.join(missing)}", todo))
-    for name, gives in _BETTER.items():
+        results.append(CheckResult("packages", "fail", f"not installed: {', '.join(missing)}", todo))
+    for name, benefit in _OPTIONAL.items():
         if number := found(name):
-            findings.append(CheckResult("packages", "ok", f"{name} {number}: {gives}"))
+            results.append(CheckResult("packages", "ok", f"{name} {number}: {benefit}"))
             continue
         is_light = name in _EXTRAS
         todo = how_to_install(_EXTRAS.get(name, "gateway"))
-        findings.append(
+        results.append(
             CheckResult(
-                "packages", "ok" if is_light else "warn", f"{name} is not installed: it would give {gives}", todo
+                "packages", "ok" if is_light else "warn", f"{name} is not installed: it provides {benefit}", todo
             )
         )
-    return findings
+    return results
 
 
 def _installed(name: str) -> str:

@@ -1,13 +1,13 @@
-"""What the gateway counts of itself, as Prometheus reads it at `GET /metrics`.
+"""The metrics of the gateway, in the format of Prometheus at `GET /metrics`.
 
     metrics = Metrics()
     metrics.begin(record)       # a request has come
     metrics.end(record)         # it is over: a listener of the `RequestLog`
     metrics.text(vault.hits, vault.misses)
 
-Laws: a request costs a few additions, however many there were. What a client can choose never makes it grow without
-end: only names that an upstream has answered to are shown, a limited number of them, and the rest are `other`. Nothing
-of a conversation, and no key, is in it.
+Laws: a request costs a few additions, however many there were. Names that a client can choose do not make it grow
+without limit: only models that an upstream has served are shown, a limited number of them, and the rest are `other`. It
+contains nothing of a conversation, and no key.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_SERIES: Final = 2_000
 """Sets of labels of one metric."""
 MAX_UPSTREAMS: Final = 100
 MAX_MODELS: Final = 50
-"""Of one upstream that are shown by name."""
+"""Models of one upstream that are shown by name."""
 MAX_NAME_LENGTH: Final = 100
 OTHER: Final = "other"
 
@@ -169,7 +169,7 @@ _CLASSES: Final = tuple(f"{first}xx" for first in range(10))
 
 @lru_cache(maxsize=1024)
 def family_of(model: str) -> str:
-    """A model without the date of its edition: of the same one there are many."""
+    """A model without the date of its version."""
     return _DATED.sub("", mask(model[:MAX_NAME_LENGTH]).lower()) or OTHER
 
 
@@ -186,7 +186,7 @@ class Counter:
         self._rest = (OTHER,) * len(family.labels)
 
     def of(self, labels: Labels) -> list[float]:
-        """The one number that is counted up for these labels."""
+        """The count for these labels, as a list of one number."""
         count = self._counts.get(labels)
         if count is None:
             if len(self._counts) >= self._limit:
@@ -202,8 +202,8 @@ class Counter:
             yield _line(self.family.name, self.family.labels, labels, count)
 
 
-class Spread:
-    """How many were at limit so long."""
+class Buckets:
+    """The counts of one histogram, by upper bound, and the sum."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -214,35 +214,35 @@ class Spread:
 
     def add(self, seconds: float) -> None:
         self.counts[bisect_left(self.bounds, seconds)] += 1
-        if seconds > 0:  # a clock that is set back makes nothing shorter than nothing
+        if seconds > 0:  # a clock that was set back gives a negative time
             self.sum += seconds
 
 
 class Histogram:
-    """Spreads by labels."""
+    """Buckets by labels."""
 
     def __init__(self, family: Family, bounds: tuple[float, ...], *, limit: int = MAX_SERIES // 10) -> None:
         self.family = family
         self.bounds = bounds
         self._limit = limit
-        self._spreads: dict[Labels, Spread] = {}
+        self._buckets: dict[Labels, Buckets] = {}
         self._rest = (OTHER,) * len(family.labels)
 
-    def of(self, labels: Labels) -> Spread:
-        spread = self._spreads.get(labels)
-        if spread is None:
-            if len(self._spreads) >= self._limit:
+    def of(self, labels: Labels) -> Buckets:
+        found = self._buckets.get(labels)
+        if found is None:
+            if len(self._buckets) >= self._limit:
                 labels = self._rest
-            spread = self._spreads.setdefault(labels, Spread(self.bounds))
-        return spread
+            found = self._buckets.setdefault(labels, Buckets(self.bounds))
+        return found
 
     def lines(self) -> Iterator[str]:
         name, names = self.family.name, self.family.labels
-        for labels, spread in self._spreads.items():
-            for bound, count in zip((*map(_number, self.bounds), "+Inf"), accumulate(spread.counts), strict=True):
+        for labels, buckets in self._buckets.items():
+            for bound, count in zip((*map(_number, self.bounds), "+Inf"), accumulate(buckets.counts), strict=True):
                 yield _line(f"{name}_bucket", (*names, "le"), (*labels, bound), count)
-            yield _line(f"{name}_sum", names, labels, spread.sum)
-            yield _line(f"{name}_count", names, labels, sum(spread.counts))
+            yield _line(f"{name}_sum", names, labels, buckets.sum)
+            yield _line(f"{name}_count", names, labels, sum(buckets.counts))
 
 
 class Names:
@@ -264,16 +264,16 @@ class Names:
 # --- what is counted --------------------------------------------------------------------------------
 
 
-class RequestLabels:
-    """Where requests that are alike are counted: looked up once, and not for each label again."""
+class RequestCounters:
+    """The counters of requests with the same labels, looked up once."""
 
-    __slots__ = ("labels", "requests", "spreads", "tokens")
+    __slots__ = ("buckets", "labels", "requests", "tokens")
 
     def __init__(self, labels: Labels, requests: list[float]) -> None:
         self.labels: Labels = labels
         self.requests: list[float] = requests
         self.tokens: dict[str, list[float]] = {}
-        self.spreads: tuple[Spread, Spread, Spread] | None = None
+        self.buckets: tuple[Buckets, Buckets, Buckets] | None = None
 
 
 class Metrics:
@@ -295,7 +295,7 @@ class Metrics:
         self._upstreams = Names(MAX_UPSTREAMS)
         self._models: dict[str, Names] = {}
         self._rules: dict[str, None] = {}
-        self._ways: dict[tuple[str, str, str, bool, str, bool, str], RequestLabels] = {}
+        self._counters: dict[tuple[str, str, str, bool, str, bool, str], RequestCounters] = {}
         self._requests, self._refusals = Counter(REQUESTS), Counter(REFUSALS)
         self._tokens = Counter(TOKENS)
         self._repairs, self._reply_changes = Counter(REPAIRS), Counter(REPLY_CHANGES)
@@ -316,32 +316,32 @@ class Metrics:
         if record not in self._open:
             return
         self._open.discard(record)
-        way = self._way(record)
-        way.requests[0] += 1
+        counters = self._counters_of(record)
+        counters.requests[0] += 1
         if record.calls.count:
-            self._asked(record, way)
+            self._count_calls(record, counters)
         elif record.response.status >= 400:
             self._refusals.add((record.request.action, _status(record)))
         if record.response.store_errors:
             self.store_failed(record.response.store_errors)
 
-    def _way(self, record: RequestRecord) -> RequestLabels:
+    def _counters_of(self, record: RequestRecord) -> RequestCounters:
         status = _status(record)
         key = (
             *(record.request.action, record.request.source, record.route.upstream, record.route.is_simulated),
             *(record.route.model, record.request.is_stream, status),
         )
-        way = self._ways.get(key)
-        if way is None:
+        found = self._counters.get(key)
+        if found is None:
             upstream = self._upstream(record)
             model = self._model(upstream, record) if upstream else ""
             labels = (record.request.action, record.request.source, upstream, model, status)
-            way = RequestLabels(labels, self._requests.of(labels))
-            if model != OTHER and len(self._ways) < MAX_SERIES:  # `other` may have a name of its own one day
-                self._ways[key] = way
-        return way
+            found = RequestCounters(labels, self._requests.of(labels))
+            if model != OTHER and len(self._counters) < MAX_SERIES:  # `other` may be shown by its name later
+                self._counters[key] = found
+        return found
 
-    def _asked(self, record: RequestRecord, way: RequestLabels) -> None:
+    def _count_calls(self, record: RequestRecord, counters: RequestCounters) -> None:
         if record.sent.entries:
             for (action, gravity, named), count in entry_counts(record.sent.entries).kinds.items():
                 self._repairs.add((self._rule(named, record) or action, action, gravity), count)
@@ -349,31 +349,31 @@ class Metrics:
             for (action, gravity, _), count in entry_counts(record.reply.entries).kinds.items():
                 self._reply_changes.add((action, gravity), count)
         for name in record.calls.repeated:
-            self._retries.add((self._upstreams.of(name) if name != record.route.upstream else way.labels[2],))
+            self._retries.add((self._upstreams.of(name) if name != record.route.upstream else counters.labels[2],))
         for name, kind in record.calls.failures:
-            self._errors.add((self._upstreams.of(name) if name != record.route.upstream else way.labels[2], kind))
+            self._errors.add((self._upstreams.of(name) if name != record.route.upstream else counters.labels[2], kind))
         if record.reply.usage:
-            self._use(record.reply.usage, way)
-        if way.spreads is None:
-            labels = (way.labels[2], _STREAM[record.request.is_stream])
-            way.spreads = (self._duration.of(labels), self._added.of(labels[1:]), self._first_byte.of(labels))
-        duration, added, first_byte = way.spreads
+            self._count_tokens(record.reply.usage, counters)
+        if counters.buckets is None:
+            labels = (counters.labels[2], _STREAM[record.request.is_stream])
+            counters.buckets = (self._duration.of(labels), self._added.of(labels[1:]), self._first_byte.of(labels))
+        duration, added, first_byte = counters.buckets
         duration.add(record.times.seconds)
         seconds = record.added_seconds
         if seconds is not None:
             added.add(seconds)
             first_byte.add(record.times.sent - record.times.arrived)
 
-    def _use(self, usage: Mapping[str, int], way: RequestLabels) -> None:
+    def _count_tokens(self, usage: Mapping[str, int], counters: RequestCounters) -> None:
         for name, count in usage.items():
             if count and name in _TOKEN_KINDS:
-                tokens = way.tokens.get(name)
+                tokens = counters.tokens.get(name)
                 if tokens is None:
-                    tokens = way.tokens[name] = self._tokens.of((*way.labels[2:4], _TOKEN_KINDS[name]))
+                    tokens = counters.tokens[name] = self._tokens.of((*counters.labels[2:4], _TOKEN_KINDS[name]))
                 tokens[0] += count
 
     def _upstream(self, record: RequestRecord) -> str:
-        """Stand-ins have names of their own: nothing that they answer is to be taken for a provider's."""
+        """The name of the upstream. Simulated ones have their own, so that they are not taken for a provider."""
         if not record.route.upstream:
             return ""
         return self._upstreams.of(
@@ -389,7 +389,7 @@ class Metrics:
         return names.of(family_of(record.route.model[:MAX_NAME_LENGTH]), may_be_new=200 <= record.response.status < 300)
 
     def _rule(self, names: tuple[str, ...], record: RequestRecord) -> str:
-        """The rule among what may be one in the reason of a change; empty: none is, but a name that a client chose."""
+        """The rule among the names in the reason of a change; empty: none of them is a rule."""
         for name in names:
             if name in self._rules:
                 return name
@@ -398,11 +398,11 @@ class Metrics:
                 return name
         return ""
 
-    # --- written --------------------------------------------------------------------------------------
+    # --- output ---------------------------------------------------------------------------------------
 
     def text(self, vault_hits: int = 0, vault_misses: int = 0) -> bytes:
-        """Everything, as Prometheus reads it."""
-        written = {kept.family.name: [*kept.lines()] for kept in self._kept()}
+        """All metrics, in the format of Prometheus."""
+        written = {metric.family.name: [*metric.lines()] for metric in self._counted()}
         single = {**self._gauges(), **process(self._started)}
         written |= {name: [_line(name, (), (), number)] for name, number in single.items()}
         found = {"hit": vault_hits, "miss": vault_misses}
@@ -410,12 +410,12 @@ class Metrics:
         written[BUILD.name] = [_line(BUILD.name, BUILD.labels, (__version__, platform.python_version()), 1)]
         lines: list[str] = []
         for family in FAMILIES:
-            if family.name in written:  # not everything is to be had on every system
+            if family.name in written:  # some are not available on every system
                 lines += [f"# HELP {family.name} {_help(family.help)}", f"# TYPE {family.name} {family.kind}"]
                 lines += written[family.name]
         return ("\n".join(lines) + "\n").encode()
 
-    def _kept(self) -> tuple[Counter | Histogram, ...]:
+    def _counted(self) -> tuple[Counter | Histogram, ...]:
         return (
             *(self._requests, self._refusals, self._tokens, self._repairs, self._reply_changes),
             *(self._errors, self._retries, self._added, self._first_byte, self._duration, self._store_errors),
@@ -455,7 +455,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def process(started: float, proc: Path = _PROC) -> dict[str, float]:
-    """What the system knows of this process; only what this system tells."""
+    """Figures of this process, as far as the system has them."""
     found: dict[str, float] = {CPU.name: time.process_time(), STARTED.name: round(started, 3)}
     try:
         virtual, resident = (proc / "statm").read_text().split()[:2]
@@ -465,7 +465,7 @@ def process(started: float, proc: Path = _PROC) -> dict[str, float]:
         if limits is not None:
             found[MAX_FDS.name] = int(limits[1])
     except (OSError, ValueError):
-        pass  # another system: the rest is there
+        pass  # another system
     return found
 
 
@@ -475,7 +475,7 @@ def process(started: float, proc: Path = _PROC) -> dict[str, float]:
 def _line(name: str, names: Labels, values: Labels, number: float) -> str:
     if not names:
         return f"{name} {_number(number)}"
-    labels = ",".join([f'{label}="{_escaped(value)}"' for label, value in zip(names, values, strict=True)])
+    labels = ",".join([f'{label}="{_escape(value)}"' for label, value in zip(names, values, strict=True)])
     return f"{name}{{{labels}}} {_number(number)}"
 
 
@@ -483,7 +483,7 @@ def _number(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(float(number))
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     plain = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return plain.encode("utf-8", "replace").decode()
 

@@ -25,7 +25,7 @@ _MAX_CACHED_ENTRIES: Final = 8
 
 
 def summarize(record: RequestRecord) -> dict[str, Any]:
-    """What a line of the log says."""
+    """The fields of a line of the log."""
     request, route, response, times = record.request, record.route, record.response, record.times
     added = record.added_seconds
     fields = {
@@ -100,7 +100,7 @@ def _count_changes(entries: tuple[Entry, ...], reply_entries: tuple[Entry, ...])
 
 
 def report_header(entries: tuple[Entry, ...], reply_entries: tuple[Entry, ...] = (), *, is_same: bool = False) -> str:
-    """The short form of a report: how many losses, changes and housekeeping entries, and the gravest in words.
+    """The short form of a report: how many losses, changes and housekeeping entries, and the reasons of the gravest.
 
     `reply_entries` is what was changed in the reply, as far as it is known when the header is sent.
     """
@@ -114,7 +114,7 @@ def _report_header(entries: tuple[Entry, ...], reply_entries: tuple[Entry, ...])
     sent, replied = entry_counts(entries), entry_counts(reply_entries)
     of_reply = {id(entry) for entry in replied.gravest}
     gravest = order_by_gravity((*sent.gravest, *replied.gravest))[:SHOWN]
-    reasons = "; ".join(f"in the answer: {entry}" if id(entry) in of_reply else str(entry) for entry in gravest)
+    reasons = "; ".join(f"in the reply: {entry}" if id(entry) in of_reply else str(entry) for entry in gravest)
     header = _mask_cached(f"{_count_changes(entries, reply_entries)}: {reasons}")
     return header if len(header) <= MAX_HEADER else header[: MAX_HEADER - 3] + "..."
 
@@ -147,7 +147,7 @@ def log_line(record: RequestRecord) -> str:
 
 
 # --- masking ----------------------------------------------------------------------------------------
-# Paths and models are the same in most requests of a client, and to mask them costs more than all the rest.
+# Paths and models are the same in most requests of a client, and masking them costs more than all the rest.
 
 
 @lru_cache(maxsize=512)

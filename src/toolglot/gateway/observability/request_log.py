@@ -1,7 +1,7 @@
 """The log of the gateway, and the last requests that it remembers.
 
-Law 10 reaches the people who run the gateway here. Laws: secrets are masked wherever text leaves; what is remembered is
-bounded in number and in bytes; one client key sees its own requests only.
+It shows operators every change of a request or reply (law 10). Laws: secrets are masked in all text; what is remembered
+is limited in number and in bytes; a client key sees its own requests only.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.masking import mask
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Of all bodies and reports that are remembered."""
+"""The bytes of all bodies and reports that are remembered."""
 QUIET: Final = frozenset({"root", "health", "ready", "metrics"})
-"""What is called every few seconds, and logged only if it fails."""
+"""Actions that are called every few seconds, and logged only if they fail."""
 LINES_SECONDS: Final = 0.05
 MAX_LINES: Final = 500
 """How long, and how many, lines of the log wait to be written together."""
@@ -77,13 +77,13 @@ class RequestLog:
         self._write_soon(self._json("request", summarize(record)) if self._form == "json" else log_line(record))
 
     def event(self, name: str, **fields: Any) -> None:
-        """Report to programs that read the log what is not about one request: a start, a stop."""
+        """Log an event that is not about one request, such as a start or a stop, for programs that read the log."""
         if self._form == "json":
             masked = {key: mask(value) if isinstance(value, str) else value for key, value in fields.items()}
             self._write(self._json(name, {"time": round(time.time(), 3), **masked}))
 
     def notice(self, text: str, *, event: str = "notice") -> None:
-        """Report to the people who run the gateway what is not about one request."""
+        """Log a message for the operator that is not about one request."""
         if self._form == "json":
             self.event(event, message=text.rstrip())
         else:

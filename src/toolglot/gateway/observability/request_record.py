@@ -5,15 +5,15 @@
     headers = record.begin_call(upstream)                # the others have a method for each thing that happens
     record.response.complete(200)
 
-    request    what the client asked for             Gateway, ModelRequest
+    request    what the client sent                  Gateway, ModelRequest
     route      the upstream that was chosen          ModelRequest, PassThrough
     sent       what was sent to it, and the changes  UpstreamCall, PassThrough
-    calls      each try, and how it failed           UpstreamCall, PassThrough, and whoever finds a failure later
+    calls      each attempt, and how it failed       UpstreamCall, PassThrough, Gateway, ModelRequest
     reply      what the upstream replied             ModelRequest
-    response   what the client got                   whoever answers it
-    times      when each of this happened            this file
+    response   what the client got                   Gateway, ModelRequest, PassThrough, InformationEndpoints
+    times      when all this happened                this file
 
-Law: a part is written by those that stand beside it, and only through its methods. The readers write nothing.
+Law: a part is written by the classes beside it, and only through its methods. The readers write nothing.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ENTRY_BYTES: Final = 500
 _RECORD_BYTES: Final = 2_000
 SIMULATED_HEADER: Final = {"x-toolglot-simulated": "true"}
 """No real model answered."""
-GONE: Final = "the client went away"
+DISCONNECTED: Final = "the client disconnected"
 
 _clock: Final = time.perf_counter
 
 
 class RecordedRequest:
-    """What the client asked for."""
+    """What the client sent."""
 
     __slots__ = ("action", "body", "client", "is_stream", "method", "model", "path", "source")
 
@@ -53,7 +53,7 @@ class RecordedRequest:
         self.source = source
         """The target whose protocol the client speaks."""
         self.client = client
-        """Of whom the key is."""
+        """The client: a hash of its key."""
         self.body = b""
         self.model = ""
         """As the client names it."""
@@ -64,7 +64,7 @@ class RecordedRequest:
         self.client = client
 
     def name_model(self, model: str, *, is_stream: bool) -> None:
-        """Note what the body asks for."""
+        """Note the model that the body names."""
         self.model, self.is_stream = model, is_stream
 
 
@@ -86,7 +86,7 @@ class RecordedRendering(Struct, frozen=True):
 
 
 class RecordedCalls:
-    """The tries that were made to get a reply."""
+    """The attempts to get a reply."""
 
     __slots__ = ("count", "failures", "first_at", "last_at", "repeated", "retry_reason")
 
@@ -95,9 +95,9 @@ class RecordedCalls:
         self.first_at = 0.0
         self.last_at = 0.0
         self.failures: list[tuple[str, str]] = []
-        """Of each try that failed: the upstream, and the kind of failure."""
+        """The upstream and the kind of failure of each attempt that failed."""
         self.repeated: list[str] = []
-        """Of each try but the first: the upstream."""
+        """The upstream of each attempt after the first."""
         self.retry_reason = ""
         """Why the last retry was made."""
 
@@ -156,7 +156,7 @@ class RecordedResponse:
 
     def __init__(self) -> None:
         self.status = 0
-        """0: it got nothing so far."""
+        """0: nothing so far."""
         self.is_complete = False
         """The last bytes are being sent: a client that leaves now has everything."""
         self.is_broken = False
@@ -180,7 +180,7 @@ class RecordedResponse:
         self.is_broken = bool(self.status)
 
     def note(self, error: str) -> None:
-        """Note something that failed, and of which the client sees nothing."""
+        """Note a failure that the client does not see."""
         self.error = error
 
     def store_failed(self, error: str) -> None:
@@ -188,12 +188,12 @@ class RecordedResponse:
         self.store_errors += 1
 
     def disconnect(self) -> None:
-        """The client is gone."""
-        self.error = GONE
+        """The client disconnected."""
+        self.error = DISCONNECTED
 
     @property
     def is_gone(self) -> bool:
-        return self.error == GONE or not self.status
+        return self.error == DISCONNECTED or not self.status
 
     def cut(self) -> None:
         self.is_cut = True
@@ -209,9 +209,9 @@ class RecordedResponse:
 
 
 class RecordedTimes:
-    """When it happened, by a clock that nobody sets; 0.0: not yet."""
+    """When it happened, by a monotonic clock; 0.0: not yet."""
 
-    __slots__ = ("_began", "arrived", "first_byte", "first_heard", "heard", "seconds", "sent", "started_at")
+    __slots__ = ("_began", "arrived", "first_byte", "first_piece_at", "received", "seconds", "sent", "started_at")
 
     def __init__(self) -> None:
         self.started_at: float = time.time()
@@ -223,25 +223,25 @@ class RecordedTimes:
         """All of the request was read."""
         self.first_byte: float | None = None
         """Seconds until the first piece of a stream came."""
-        self.first_heard = 0.0
+        self.first_piece_at = 0.0
         """The first piece of a stream came."""
-        self.heard = 0.0
-        """That part of the reply came which gave the client something: of a stream a piece, otherwise all."""
+        self.received = 0.0
+        """The part of the reply came that gave the client its first output: a piece of a stream, or a whole reply."""
         self.sent = 0.0
-        """That was sent to the client."""
+        """The first output was sent to the client."""
 
     def arrive(self) -> None:
         self.arrived = _clock()
 
-    def hear_whole(self) -> None:
+    def receive_reply(self) -> None:
         """All of a reply came."""
-        self.heard = _clock()
+        self.received = _clock()
 
-    def hear_piece(self) -> None:
+    def receive_piece(self) -> None:
         """A piece of a stream came, and the client has nothing of it yet."""
-        self.heard = _clock()
+        self.received = _clock()
         if self.first_byte is None:
-            self.first_byte, self.first_heard = self.heard - self._began, self.heard
+            self.first_byte, self.first_piece_at = self.received - self._began, self.received
 
     def send(self) -> None:
         """The client gets the first of the reply now."""
@@ -252,7 +252,7 @@ class RecordedTimes:
 
     def restart(self) -> None:
         """Another upstream is called, before the client got anything."""
-        self.first_byte, self.first_heard, self.heard, self.sent = None, 0.0, 0.0, 0.0
+        self.first_byte, self.first_piece_at, self.received, self.sent = None, 0.0, 0.0, 0.0
 
 
 _NO_ROUTE: Final = RecordedRoute()
@@ -289,13 +289,13 @@ class RequestRecord:
 
     def restart(self) -> None:
         """The reply of an upstream failed before the client got anything of it, and another upstream is called: nothing
-        of the first is reported of the second. Who failed stays in `calls`."""
+        of the first is reported of the second. The failures stay in `calls`."""
         self.reply = RecordedReply()
         self.response.restart()
         self.times.restart()
 
     def upstream_headers(self, model: str) -> dict[str, str]:
-        """Headers that name who replied."""
+        """Headers that name the upstream and the model."""
         name = f"{self.route.upstream}/{model}"
         if not self.route.is_simulated:
             return {"x-toolglot-upstream": name}
@@ -308,7 +308,7 @@ class RequestRecord:
         times = self.times
         if not times.sent or not times.arrived:
             return None
-        return self.calls.first_at - times.arrived + times.sent - times.heard
+        return self.calls.first_at - times.arrived + times.sent - times.received
 
     @property
     def size(self) -> int:

@@ -2,11 +2,11 @@
 
     tracing = open_tracing(report)                  # None: the packages are not there, which is reported
     record.trace = tracing.begin(record, headers)   # a span of the request, below the client's own
-    record.begin_call(upstream)           # a span of each asking of an upstream; headers that carry it on
+    record.begin_call(upstream)           # a span for each call of an upstream; headers that carry it on
     record.trace.end(record)
 
-Laws: nothing that was said is in a span, and no key. The trace of a client goes on to the upstream; what else it sent
-along with it (baggage) does not. Without `tracing = true`, nothing of OpenTelemetry is imported.
+Laws: a span contains nothing of a conversation, and no key. The trace of a client continues at the upstream; its
+baggage is not forwarded. Without `tracing = true`, nothing of OpenTelemetry is imported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROVIDERS: Final = {
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",
 }
-"""What targets are called in `gen_ai.provider.name`, where that is not their own name."""
+"""The names of targets in `gen_ai.provider.name`, if they differ from their own."""
 USAGE: Final = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -75,24 +75,24 @@ class Tracing:
         )
         return Trace(self, span)
 
-    def ask(self, span: Any, name: str, attributes: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    def begin_call(self, span: Any, name: str, attributes: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
         """A span below another one, and the headers that carry it on."""
-        asked = self._tracer.start_span(
+        call_span = self._tracer.start_span(
             name,
             context=self._api.set_span_in_context(span, self._nothing),
             kind=self._api.SpanKind.CLIENT,
             attributes=attributes,
         )
         headers: dict[str, str] = {}
-        self._carrier.inject(headers, context=self._api.set_span_in_context(asked, self._nothing))
-        return asked, headers
+        self._carrier.inject(headers, context=self._api.set_span_in_context(call_span, self._nothing))
+        return call_span, headers
 
     def fail(self, span: Any, kind: str) -> None:
         span.set_attribute("error.type", kind)
         span.set_status(self._api.StatusCode.ERROR)
 
     def close(self) -> None:
-        """Send what is waiting."""
+        """Send the remaining spans."""
         if self._is_own:
             self._provider.shutdown()
 
@@ -103,14 +103,14 @@ class Trace:
     def __init__(self, tracing: Tracing, span: Any) -> None:
         self._tracing = tracing
         self._span = span
-        self._asked: Any = None
+        self._call_span: Any = None
         self.id: str = f"{span.get_span_context().trace_id:032x}"
 
     def begin_call(self, record: RequestRecord, upstream: Upstream) -> dict[str, str]:
-        """An upstream is asked. One that was asked before has failed."""
-        if self._asked is not None:
-            self._tracing.fail(self._asked, record.calls.last_failure or "other")
-            self._asked.end()
+        """An upstream is called. An earlier call has failed."""
+        if self._call_span is not None:
+            self._tracing.fail(self._call_span, record.calls.last_failure or "other")
+            self._call_span.end()
         model = mask(record.route.model[:_MAX_LENGTH])
         operation = "generate_content" if record.sent.target in _GOOGLES else "chat"
         name, port = _server(upstream.url)
@@ -123,7 +123,7 @@ class Trace:
                 "gen_ai.request.stream": record.request.is_stream,
                 "toolglot.simulated": upstream.is_simulated,
             }
-        self._asked, headers = self._tracing.ask(
+        self._call_span, headers = self._tracing.begin_call(
             self._span, f"{operation} {model}" if model else record.request.method, attributes
         )
         return headers
@@ -131,15 +131,15 @@ class Trace:
     def end(self, record: RequestRecord) -> None:
         """The request is over."""
         kind = error_type(record)
-        if self._asked is not None:
-            self._asked.set_attributes(_answer(record))
+        if self._call_span is not None:
+            self._call_span.set_attributes(_reply_attributes(record))
             if kind:
-                self._tracing.fail(self._asked, kind)
-            self._asked.end()
-        self._span.set_attributes(_summary(record))
+                self._tracing.fail(self._call_span, kind)
+            self._call_span.end()
+        self._span.set_attributes(_request_attributes(record))
         if kind and (
             record.response.status >= 500 or record.response.is_broken or not record.response.status
-        ):  # what a client did wrong is its own
+        ):  # a client error is not one of the server
             self._tracing.fail(self._span, kind)
         self._span.end()
 
@@ -153,20 +153,20 @@ def error_type(record: RequestRecord) -> str:
     return ""
 
 
-def _answer(record: RequestRecord) -> dict[str, Any]:
-    """What is known of an answer."""
+def _reply_attributes(record: RequestRecord) -> dict[str, Any]:
+    """The attributes of a reply."""
     usage = record.reply.usage or {}
     known: dict[str, Any] = {USAGE[name]: count for name, count in usage.items() if name in USAGE}
     if record.reply.stop:
         known["gen_ai.response.finish_reasons"] = [_STOPS.get(record.reply.stop, record.reply.stop)]
     if record.reply.model:
         known["gen_ai.response.model"] = mask(record.reply.model[:_MAX_LENGTH])
-    if record.times.first_heard:
-        known["gen_ai.response.time_to_first_chunk"] = record.times.first_heard - record.calls.last_at
+    if record.times.first_piece_at:
+        known["gen_ai.response.time_to_first_chunk"] = record.times.first_piece_at - record.calls.last_at
     return known
 
 
-def _summary(record: RequestRecord) -> dict[str, Any]:
+def _request_attributes(record: RequestRecord) -> dict[str, Any]:
     known: dict[str, Any] = {"toolglot.protocol": record.request.source, "toolglot.changes": len(record.sent.entries)}
     if record.response.status:
         known["http.response.status_code"] = record.response.status
@@ -183,28 +183,29 @@ def _server(url: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
 
 
-# --- what is installed ------------------------------------------------------------------------------
+# --- set-up -----------------------------------------------------------------------------------------
 
 
-def open_tracing(tell: Callable[[str], None]) -> Tracing | None:
-    """Spans for whom the program has set up, or else for whom the environment names (`OTEL_EXPORTER_OTLP_ENDPOINT`)."""
+def open_tracing(report: Callable[[str], None]) -> Tracing | None:
+    """Tracing with the provider that the program has set up, or else with the exporter that the environment names
+    (`OTEL_EXPORTER_OTLP_ENDPOINT`)."""
     try:
         api = importlib.import_module("opentelemetry.trace")
     except ImportError:
-        tell(f"tracing = true needs OpenTelemetry: {how_to_install('otel')}; there are no spans")
+        report(f"tracing = true needs OpenTelemetry, so there are no spans: {how_to_install('otel')}")
         return None
     provider = api.get_tracer_provider()
     if not isinstance(provider, api.ProxyTracerProvider):
         return Tracing(provider)
     try:
-        return Tracing(_exporting(), is_own=True)
+        return Tracing(_exporting_provider(), is_own=True)
     except ImportError:
-        tell(f"nothing receives the spans: {how_to_install('otel')}, or set up a tracer provider")
+        report(f"no exporter for spans: {how_to_install('otel')}, or set up a tracer provider")
         return None
 
 
-def _exporting() -> Any:
-    """A provider that sends spans by OTLP. Who, where and how many is in the environment, as its own docs say."""
+def _exporting_provider() -> Any:
+    """A provider that sends spans by OTLP, configured by the environment variables of OpenTelemetry."""
     sdk = importlib.import_module("opentelemetry.sdk.trace")
     export = importlib.import_module("opentelemetry.sdk.trace.export")
     resources = importlib.import_module("opentelemetry.sdk.resources")

@@ -1,4 +1,4 @@
-"""One upstream is called for one request of a client: what is sent to it, and again after a failure.
+"""The call of an upstream for a client's request, with retries.
 
     vault → settings of the route → render → circuit breaker → upstream
 
@@ -47,7 +47,7 @@ class UpstreamReply(NamedTuple):
     """A response that has begun, and the upstream that sends it."""
 
     out: ConvertedRequest
-    answer: HttpResponse
+    response: HttpResponse
     upstream: Upstream
     breaker: Breaker
 
@@ -114,23 +114,23 @@ class UpstreamCall:
         if vault.may_recall(self.original, self.source, profile, destination):
             try:
                 conversation, recalled = await vault.recall(
-                    self._request.client, self.original, self.source, profile, destination, self.apart
+                    self._request.client, self.original, self.source, profile, destination, self.offload
                 )
                 reported += recalled
-            except StoreError as error:  # most requests are good without it
+            except StoreError as error:  # most requests work without it
                 self._record.response.store_failed(f"nothing was recalled: {error}")
         if self.settings is not None:
             conversation, self._applied = apply_settings(conversation, self.settings)
             reported += self._applied
         self._sent = conversation
-        return await self.apart(lambda: self._render(received, conversation, profile, destination, reported))
+        return await self.offload(lambda: self._render(received, conversation, profile, destination, reported))
 
     @property
     def is_much(self) -> bool:
         """Whether the client's request is worked on in a thread."""
         return offloading.is_much(self.values, len(self._request.body))
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def offload(self, work: Callable[[], T]) -> T:
         """Run work on the client's request, in a thread if there is much to do."""
         return await offloading.run(self.values, len(self._request.body), work)
 
@@ -167,12 +167,12 @@ class UpstreamCall:
         retries: Retries | None = None
         is_stripped = False
         while True:
-            answer, failure = await self._try(out, upstream, breaker)
-            if answer is not None:
+            response, failure = await self._try(out, upstream, breaker)
+            if response is not None:
                 if is_stripped:
                     destination = upstream.issuer(model, out.target.name)
                     self._services.vault.mark_refused(self._request.client, self.original, destination)
-                return UpstreamReply(out, answer, upstream, breaker)
+                return UpstreamReply(out, response, upstream, breaker)
             retries = retries or Retries(upstream.retries, upstream.retry_seconds)
             retries.add(failure, out.data)
             stripped = self._without_opaque(received, out, upstream, entries) if retries.may_strip(failure) else None
@@ -197,11 +197,11 @@ class UpstreamCall:
         try:
             traced = self._record.begin_call(upstream)
             headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
-            answer = await upstream.call(out, headers | traced if traced else headers)
-            if answer.status < 300:
+            response = await upstream.call(out, headers | traced if traced else headers)
+            if response.status < 300:
                 is_open = True
-                return answer, NO_FAILURE
-            failure = await failure_of(answer, out, self._services.answer_limits.max_bytes)
+                return response, NO_FAILURE
+            failure = await failure_of(response, out, self._services.answer_limits.max_bytes)
         except ProviderError as error:
             failure = error.failure
         finally:

@@ -1,1 +1,1 @@
-"""What the gateway keeps between requests: signed thoughts, stored responses, and the store's health."""
+"""What the gateway stores between requests: signed thinking and stored responses; and the health of the store."""

@@ -1,14 +1,14 @@
-"""The gateway's store with a limit on how long anybody waits for it.
+"""The gateway's store with a limit on how long a request waits for it.
 
     store = BoundedStore(open_store(where), seconds=3)
 
-A server that is slow, or that nobody can reach, must not hold up requests that are good without it. So each call waits
-for `seconds` at most. After one that took longer the store is taken to be silent: reads fail at once, and what is to be
-kept is queued and not waited for, but for one call a second that is waited for as before. The first answer ends that.
+A server that is slow or cannot be reached must not delay requests that work without it. So each call waits for
+`seconds` at most. After one that took longer the store counts as silent: reads fail at once, and writes are queued
+without waiting, except for one call a second that waits as before. The first response ends that.
 
-`add` alone is waited for as long as it takes: only who hears the end knows what is counted, and no request adds.
+Only `add` waits as long as it takes: only its end shows what was counted, and no request waits for it.
 
-Law: what was to be kept is kept if the store takes it, however short it was waited for.
+Law: a row is stored if the store accepts it, however short the wait was.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ STORE_SECONDS: Final = 3.0
 """Unless the configuration says otherwise."""
 PROBE_SECONDS: Final = 1.0
 PRUNE_SECONDS: Final = 600.0
-"""What takes away old rows may take longer: nobody waits for it."""
+"""Removing old rows may take longer: no request waits for it."""
 
 
 class BoundedStore:
-    """A `Store` that answers in time, or raises a `StoreError`."""
+    """A `Store` that responds in time, or raises a `StoreError`."""
 
     def __init__(
         self,
         store: Store,
         seconds: float = STORE_SECONDS,
         *,
-        place: str = "the store",
+        name: str = "the store",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._seconds = seconds
-        self._place = place
+        self._name = name
         self._monotonic = monotonic
         self._is_silent = False
         self._probe_at = 0.0
@@ -54,13 +54,13 @@ class BoundedStore:
     async def keep(
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
     ) -> None:
-        await self._waited(self._store.keep(kind, client, rows, until=until, unless=unless))
+        await self._write(self._store.keep(kind, client, rows, until=until, unless=unless))
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
-        return await self._asked(lambda: self._store.find(kind, client, keys))
+        return await self._read(lambda: self._store.find(kind, client, keys))
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        return await self._waited(self._store.remove(kind, client, keys))
+        return await self._write(self._store.remove(kind, client, keys))
 
     async def add(
         self,
@@ -77,12 +77,12 @@ class BoundedStore:
         return totals
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        return await self._waited(self._store.claim(kind, client, key, holder, until=until))
+        return await self._write(self._store.claim(kind, client, key, holder, until=until))
 
     async def scan(
         self, kind: str, *, client: str | None = None, prefix: str = "", after: str = "", limit: int
     ) -> list[Row]:
-        return await self._asked(lambda: self._store.scan(kind, client=client, prefix=prefix, after=after, limit=limit))
+        return await self._read(lambda: self._store.scan(kind, client=client, prefix=prefix, after=after, limit=limit))
 
     async def prune(self, now: float) -> int:
         return await self._within(self._store.prune(now), PRUNE_SECONDS)
@@ -90,17 +90,17 @@ class BoundedStore:
     async def close(self) -> None:
         await self._store.close()
 
-    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        seconds = self._patience()
+    async def _read(self, call: Callable[[], Awaitable[T]]) -> T:
+        seconds = self._wait_seconds()
         if not seconds:
-            raise self._too_long()
-        return await self._within(ask(), seconds)
+            raise self._timeout_error()
+        return await self._within(call(), seconds)
 
-    async def _waited(self, call: Awaitable[T]) -> T:
-        return await self._within(call, self._patience())
+    async def _write(self, call: Awaitable[T]) -> T:
+        return await self._within(call, self._wait_seconds())
 
-    def _patience(self) -> float:
-        """Seconds that the next call is waited for; 0: it is not."""
+    def _wait_seconds(self) -> float:
+        """How long the next call waits; 0: not at all."""
         if not self._is_silent:
             return self._seconds
         now = self._monotonic()
@@ -110,22 +110,22 @@ class BoundedStore:
         return self._seconds
 
     async def _within(self, call: Awaitable[T], seconds: float) -> T:
-        # A call puts what it wants into the store's queue before it waits for the first time: 0 s are enough for that.
+        # A call puts its job into the store's queue before it waits for the first time: 0 s are enough for that.
         try:
             async with asyncio.timeout(seconds):
                 result = await call
         except TimeoutError:
             if not self._is_silent:
                 self._is_silent, self._probe_at = True, self._monotonic() + PROBE_SECONDS
-            raise self._too_long() from None
-        except StoreError:  # it answers, if only that it cannot
+            raise self._timeout_error() from None
+        except StoreError:  # it responds, if only with an error
             self._is_silent = False
             raise
         self._is_silent = False
         return result
 
-    def _too_long(self) -> StoreError:
+    def _timeout_error(self) -> StoreError:
         return StoreError(
-            f"{self._place}: no answer in {self._seconds:g} s (store_seconds): see that its server runs, can be "
+            f"{self._name}: no response within {self._seconds:g} s (store_seconds); check that its server runs, can be "
             "reached and is not overloaded"
         )

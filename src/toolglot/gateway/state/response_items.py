@@ -99,7 +99,7 @@ def with_request(request: Mapping[str, Any], response: Mapping[str, Any]) -> dic
 
 
 def wants_stored(request: Mapping[str, Any]) -> bool:
-    """Whether a request asks for a response that can be continued by its id."""
+    """Whether a request wants a response that can be continued by its id."""
     return request.get("store") is not False and request.get("conversation") is None
 
 

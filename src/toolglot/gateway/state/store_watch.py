@@ -4,8 +4,8 @@
     await watch.problem()        # "" or what is wrong; for `/ready`
     await watch.run()            # checks by itself, until cancelled
 
-A store can fail while it still answers: a full disk, a file system that is read-only, a file that somebody removed, a
-server that takes no writes. Reading finds none of these.
+A store can fail while it still responds: a full disk, a read-only file system, a file that was removed, a server that
+accepts no writes. Reading finds none of these.
 
 Laws: it writes at most once in `MIN_SECONDS`, however often it is called, by a monotonic clock; always the same row. A
 store works again when a write has succeeded, and not before.
@@ -32,7 +32,7 @@ MIN_SECONDS: Final = 1.0
 CHECK_SECONDS: Final = 5.0
 """How often it checks by itself."""
 MIN_FREE_BYTES: Final = 1024 * 1024
-"""A disk with less is full: one row more or less may still find room in what the store has reserved."""
+"""A disk with less is full: a single row may still fit into space that the store has reserved."""
 
 
 class StoreWatch:
@@ -68,11 +68,11 @@ class StoreWatch:
         """The problem of the store now; empty: it has none."""
         if self._store is None:
             return ""
-        is_looking = self._checking is not None and not self._checking.done()
-        if not is_looking and (self._checked_at is None or self._monotonic() - self._checked_at >= MIN_SECONDS):
+        is_checking = self._checking is not None and not self._checking.done()
+        if not is_checking and (self._checked_at is None or self._monotonic() - self._checked_at >= MIN_SECONDS):
             self._checking = asyncio.create_task(self._check(self._store))
-            is_looking = True
-        if is_looking and self._checking is not None:
+            is_checking = True
+        if is_checking and self._checking is not None:
             await asyncio.shield(self._checking)  # a disconnect does not cancel it for others
         return self.reason
 
@@ -94,7 +94,7 @@ class StoreWatch:
         if self.reason:
             self._count()
         if self.reason and not before:
-            self._notice(f"the store cannot be written, and requests go on without it: {self.reason}")
+            self._notice(f"the store cannot be written; requests continue without it: {self.reason}")
         elif before and not self.reason:
             self._notice("the store can be written again")
 
@@ -113,4 +113,4 @@ def full_disk(file: str) -> str:
     except (OSError, AttributeError):  # no such system call, or a problem that the write has found
         return ""
     free = found.f_bavail * found.f_frsize
-    return f"{file}: the disk is full: {free} bytes are free" if free < MIN_FREE_BYTES else ""
+    return f"{file}: the disk is full, {free} bytes are free" if free < MIN_FREE_BYTES else ""

@@ -1,4 +1,4 @@
-"""The stored side of OpenAI's Responses protocol, for any upstream: what the client expects the server to keep.
+"""The stored responses of OpenAI's Responses protocol, for any upstream.
 
     link:<response>   the items of one exchange, and the one before it
     body:<response>   the response object without its items
@@ -7,8 +7,8 @@
 A conversation is a chain of links; each holds only its own items, and the ids of the nearest links before it, so that
 a chain is read in a few steps. A link that is read late in its time is renewed: a conversation in use does not expire.
 
-Laws: a client finds nothing of another's. A chain is bounded in links and in bytes. Refusals are in OpenAI's own words.
-Nothing is kept of a request that says `store: false`.
+Laws: a client finds nothing of another client. A chain is limited in links and in bytes. Errors are those of OpenAI.
+Nothing is stored of a request with `store: false`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class StoredResponses:
         *,
         may_be_elsewhere: bool = False,
         stored_by: str = "",
-        apart: WorkOffloader = at_once,
+        offload: WorkOffloader = at_once,
     ) -> dict[str, Any] | None:
         """A request with everything that it refers to; None: it refers to nothing, or to what its upstream has stored.
 
@@ -124,12 +124,12 @@ class StoredResponses:
         previous, items = fields.get("previous_response_id"), input_of(fields)
         if items is None:
             return None
-        named = await apart(lambda: referenced_ids(items))
+        named = await offload(lambda: referenced_ids(items))
         if type(previous) is not str and not named:
             return None
         try:
             last = previous if type(previous) is str else None
-            found = await self._all_items(client, last, items, named, stored_by, fields, apart)
+            found = await self._all_items(client, last, items, named, stored_by, fields, offload)
         except response_errors.MissingError:
             if may_be_elsewhere:
                 return None
@@ -147,7 +147,7 @@ class StoredResponses:
         named: list[str],
         stored_by: str,
         fields: Mapping[str, Any],
-        apart: WorkOffloader,
+        offload: WorkOffloader,
     ) -> list[Any] | None:
         """All items of a conversation up to now; None: its upstream has stored them."""
         last = None if previous is None else await self._link(client, previous)
@@ -165,7 +165,7 @@ class StoredResponses:
                 joined.add(item)
             return joined.items
 
-        return await apart(add_all)
+        return await offload(add_all)
 
     async def _add_links(self, client: str, links: Sequence[Link], joined: _JoinedItems) -> None:
         joined.known.update(await self._items(client, referenced_ids(item for link in links for item in link.input)))
@@ -254,7 +254,7 @@ class StoredResponses:
 
     # --- endpoints ----------------------------------------------------------------------------------
 
-    async def answer(self, client: str, action: str, method: str, id: str, query: Mapping[str, str]) -> dict[str, Any]:
+    async def serve(self, client: str, action: str, method: str, id: str, query: Mapping[str, str]) -> dict[str, Any]:
         """The body for `GET` and `DELETE /v1/responses/{id}` (action `response`), `input_items` and `cancel`."""
         found: dict[str, Any] | None
         if action == "cancel":

@@ -1,4 +1,4 @@
-"""The vault: what a provider signed or encrypted and the client's protocol cannot carry, kept until it is needed.
+"""The vault: stores what a provider signed or encrypted, and the client's protocol cannot carry, until it is needed.
 
     await vault.keep(client, conversation, original, reply, issuer)             # after a reply
     await vault.recall(client, conversation, source, target, destination)       # before the next request
@@ -91,7 +91,7 @@ class KeptTurn(Struct, frozen=True):
     """The version of the serialised form (`canonical_json.VERSION`) that its blocks are in."""
 
 
-LOOK_AGAIN: Final = 600.0
+REREAD_SECONDS: Final = 600.0
 """Seconds after which a turn from the store is read again."""
 _NOTHING: Final[tuple[KeptTurn | None, int, float]] = (None, 0, 0.0)
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -142,13 +142,13 @@ class Vault:
         source: Profile,
         target: Profile,
         destination: Issuer,
-        apart: WorkOffloader = at_once,
+        offload: WorkOffloader = at_once,
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
         serves = self.serves(source, target, is_renamed=conversation.model != destination.model)
         if not serves and not self._refused:
             return conversation, []
-        keys = await apart(lambda: dict(keys_of(conversation.turns)))
+        keys = await offload(lambda: dict(keys_of(conversation.turns)))
         refused = {index for index, (key, *_) in keys.items() if self._refused.get((client, key)) == destination}
         wanted = {index: some for index, some in keys.items() if index not in refused} if serves else {}
         entries: list[Entry] = []
@@ -183,7 +183,7 @@ class Vault:
                     found[key] = _read(data)
                 except msgspec.MsgspecError:
                     continue  # written by another version
-                self._remember(client, key, found[key], len(data), now + LOOK_AGAIN)
+                self._remember(client, key, found[key], len(data), now + REREAD_SECONDS)
         return found
 
     def _remember(self, client: str, key: str, turn: KeptTurn, size: int, until: float) -> None:
@@ -202,7 +202,7 @@ class Vault:
         original: Reply,
         reply: Reply,
         issuer: Issuer,
-        apart: WorkOffloader = at_once,
+        offload: WorkOffloader = at_once,
     ) -> bool:
         """Keep what the client will not send back of a reply. Returns whether there was anything.
 
@@ -218,7 +218,7 @@ class Vault:
         if len(data) > MAX_BYTES:
             return False
         mark = _issuer_mark(issuer)
-        keys = [key + mark for key in await apart(lambda: keys_after(conversation.turns, reply.turn))]
+        keys = [key + mark for key in await offload(lambda: keys_after(conversation.turns, reply.turn))]
         until = self._clock() + self._seconds
         for key in keys:
             self._remember(client, key, turn, len(data), until)
@@ -249,12 +249,12 @@ def keys_of(turns: Sequence[Turn]) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield index, (prefix.key, *_call_keys(turn))
 
 
-def keys_after(turns: Sequence[Turn], answer: Turn) -> tuple[str, ...]:
-    """The keys of the turn that answers these."""
+def keys_after(turns: Sequence[Turn], reply: Turn) -> tuple[str, ...]:
+    """The keys of the turn that replies to these."""
     prefix = _PrefixHash()
-    for turn in (*turns, answer):
+    for turn in (*turns, reply):
         prefix.add(turn)
-    return (prefix.key, *_call_keys(answer))
+    return (prefix.key, *_call_keys(reply))
 
 
 def _issuer_mark(issuer: Issuer) -> str:
@@ -280,6 +280,10 @@ def _call_key(call: ToolCall) -> str:
     )
 
 
+_PREFIX_KEY: Final = "said:"
+"""Stored under its old name."""
+
+
 class _PrefixHash:
     """A hash of the visible part of a conversation so far, the same in every protocol."""
 
@@ -301,7 +305,7 @@ class _PrefixHash:
 
     @property
     def key(self) -> str:
-        return "said:" + self._hash.hexdigest()
+        return _PREFIX_KEY + self._hash.hexdigest()
 
 
 # --- what is kept of a turn -------------------------------------------------------------------------
