@@ -11,7 +11,7 @@
     │   │   └── TruncatedArgumentsError   … because they end too early: never guessed at
     │   ├── ProfileError      an invalid profile or override
     │   ├── ConfigError       an invalid configuration of the gateway (in gateway/config/file.py)
-    │   ├── NoRouteError      a model that no upstream of the gateway serves (in gateway/routing/router.py)
+    │   ├── NoRouteError      a model that no upstream serves (in upstream/routing/no_route.py)
     │   ├── SessionMissingError   a session that does not exist (in runtime/log/entries.py)
     │   ├── SessionDamagedError   a session whose log cannot be read (in runtime/log/entries.py)
     │   └── RefusedError      a request that no change could make the target accept

@@ -2,7 +2,7 @@
 
 Laws: everything is bounded by `Limits`, and time is linear in the input however hostile it is. An error
 says where: a character position in text, a JSON path in a value. Repairs are reported. Of duplicate keys in
-one object, the last wins, as everywhere.
+one object, the last is used, as in other parsers.
 
 The parser (jiter) nests at most `PARSER_DEPTH` deep; a larger `Limits.max_depth` does not raise that for
 text. It holds for values.
@@ -34,7 +34,7 @@ LARGE_BYTES: Final = 1024 * 1024
 CIRCULAR: Final = "[circular]"
 REPORTED_CHANGES: Final = 100
 PATH_CHARACTERS: Final = 200
-DUPLICATE_KEY: Final = "a key was given twice in one object; the last counts"
+DUPLICATE_KEY: Final = "a key occurs twice in one object; the last one is used"
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -58,7 +58,7 @@ _ID_VALUE: Final = re.compile(
 )
 _BACKSLASHES: Final = re.compile(rb"\\*+.?", re.DOTALL)
 _SLICE: Final = 256 * 1024
-"""Bytes that are looked through at once: other threads go on in between."""
+"""Bytes that are searched at once: other threads can run in between."""
 _MARKS: Final = (b",", b"[", b"{")
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b",[{"))
 _NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
@@ -99,7 +99,7 @@ class Cloned(Struct, frozen=True):
 
 def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> Parsed:
     """The value of a JSON text. Half surrogate pairs become U+FFFD; nothing else is repaired."""
-    encoded, repairs = _encoded(data, limits, path)
+    encoded, repairs = _encode_text(data, limits, path)
     refuse_many_values(encoded, limits, path)
     try:
         value = _read(encoded, catch_duplicate_keys=True)
@@ -107,7 +107,7 @@ def parse(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str = "$"
         # Only a document that fails pays for the search for half pairs. But for those in ids, the replacement is as
         # long as what it replaces, so positions hold.
         halves = encoded
-        encoded = _ID_VALUE.sub(lambda found: _ESCAPE.sub(_numbered, found[0]), encoded)
+        encoded = _ID_VALUE.sub(lambda found: _ESCAPE.sub(_number_half, found[0]), encoded)
         encoded = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], encoded)
         try:
             value, duplicates = _read_duplicates(encoded)
@@ -141,7 +141,7 @@ def parse_plain(data: bytes | str, *, limits: Limits = DEFAULT_LIMITS, path: str
 
 
 def ensure_memory(data: bytes) -> None:
-    """A MemoryError where there is no memory for the strings of a JSON text.
+    """Raise a MemoryError if there is no memory for the strings of a JSON text.
 
     msgspec does not check whether it got the memory for a string, and crashes the process. The strings are no longer
     than the text, and memory that is allocated and not touched costs nothing.
@@ -150,7 +150,7 @@ def ensure_memory(data: bytes) -> None:
         bytes(len(data))
 
 
-def _numbered(escape: re.Match[bytes]) -> bytes:
+def _number_half(escape: re.Match[bytes]) -> bytes:
     """Half a surrogate pair as U+FFFD and its number; any other escape as it is."""
     half = escape[1]
     return escape[0] if half is None else b"\\ufffd" + half[1:].lower()
@@ -229,7 +229,7 @@ def json_path(base: str, steps: Iterable[str | int]) -> str:
     return whole if len(whole) <= PATH_CHARACTERS else f"{whole[:100]}…{whole[-99:]}"
 
 
-def _encoded(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple[str, ...]]:
+def _encode_text(data: bytes | str, limits: Limits, path: str) -> tuple[bytes, tuple[str, ...]]:
     if not isinstance(data, str | bytes):
         raise InputError(f"expected JSON text, got {quote(data)}", path=path, hint="pass str or bytes")
     refuse_large(data, limits, path)
@@ -287,8 +287,8 @@ def refuse_deep(encoded: bytes, value: Any, limits: Limits, path: str) -> None:
 
 
 def refuse_deep_text(encoded: bytes, limits: Limits, path: str) -> None:
-    """Raise if a text that somebody else reads nests deeper than the limit. Only one with more opening brackets, those
-    in strings too, is read for that; what is not JSON is left to its reader."""
+    """Raise if a text that is parsed later nests deeper than the limit. Only one with more opening brackets, those in
+    strings too, is read for that; invalid JSON is left to its parser."""
     if len(encoded) <= 2 * limits.max_depth or len(encoded.translate(None, _NOT_OPENING)) <= limits.max_depth:
         return
     try:
@@ -324,7 +324,7 @@ def _diagnosis(problem: str, encoded: bytes, limits: Limits, path: str) -> Input
 
 def _truncated(position: int, path: str) -> TruncatedJSONError:
     message = f"the JSON text ends before it is complete, at character {position}"
-    return TruncatedJSONError(message, position=position, path=path, hint="it was cut; get it whole")
+    return TruncatedJSONError(message, position=position, path=path, hint="it was cut off; send all of it")
 
 
 def _too_deep(encoded: bytes, limits: Limits, path: str) -> LimitError:
@@ -486,7 +486,7 @@ class _Cloner:
             parent.height = max(parent.height, height + 1)
             parent.put(child, result)
         elif (contents := _contents(child)) is None:
-            plain, reason = _marked(type_name(child))
+            plain, reason = _placeholder(type_name(child))
             self._report(reason)
             parent.put(child, plain)
         else:
@@ -529,14 +529,14 @@ class _Cloner:
             return value, ""
         if kind is int:
             fits = value.bit_length() <= _INTEGER_BITS
-            return (value, "") if fits else _marked("an integer of more than 4300 digits")
+            return (value, "") if fits else _placeholder("an integer of more than 4300 digits")
         if kind is float:
-            return (value, "") if math.isfinite(value) else _marked("NaN or infinity")
+            return (value, "") if math.isfinite(value) else _placeholder("NaN or infinity")
         for base, exact in _SCALARS:
             if issubclass(kind, base):
                 plain, reason = self._plain(exact(value))
                 return plain, reason or f"a {type_name(value)} became a plain {base.__name__}"
-        return _marked(type_name(value))
+        return _placeholder(type_name(value))
 
     def _grow(self, nodes: int, chars: int, height: int) -> None:
         self.nodes += nodes
@@ -557,7 +557,7 @@ class _Cloner:
 
 
 def _contents(value: Any) -> tuple[Iterator[tuple[Any, object]], int] | None:
-    """What a container holds, by the methods of its base class: its own may lie."""
+    """The content of a container, by the methods of its base class: its own may be wrong."""
     base: Any = next(base for base in _CONTAINERS if issubclass(type(value), base))
     if base is dict:
         return iter(dict.items(value)), dict.__len__(value)
@@ -570,7 +570,7 @@ def _contents(value: Any) -> tuple[Iterator[tuple[Any, object]], int] | None:
     return enumerate(members), len(members)
 
 
-def _marked(what: str) -> tuple[str, str]:
+def _placeholder(what: str) -> tuple[str, str]:
     what = fix_surrogates(what)
     return f"[not serialisable: {what}]", f"{what} is not JSON"
 
@@ -603,7 +603,7 @@ def duplicate_keys(text: str | bytes, *, limit: int = 9) -> list[str]:
     """The keys that an object of a JSON text has more than once, in their order; empty for what is not JSON."""
     found: dict[str, None] = {}
 
-    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs) and len(found) < limit:
             seen: set[str] = set()
@@ -614,7 +614,7 @@ def duplicate_keys(text: str | bytes, *, limit: int = 9) -> list[str]:
         return made
 
     try:
-        json.loads(text, object_pairs_hook=look)
+        json.loads(text, object_pairs_hook=collect)
     except (ValueError, RecursionError):
         return []
     return list(found)[:limit]

@@ -1,4 +1,4 @@
-"""How large an input may be before it is refused.
+"""Limits on the size of an input.
 
 Law: nothing that toolglot reads is unbounded. Limits are checked before work is done in proportion to
 the input, and each refusal is a `LimitError` that names the limit.
@@ -25,7 +25,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes of a document, or characters of all strings of a turn."""
 
     max_depth: int = 200
-    """Objects and arrays inside each other, at most 200."""
+    """The nesting depth of objects and arrays, at most 200."""
 
     max_nodes: int = 2_000_000
     """Values in a document, counted as they would be written out."""

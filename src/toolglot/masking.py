@@ -1,12 +1,12 @@
-"""Secrets are made unreadable here, and nowhere else.
+"""Masks secrets, for all of toolglot.
 
-    mask("invalid key sk-ant-api03-abcdefgh…")            # "invalid key sk-***": by how secrets look
-    KnownSecrets([key]).mask("invalid key my-own-key")    # "invalid key ***": by what they are
-    is_secret_name("X-Api-Key")                           # True: by what their header is called
+    mask("invalid key sk-ant-api03-abcdefgh…")            # "invalid key sk-***": by how a secret looks
+    KnownSecrets([key]).mask("invalid key my-own-key")    # "invalid key ***": by the secret itself
+    is_secret_name("X-Api-Key")                           # True: by the name of a header
 
-Laws: masking twice is masking once, and time is linear in the text: whatever is looked for beyond what is masked is of
-bounded length. What is left of a secret is its well-known prefix, or its name, so that a reader still sees which kind
-of secret it was. What may be a secret is taken for one; words are not.
+Laws: masking twice is masking once, and time is linear in the text: look-aheads are of bounded length. The well-known
+prefix of a secret, or its name, stays, so that a reader sees which kind of secret it was. What may be a secret is
+masked; words are not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 MASK: Final = "***"
 MIN_LENGTH: Final = 12
-"""Characters of a known secret that is masked. What is shorter may be a word: `ollama` is a key that many have."""
+"""The shortest known secret that is masked. A shorter one may be a word: `ollama` is a common key."""
 
 SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"}
@@ -94,7 +94,7 @@ def _mask_match(found: re.Match[str]) -> str:
 
 
 class KnownSecrets:
-    """Secrets that somebody may repeat, and that may look like nothing.
+    """Secrets that a text may repeat, whatever they look like.
 
     encoded: also as they are in JSON, in a URL, in base64 and backwards.
     """
@@ -103,7 +103,7 @@ class KnownSecrets:
         known = {secret for secret in secrets if len(secret) >= max(min_length, 1)}
         if encoded:
             known = {form for secret in known for form in _encodings(secret)}
-        # The longest first: one secret may begin another.
+        # Long ones first: one secret may begin with another.
         pattern = "|".join(map(re.escape, sorted(known, key=lambda form: (-len(form), form))))
         self._text = re.compile(pattern) if known else None
         self._data = re.compile(pattern.encode(errors="surrogatepass")) if known else None
@@ -121,11 +121,11 @@ def _encodings(secret: str) -> tuple[str, ...]:
     return secret, json.dumps(secret)[1:-1], quote(secret, safe="", errors="replace"), in_base64, secret[::-1]
 
 
-# --- names that say so ------------------------------------------------------------------------------
+# --- names of secrets -------------------------------------------------------------------------------
 
 
 def is_secret_name(header: str) -> bool:
-    """Whether the name of a header says that its value is secret."""
+    """Whether the value of a header with this name is secret."""
     return _SECRET_NAME.search(header) is not None
 
 

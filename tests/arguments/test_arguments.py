@@ -538,7 +538,7 @@ def test_F2_a_duplicate_key_is_noted() -> None:
     assert found.arguments == {"a": "\ufffd", "b": {"c": 2}}
     assert [note.reason for note in found.notes] == [
         "escapes of half a surrogate pair became U+FFFD",
-        "a key was given twice in one object; the last counts",
+        "a key occurs twice in one object; the last one is used",
     ]
 
 

@@ -176,7 +176,7 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
         (["x", "--store", "env:NOT_SET_ANYWHERE"], "the environment variable NOT_SET_ANYWHERE is not set"),
         (["x", "--store", ""], "invalid store"),
         (["x", "--store", "."], "this is not a file"),
-        (["x", "--store", "mysql://x"], "there is no store of the kind"),
+        (["x", "--store", "mysql://x"], "unknown kind of store"),
         (["x", "--max-turns", "0"], "expected a whole number from 1"),
         (["x", "--timeout", "soon"], "expected seconds"),
         (["x", "--continue", "--no-store"], "cannot be used with --session or --continue"),

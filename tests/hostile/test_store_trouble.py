@@ -144,7 +144,7 @@ def test_a_file_that_is_gone_is_noticed_said_and_survived_and_used_when_it_is_ba
         files = [file for file in tmp_path.iterdir() if file.name.startswith("store.db")]
         for file in files:
             file.rename(away / file.name)
-        check_survived(served.url, "the store's file is gone")
+        check_survived(served.url, "the store's file was removed")
         assert not (tmp_path / "store.db").exists(), "no empty store is made: it would know no client keys"
         for file in files:
             (away / file.name).rename(file)
@@ -184,9 +184,9 @@ def test_a_file_in_the_place_of_another_is_opened_and_the_old_one_left_alone(tmp
             assert await store.find("k", "c", ["who"]) == {"who": b"first"}
             for old in tmp_path.glob("store.db*"):
                 old.rename(tmp_path / f"old-{old.name}")
-            with pytest.raises(StoreError, match="the store's file is gone"):
+            with pytest.raises(StoreError, match="the store's file was removed"):
                 await store.find("k", "c", ["who"])
-            with pytest.raises(StoreError, match="the store's file is gone"):
+            with pytest.raises(StoreError, match="the store's file was removed"):
                 await store.keep("k", "c", {"more": b"lost"}, until=LATER)
             shutil.copy(other, file)
             assert await store.find("k", "c", ["who"]) == {"who": b"other"}

@@ -32,7 +32,7 @@ def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
 def test_nothing_is_kept_when_one_of_the_keys_is_there(use: Use) -> None:
     async def act(store: Store) -> None:
         await store.keep("turns", "s", {"1": b"one"}, until=math.inf, unless=["1"])
-        with pytest.raises(StoreConflictError, match="'1' exists already"):
+        with pytest.raises(StoreConflictError, match="'1' already exists"):
             await store.keep("turns", "s", {"1": b"other", "2": b"two"}, until=math.inf, unless=["2", "1"])
         assert await store.find("turns", "s", ["1", "2"]) == {"1": b"one"}
         await store.keep("turns", "s", {"2": b"two"}, until=math.inf, unless=["2", "3"])

@@ -37,7 +37,7 @@ from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, i
 from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres import PostgresStore
-from toolglot.store.redis import EVICTS, GONE, SECONDS, SNAPSHOTS, RedisStore
+from toolglot.store.redis import EVICTS, NO_DISK, SECONDS, SNAPSHOTS, RedisStore
 
 URLS: dict[str, Callable[[Path], str]] = {"postgres": postgres_url, "redis": redis_url}
 SERVERS: dict[str, Callable[[], Server]] = {"postgres": postgres, "redis": redis}
@@ -244,7 +244,7 @@ def test_who_holds_a_lock_too_long_is_reported(tmp_path: Path) -> None:
         other = await asyncpg.connect(where.partition("?")[0])
         async with other.transaction():
             await other.execute(f"LOCK TABLE t_{named(tmp_path)}.kept")
-            with pytest.raises(StoreError, match="held the store too long"):
+            with pytest.raises(StoreError, match="locked the store for too long"):
                 await store.keep("v", "a", {"k": b"2"}, until=LATER)
         await other.close()
         await store.keep("v", "a", {"k": b"3"}, until=LATER)
@@ -328,8 +328,8 @@ def test_a_connection_of_which_the_server_refused_something_is_used_again(tmp_pa
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (TimeoutError(), "takes too long to answer"),
-        (RedisTimeoutError("Timeout reading"), "takes too long to answer"),
+        (TimeoutError(), "takes too long to respond"),
+        (RedisTimeoutError("Timeout reading"), "takes too long to respond"),
         (ConnectionResetError(104, "reset"), "cannot be reached: "),
         (ValueError(), "the store failed: ValueError"),
     ],
@@ -348,7 +348,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
         silent.listen()
 
         async def act(store: Store) -> None:
-            with pytest.raises(StoreError, match="takes too long to answer"):
+            with pytest.raises(StoreError, match="takes too long to respond"):
                 await store.find("v", "a", ["k"])
 
         used(f"redis://127.0.0.1:{silent.getsockname()[1]}/0?socket_timeout=0.1", act)
@@ -393,7 +393,7 @@ def test_a_configuration_may_leave_the_address_to_a_variable(tmp_path: Path, add
 def test_a_variable_that_holds_no_address_is_refused_unseen(tmp_path: Path, value: str) -> None:
     file = tmp_path / "toolglot.toml"
     file.write_text('[gateway]\nstore = "env:TOOLGLOT_TEST_STORE"\n')
-    with pytest.raises(InputError, match="'TOOLGLOT_TEST_STORE' holds no address of a store") as refused:
+    with pytest.raises(InputError, match="'TOOLGLOT_TEST_STORE' is not set to the address of a store") as refused:
         read_config(file, {"TOOLGLOT_TEST_STORE": value, "HOME": str(tmp_path)})
     assert "hunter2" not in str(refused.value)
 
@@ -490,7 +490,7 @@ def test_a_store_of_a_newer_version_is_left_as_it_is(kind: str, where: str, tmp_
 
     async def refused(store: Store) -> None:
         for _ in range(2):
-            with pytest.raises(StoreError, match=r"is of version '?99'?, and this toolglot knows"):
+            with pytest.raises(StoreError, match=r"has version '?99'?, and this toolglot supports"):
                 await store.keep("v", "a", {"k": b"2"}, until=LATER)
 
     used(where, keep)
@@ -508,7 +508,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused(tmp_path: Path) -> No
         await other.close()
 
     async def act(store: Store) -> None:
-        with pytest.raises(StoreError, match="the encoding of the database is LATIN1: create one with UTF8"):
+        with pytest.raises(StoreError, match="the encoding of the database is LATIN1; create one with UTF8"):
             await store.keep("v", "a", {"k": b"1"}, until=LATER)
 
     asyncio.run(make())
@@ -527,7 +527,7 @@ def test_the_order_is_that_of_code_points_whatever_the_database_s_is(tmp_path: P
 @pytest.mark.parametrize(
     ("settings", "durable", "warnings"),
     [
-        (["--save", ""], False, (GONE,)),
+        (["--save", ""], False, (NO_DISK,)),
         (["--save", "3600 1"], False, (SNAPSHOTS,)),
         (["--appendonly", "yes"], False, ()),
         (["--appendonly", "yes"], True, (SECONDS,)),

@@ -69,7 +69,7 @@ async def test_who_waits_too_long_for_another_process_is_an_error_all_at_once_an
         async with asyncio.timeout(HANG_SECONDS):  # one wait for all of them, not one each
             ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {StoreError}
-    assert "held the store too long" in str(ended[0])
+    assert "locked the store for too long" in str(ended[0])
     assert store.commits == 0
     await store.keep("v", "a", {"k": b"1"}, until=LATER)
     assert await store.find("v", "a", ["k", "0"]) == {"k": b"1"}
@@ -174,7 +174,7 @@ async def test_the_failure_of_one_in_a_group_is_not_that_of_the_others() -> None
     assert isinstance(ended[2], KeyError)
     assert await worker.run(lambda c: c.execute("SELECT a FROM t").fetchall()) == [(1,), (3,)]
     worker.end()
-    await worker.ended()
+    await worker.wait_for_end()
 
 
 async def test_a_connection_that_is_lost_is_reported_to_every_caller() -> None:
@@ -188,7 +188,7 @@ async def test_a_connection_that_is_lost_is_reported_to_every_caller() -> None:
     with pytest.raises(StoreError, match="closed database"):
         await worker.run(insert(2))
     worker.end()
-    await worker.ended()
+    await worker.wait_for_end()
 
 
 def test_only_being_held_is_waited_for() -> None:

@@ -346,16 +346,16 @@ def half_a_store(file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (newer, r"version 99, and this toolglot knows those up to 4 \(upgrade toolglot"),
+        (newer, r"version 99, and this toolglot supports up to 4 \(upgrade toolglot"),
         (another_program, "a database of another program"),
         (another_program_with_an_id, "a database of another program"),
         (another_program_with_a_version, "a database of another program"),
         (short_text, "not an SQLite database"),
         (long_text, "not an SQLite database"),
-        (only_a_head, "damaged"),
-        (cut_off, "damaged: its end is missing"),
-        (overwritten, "damaged"),
-        (overwritten_tables, "damaged"),
+        (only_a_head, "corrupt"),
+        (cut_off, "corrupt: its end is missing"),
+        (overwritten, "corrupt"),
+        (overwritten_tables, "corrupt"),
     ],
 )
 def test_a_file_that_is_no_store_of_ours_is_refused_and_left_untouched(file: Path, make: Any, said: str) -> None:
@@ -413,7 +413,7 @@ async def test_a_file_that_is_corrupted_while_it_is_used_is_reported(file: Path)
     with file.open("r+b") as content:
         content.seek(4096)
         content.write(b"\xff" * (file.stat().st_size - 4096))
-    with pytest.raises(StoreError, match="the file is damaged"):
+    with pytest.raises(StoreError, match="the file is corrupt"):
         await store.find("v", "a", ["1"])
     await store.close()
 

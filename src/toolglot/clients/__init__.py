@@ -3,10 +3,10 @@
     openai.OpenAI(api_key="any", http_client=toolglot.client("toolglot.toml"))
     anthropic.AsyncAnthropic(api_key="any", http_client=toolglot.async_client())
 
-The SDKs send by httpx2, older ones by httpx; a client of either is made here, with a transport that calls the gateway
-in a thread of its own. Neither library, nor the gateway, is imported before a client is made.
+The SDKs use httpx2, older ones httpx; a client of either is made here, with a transport that calls the gateway in a
+thread of its own. Neither library, nor the gateway, is imported before a client is made.
 
-Law: whatever the host of a request, its path decides, and it is answered here. Nothing leaves the process except
+Law: the path of a request decides, whatever its host, and the gateway serves it. Nothing leaves the process except
 through the upstreams of the configuration.
 """
 
@@ -73,7 +73,7 @@ def client(
     A mistake in the configuration is raised here.
 
     middleware: steps that requests and replies pass.
-    upstreams: the upstreams to use in place of those of the configuration, as tests do.
+    upstreams: the upstreams to use instead of those of the configuration, as tests do.
     """
     from toolglot.clients.transports import ThreadTransport  # noqa: PLC0415 - asyncio comes with it
 
@@ -117,7 +117,7 @@ def async_client(
 
     config: a configuration or its file; without one, it is found as `toolglot serve` finds it.
     middleware: steps that requests and replies pass.
-    upstreams: the upstreams to use in place of those of the configuration, as tests do.
+    upstreams: the upstreams to use instead of those of the configuration, as tests do.
     log: the format of the request log on stderr.
     library: `httpx2` or `httpx`; without it, the newest of those installed.
     """
@@ -156,4 +156,4 @@ def _library(name: str | None) -> Any:
         except ImportError:
             continue
     hint = how_to_install("clients")
-    raise InputError(f"{' or '.join(wanted)} is needed here, and not installed", path="library", hint=hint)
+    raise InputError(f"this needs {' or '.join(wanted)}, which is not installed", path="library", hint=hint)

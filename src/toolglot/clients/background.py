@@ -1,14 +1,14 @@
 """A gateway that runs in a thread of this process, and calls of it from other threads.
 
     BackgroundGateway   made ─ first call ─▶ running ─ stop ─▶ stopped
-    BackgroundCall      made ─ begin ─▶ answering ─ piece … ─▶ complete, or ended before
+    BackgroundCall      made ─ begin ─▶ receiving ─ piece … ─▶ complete, or ended before
 
 The thread has an event loop, in which the gateway and all calls live. The first call starts it, so that a process may
-fork before; after that, a child process gets an error: it needs a client of its own. The caller gets a future, and
-waits for it in its own way.
+fork before; after that, a child process gets an error: it needs its own client. The caller gets a future, and waits for
+it in its own way.
 
 Law: a call that is ended before its response is complete ends its upstream request at once. After `stop` there is no
-task and no thread, and whoever was waiting has an error.
+task and no thread, and callers that were waiting get an error.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class BackgroundGateway:
         with self._lock:
             if self._is_stopped:
                 raise InputError("this client is closed", path="client")
-            loop = self._loop or self._started()
-            return asyncio.run_coroutine_threadsafe(self._counted(work), loop)
+            loop = self._loop or self._start()
+            return asyncio.run_coroutine_threadsafe(self._run_counted(work), loop)
 
     def post(self, act: Callable[[], object]) -> None:
         """Call something in the loop of the gateway, soon; not if it has ended or belongs to another process."""
@@ -78,7 +78,7 @@ class BackgroundGateway:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(MAX_STOP_SECONDS)
 
-    async def _counted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _run_counted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - it is scheduled as one
         self._calls.add(task)
@@ -88,13 +88,13 @@ class BackgroundGateway:
             self._calls.discard(task)
 
     async def _serve_one(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The gateway learns from `receive` that the client is gone, as from a server, and not from an error."""
+        """Report a disconnect to the gateway by `receive` only, as a server does, and not by an error of `send`."""
 
-        async def sent(message: MutableMapping[str, Any]) -> None:
+        async def send_unless_gone(message: MutableMapping[str, Any]) -> None:
             with suppress(ConnectionResetError):
                 await send(message)
 
-        await self._gateway(scope, receive, sent)
+        await self._gateway(scope, receive, send_unless_gone)
 
     async def send(self, request: HttpRequest, limits: TimeLimits) -> AsgiResponse:
         """In the loop: the gateway's response."""
@@ -102,7 +102,7 @@ class BackgroundGateway:
         return await self._transport.send(request, limits)
 
     def _check_caller(self) -> None:
-        """Before any lock is touched: in a forked process it may be held for ever."""
+        """Check the process and the thread, before any lock: in a forked process it may be held for ever."""
         if self._process not in (0, os.getpid()):
             hint = "make one in each process, after the fork"
             raise InputError("this client was used before this process was forked", path="client", hint=hint)
@@ -112,7 +112,7 @@ class BackgroundGateway:
 
     # --- the thread ---------------------------------------------------------------------------------
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> asyncio.AbstractEventLoop:
         loop = self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._serve, args=(loop,), name=THREAD, daemon=True)
@@ -123,13 +123,13 @@ class BackgroundGateway:
         pool = ThreadPool(thread_name_prefix=THREAD)
         loop.set_default_executor(pool)
         try:
-            loop.run_until_complete(self._live())
+            loop.run_until_complete(self._run_until_stopped())
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             pool.shutdown()
             loop.close()
 
-    async def _live(self) -> None:
+    async def _run_until_stopped(self) -> None:
         await self._end.wait()
         await self._transport.close()
         if self._calls:  # one of them may be starting what is stopped next
@@ -138,7 +138,7 @@ class BackgroundGateway:
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """The threads of the loop. When the interpreter ends there are none: then the loop does the work itself."""
+    """The threads of the loop. While the interpreter ends there are none, and the loop does the work itself."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         try:

@@ -38,7 +38,7 @@ __all__ = [
     "shown",
 ]
 
-HINT: Final = 'give the path of a file, ":memory:", postgres://… or redis://…'
+HINT: Final = 'use the path of a file, ":memory:", postgres://… or redis://…'
 
 
 def open_store(
@@ -48,19 +48,19 @@ def open_store(
     limits: StoreLimits = DEFAULT_STORE_LIMITS,
     clock: Callable[[], float] = time.time,
 ) -> Store:
-    """The store at `where`: a file, made when it is missing, ":memory:", or the address of a server. Reads the disk:
-    not for a running loop's busy hours. A server is first spoken to when the store is used.
+    """The store at `where`: a file, which is created if it is missing, ":memory:", or the address of a server.
 
-    An address may hold a password: no message quotes more of it than its scheme.
+    It reads the disk, so it blocks an event loop. A server is connected to when the store is first used. An address may
+    contain a password: messages show only its scheme.
     """
     scheme, mark, _ = where.partition("://")
     if not mark:
         return SqliteStore(where, durable, limits=limits, clock=clock)
     extra = SCHEMES.get(scheme.lower())
     if extra is None:
-        raise InputError(f"there is no store of the kind {quote(scheme)}", path="$.store", hint=HINT)
+        raise InputError(f"unknown kind of store {quote(scheme)}", path="$.store", hint=HINT)
     try:
-        made = _server_store(extra)
+        store_class = _server_store(extra)
     except ImportError as error:
         driver = {"postgres": "asyncpg", "redis": "redis"}[extra]
         raise InputError(
@@ -68,11 +68,11 @@ def open_store(
             path="$.store",
             hint=how_to_install(extra),
         ) from None
-    return made(where, durable, limits=limits, clock=clock)
+    return store_class(where, durable, limits=limits, clock=clock)
 
 
 def _server_store(extra: str) -> Callable[..., Store]:
-    """Drivers are loaded when they are asked for."""
+    """The class of a store on a server. Its driver is imported here."""
     if extra == "postgres":
         from toolglot.store.postgres import PostgresStore  # noqa: PLC0415
 

@@ -1,20 +1,25 @@
 """The interface of a store, its limits and its errors. `tests/store/test_store.py` tests every store against it.
 
-Laws of a store: - `keep` returns when its rows are committed, all of them or none; they replace rows with the same
-keys. With `unless`, it stores nothing and raises a `StoreConflictError` if a row of the same kind and client has one of
-these keys and has not expired. Of two writers of the same key with `unless`, in any processes, one gets the conflict. -
-`find` and `remove` see only the rows of one kind and one client that have not expired. - `add` is atomic, also between
-processes: no addition is lost, and each caller gets a total that includes its own. An expired total starts at zero
-again. Totals have a namespace of their own: `find` and `remove` do not see them. With `once`, an addition that its
-writer repeats counts once. - `claim` is atomic, also between processes: a name has one holder at a time, until the
-claim expires. Clocks that differ make a claim longer or shorter by that much: for what must never be written twice, use
-`unless` too. Claims have a namespace of their own. - `scan` returns rows and totals in the order of their clients and
-keys, by code points; pass the `cursor` of the last one to continue. Rows that are stored meanwhile may or may not be
-included. - `prune` removes expired rows and then, above `max_bytes`, the oldest ones; never a total, nor a row without
-an expiry, and nothing if those alone exceed the limit. - Cancelling a `keep` does not undo it: it may be committed all
-the same. - `close` returns when all earlier calls are done; later calls raise a `StoreError`. - Strings are Unicode
-without NUL, which Postgres cannot store. A store protects no secrets: hash a client's key before you use it as
-`client`.
+Laws of a store:
+
+- `keep` returns when its rows are committed, all of them or none; they replace rows with the same keys. With `unless`,
+  it stores nothing and raises a `StoreConflictError` if a row of the same kind and client has one of these keys and has
+  not expired. Of two writers of the same key with `unless`, in any processes, one gets the conflict.
+- `find` and `remove` see only the rows of one kind and one client that have not expired.
+- `add` is atomic, also between processes: no addition is lost, and each caller gets a total that includes its own. An
+  expired total starts at zero again. Totals have a namespace of their own: `find` and `remove` do not see them. With
+  `once`, an addition that its writer repeats counts once.
+- `claim` is atomic, also between processes: a name has one holder at a time, until the claim expires. Clocks that
+  differ make a claim longer or shorter by that much: for what must never be written twice, use `unless` too. Claims
+  have a namespace of their own.
+- `scan` returns rows and totals in the order of their clients and keys, by code points; pass the `cursor` of the last
+  one to continue. Rows that are stored meanwhile may or may not be included.
+- `prune` removes expired rows and then, above `max_bytes`, the oldest ones; never a total, nor a row without an expiry,
+  and nothing if those alone exceed the limit.
+- Cancelling a `keep` does not undo it: it may still be committed.
+- `close` returns when all earlier calls are done; later calls raise a `StoreError`.
+- Strings are Unicode without NUL, which Postgres cannot store. A store protects no secrets: hash a client's key before
+  you use it as `client`.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from toolglot.errors import InputError, LimitError, ToolglotError, cut, quote
 
 
 class StoreError(ToolglotError, RuntimeError):
-    """The store cannot do it now: closed, locked by others, a full or failing disk, a damaged file."""
+    """The store is unavailable: closed, locked by others, a full or failing disk, a corrupt file."""
 
     def __init__(self, message: str) -> None:
         super().__init__(cut(message))
@@ -56,7 +61,7 @@ class Row(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an end of its time."""
+    """Rows of bytes, each with a kind ("vault", "responses", …), a client, a key and an expiry."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ class Store(Protocol):
         ...
 
     async def remove(self, kind: str, client: str, keys: Sequence[str]) -> int:
-        """Removes them; how many there were."""
+        """Remove the rows with these keys; returns how many there were."""
         ...
 
     async def add(
@@ -96,8 +101,8 @@ class Store(Protocol):
         ...
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
-        """Claim a name if it is free, expired or held by the same holder; returns who holds it now, "" for nobody. An
-        `until` in the past releases it."""
+        """Claim a name if it is free, expired or held by the same holder; returns the holder now, "" if there is
+        none. An `until` in the past releases it."""
         ...
 
     async def scan(
@@ -120,10 +125,10 @@ ONCE_SECONDS: Final = 86_400.0
 
 
 class StoreLimits(Struct, frozen=True, kw_only=True):
-    """How much a store takes; each refusal names its limit."""
+    """The limits of a store; each refusal names its limit."""
 
     max_bytes: int = 4 * 1024**3
-    """Of all rows together, with their keys; looked at by `prune` only."""
+    """Of all rows together, with their keys; checked by `prune` only."""
 
     max_value_bytes: int = 64 * 1024**2
     """Of one value."""
@@ -135,10 +140,10 @@ class StoreLimits(Struct, frozen=True, kw_only=True):
     """Rows or keys in one call."""
 
     max_call_bytes: int = 256 * 1024**2
-    """Of all values that one call keeps or finds."""
+    """Of all values that one call stores or finds."""
 
     max_waiting_bytes: int = 512 * 1024**2
-    """Of what waits to be written: more is refused until some of it is."""
+    """Of pending writes: more are refused until some are done."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -153,24 +158,24 @@ MAX_AMOUNT: Final = 1e15
 
 
 def name_bytes(name: str, path: str, limits: StoreLimits) -> int:
-    """How long a kind, client or key is, if it can be one. Nothing of it is quoted: it may be a secret."""
+    """The length of a kind, client or key, which is checked. Errors do not quote it: it may be a secret."""
     if not isinstance(name, str):
         raise InputError(f"expected a string, not {quote(name)}", path=path)
     if len(name) > limits.max_name_bytes:
-        raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
+        raise LimitError(f"longer than max_name_bytes={limits.max_name_bytes}", path=path, hint="hash it")
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise InputError("half of a surrogate pair is not text", path=path) from None
+        raise InputError("expected Unicode text, got half of a surrogate pair", path=path) from None
     if size > limits.max_name_bytes:
-        raise LimitError(f"longer than max_name_bytes, {limits.max_name_bytes}", path=path, hint="hash it")
+        raise LimitError(f"longer than max_name_bytes={limits.max_name_bytes}", path=path, hint="hash it")
     if "\0" in name:
-        raise InputError("a string with a NUL cannot be stored", path=path)
+        raise InputError("expected a string without NUL", path=path)
     return size
 
 
 def row_bytes(kind: str, client: str, rows: Mapping[str, bytes], limits: StoreLimits) -> list[int]:
-    """How many bytes each row counts, if all of them can be kept."""
+    """The bytes that each row counts, after all of them are checked."""
     names = name_bytes(kind, "$.kind", limits) + name_bytes(client, "$.client", limits)
     check_count(len(rows), "$.rows", limits)
     sizes = []
@@ -181,15 +186,17 @@ def row_bytes(kind: str, client: str, rows: Mapping[str, bytes], limits: StoreLi
         if not isinstance(value, bytes):
             raise InputError(f"expected bytes, not {quote(value)}", path=path)
         if len(value) > limits.max_value_bytes:
-            raise LimitError(f"{len(value)} bytes are more than max_value_bytes, {limits.max_value_bytes}", path=path)
+            raise LimitError(f"{len(value)} bytes are more than max_value_bytes={limits.max_value_bytes}", path=path)
         sizes.append(names + size + len(value))
         total += len(value)
     check_call_bytes(total, limits)
     return sizes
 
 
-def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits: StoreLimits) -> dict[str, float]:
-    """What is to be added, if it can be."""
+def check_amounts(
+    kind: str, client: str, key: str, amounts: Mapping[str, float], limits: StoreLimits
+) -> dict[str, float]:
+    """The amounts to add, after they are checked."""
     name_bytes(kind, "$.kind", limits)
     name_bytes(client, "$.client", limits)
     name_bytes(key, "$.key", limits)
@@ -206,7 +213,7 @@ def added(kind: str, client: str, key: str, amounts: Mapping[str, float], limits
 
 
 class Mark(NamedTuple):
-    """The last addition of a writer to a total: a claim under a name that nobody else claims."""
+    """The last addition of a writer to a total: a claim under a name of its own."""
 
     kind: str
     client: str
@@ -218,36 +225,36 @@ class Mark(NamedTuple):
 def mark_of(
     kind: str, client: str, key: str, once: tuple[str, str] | None, now: float, limits: StoreLimits
 ) -> Mark | None:
-    """What keeps an addition from being made twice; None: nothing does."""
+    """The mark that prevents a second, equal addition; None: `once` is not set."""
     if once is None:
         return None
     writer, addition = once
     for value, path in ((writer, "$.once[0]"), (addition, "$.once[1]")):
         if not name_bytes(value, path, limits):
-            raise InputError("expected a name", path=path)
+            raise InputError("expected a name, got an empty string", path=path)
     return Mark(f"added {kind}", client, f"{writer} {key}", addition, now + ONCE_SECONDS)
 
 
 def check_unless(unless: Sequence[str], limits: StoreLimits) -> tuple[str, ...]:
-    """The keys none of which may be there."""
+    """The keys of `unless`, after they are checked."""
     _check_names(unless, "$.unless", limits)
     return tuple(dict.fromkeys(unless))
 
 
 def check_claim(kind: str, client: str, key: str, holder: str, limits: StoreLimits) -> None:
-    """Refuses what cannot be claimed, or by nobody."""
+    """Check the arguments of a claim."""
     for value, path in ((kind, "$.kind"), (client, "$.client"), (key, "$.key")):
         name_bytes(value, path, limits)
     if not name_bytes(holder, "$.holder", limits):
-        raise InputError("expected who claims it", path="$.holder")
+        raise InputError("expected the name of the holder", path="$.holder")
 
 
 def conflict(key: str) -> StoreConflictError:
-    return StoreConflictError(f"a row with the key {quote(key)} exists already: nothing was stored")
+    return StoreConflictError(f"a row with the key {quote(key)} already exists; nothing was stored")
 
 
 def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: int, limits: StoreLimits) -> None:
-    """Refuses what cannot be looked for."""
+    """Check the arguments of a scan."""
     name_bytes(kind, "$.kind", limits)
     name_bytes(client or "", "$.client", limits)
     name_bytes(prefix, "$.prefix", limits)
@@ -261,7 +268,7 @@ def check_scan(kind: str, client: str | None, prefix: str, after: str, limit: in
 
 
 def check_keys(kind: str, client: str, keys: Sequence[str], limits: StoreLimits) -> None:
-    """Refuses what cannot be the names of rows."""
+    """Check the names of rows."""
     name_bytes(kind, "$.kind", limits)
     name_bytes(client, "$.client", limits)
     _check_names(keys, "$.keys", limits)
@@ -277,17 +284,17 @@ def _check_names(keys: Sequence[str], path: str, limits: StoreLimits) -> None:
 
 def check_count(count: int, path: str, limits: StoreLimits) -> None:
     if count > limits.max_rows:
-        raise LimitError(f"{count} are more than max_rows, {limits.max_rows}", path=path, hint="ask in several calls")
+        raise LimitError(f"{count} are more than max_rows={limits.max_rows}", path=path, hint="use several calls")
 
 
 def check_call_bytes(total: int, limits: StoreLimits) -> None:
     if total > limits.max_call_bytes:
-        hint = "ask in several calls"
-        raise LimitError(f"the values are more than max_call_bytes, {limits.max_call_bytes}", path="$.rows", hint=hint)
+        hint = "use several calls"
+        raise LimitError(f"the values are more than max_call_bytes={limits.max_call_bytes}", path="$.rows", hint=hint)
 
 
-def moment(value: float, path: str) -> float:
-    """A time in seconds since 1970; infinity is never."""
+def check_time(value: float, path: str) -> float:
+    """A time in seconds since 1970; infinity: never."""
     try:
         seconds = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -35,7 +35,7 @@ class LoopThread:
         self._shut = shut
         self._queues: list[JobQueue[Any]] = []
         self._is_ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name=name, daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name=name, daemon=True)
         self._thread.start()
         self._is_ready.wait()
 
@@ -60,15 +60,15 @@ class LoopThread:
             if not self._thread.is_alive():
                 return
         location = self._queues[0].location
-        raise StoreError(f"{location}: closed without a response of the server: pending writes may be lost")
+        raise StoreError(f"{location}: closed without a response of the server; pending writes may be lost")
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._is_ready.set()
         await self._stopping.wait()
         for queue in self._queues:
-            await queue.ended()
+            await queue.wait_for_end()
         await self._shut()
 
     def stop(self) -> None:
@@ -115,8 +115,8 @@ class JobQueue(Generic[W]):
         """Refuse jobs from now on; earlier ones are done."""
         self._gate.close(lambda: self._loop_thread.call(self._last))
 
-    async def ended(self) -> None:
-        """In the thread's loop: returns when the last job is done."""
+    async def wait_for_end(self) -> None:
+        """In the thread's loop: return when the last job is done."""
         await self._is_over.wait()
 
     def _put(self, job: StoreJob[W]) -> None:

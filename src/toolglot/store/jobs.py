@@ -68,7 +68,7 @@ class JobGate:
             if self._is_closed:
                 raise StoreError(f"{self._location}: the store is closed")
             if self._waiting and self._waiting + job.size > self._max_waiting:
-                raise StoreError(f"{self._location}: too many writes are pending")
+                raise StoreError(f"{self._location}: too many writes are pending; try again")
             self._waiting += job.size
             put(job)
 

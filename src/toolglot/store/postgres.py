@@ -1,10 +1,10 @@
 """The store in Postgres: for gateways and sessions on several machines, which see the same rows.
 
-One connection writes, in groups; up to three read. All of them live in the loop of a thread of the store's own, and are
-made when they are needed: a server that was away and is back is used again by the next one who asks. What is committed
-is as durable as the server makes it; a durable store asks that a commit waits for the disk, whatever is set there.
+One connection writes, in groups; up to three read. All of them are in the event loop of a thread of the store, and are
+opened when they are needed: a server that was down is used again by the next call. Durability depends on the server; in
+a durable store every commit waits for the disk, whatever the server's default is.
 
-Law: every failure of the server or of the way to it is a `StoreError` that says where and why, and never the password.
+Law: every failure of the server or the network is a `StoreError` that says where and why, and never shows the password.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from toolglot.store.interface import (
     Row,
     StoreError,
     StoreLimits,
-    added,
+    check_amounts,
     check_call_bytes,
     check_claim,
     check_keys,
     check_scan,
+    check_time,
     check_unless,
     mark_of,
     merge_pages,
-    moment,
     row_bytes,
 )
 from toolglot.store.job_queue import JobQueue, LoopThread
@@ -48,7 +48,7 @@ FIND: Final = (
     "SELECT key, value, sum(octet_length(value)) OVER () AS total FROM {schema}.kept"
     " WHERE kind = $1 AND client = $2 AND key = ANY($3::text[]) AND until > $4) AS found"
 )
-"""More than is allowed is not even sent."""
+"""If the values exceed the limit, the server does not send them."""
 SCAN: Final = (
     "SELECT client, key, CASE WHEN total <= $3 THEN value END, total FROM ("
     "SELECT client, key, value, sum(octet_length(value)) OVER () AS total FROM ("
@@ -59,7 +59,7 @@ OLD: Final = (
     "DELETE FROM {table} WHERE ctid = ANY(ARRAY("
     "SELECT ctid FROM {table} WHERE {bound} LIMIT $2 FOR UPDATE SKIP LOCKED))"
 )
-"""Does not wait for rows that others are changing: these are new again, or being deleted."""
+"""Skips rows that others are changing: these are being renewed or deleted."""
 TOO_OLD: Final = (
     "SELECT min(age) FROM (SELECT age, sum(size) OVER (ORDER BY age) AS upto FROM {schema}.kept"
     " WHERE until < 'infinity') AS kept WHERE upto >= (SELECT sum(size) FROM {schema}.kept) - $1::bigint"
@@ -68,8 +68,8 @@ TOO_OLD: Final = (
 """The age up to which rows must go so that the rest fits; NULL if that is not enough."""
 
 READ_ONLY: Final = (
-    "the server takes no writes (a standby, or default_transaction_read_only is on): put the address of the server "
-    "that does into `store`, or end its read-only state"
+    "the server accepts no writes (a standby, or default_transaction_read_only is on); set `store` to the address of "
+    "the primary, or end the read-only state"
 )
 
 Read = Callable[[Connection], Awaitable[Any]]
@@ -125,10 +125,10 @@ class PostgresStore:
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
     ) -> None:
         sizes = row_bytes(kind, client, rows, self._limits)
-        end = moment(until, "$.until")
-        refusing = check_unless(unless, self._limits)
+        end = check_time(until, "$.until")
+        refused_keys = check_unless(unless, self._limits)
         made = tuple((key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True))
-        await self._writer.run(Keep(kind, client, made, refusing, self._clock()), sum(sizes))
+        await self._writer.run(Keep(kind, client, made, refused_keys, self._clock()), sum(sizes))
 
     async def find(self, kind: str, client: str, keys: Sequence[str]) -> dict[str, bytes]:
         check_keys(kind, client, keys, self._limits)
@@ -159,15 +159,15 @@ class PostgresStore:
         until: float,
         once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        more = added(kind, client, key, amounts, self._limits)
-        end, now = moment(until, "$.until"), self._clock()
+        more = check_amounts(kind, client, key, amounts, self._limits)
+        end, now = check_time(until, "$.until"), self._clock()
         mark = mark_of(kind, client, key, once, now, self._limits)
         totals: dict[str, float] = await self._writer.run(Add(kind, client, key, more, end, now, mark))
         return totals
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
-        end = moment(until, "$.until")
+        end = check_time(until, "$.until")
         current: str = await self._writer.run(ClaimStatement(kind, client, key, holder, end, self._clock()))
         return current
 
@@ -208,7 +208,7 @@ class PostgresStore:
         return found
 
     async def prune(self, now: float) -> int:
-        end = moment(now, "$.now")
+        end = check_time(now, "$.now")
         gone = await self._delete("kept", "until <= $1 ORDER BY until", end)
         gone += await self._delete("counted", "until <= $1 ORDER BY until", end)
         await self._delete("claimed", "until <= $1 ORDER BY until", end)
@@ -222,7 +222,7 @@ class PostgresStore:
         await self._loop_thread.close()
 
     async def _delete(self, table: str, bound: str, value: float) -> int:
-        """Deletes what is up to the bound, a batch at a time."""
+        """Delete what is up to the bound, a batch at a time."""
         statement = OLD.format(table=f"{self._schema}.{table}", bound=bound)
         gone = 0
         while batch := await self._writer.run(Delete(statement, (value, PRUNED_ROWS))):
@@ -234,7 +234,7 @@ class PostgresStore:
     # --- in the thread's loop -----------------------------------------------------------------------
 
     async def _write(self, jobs: list[StoreJob[Write]]) -> None:
-        """A group; when it fails for a reason that the server gave, each of its jobs alone."""
+        """Write a group; if the server refuses it, write each of its jobs alone."""
         failure = await self._try(lambda connection: self._group.write(connection, jobs))
         if failure is None:
             return
@@ -256,12 +256,12 @@ class PostgresStore:
         job.error = None if failure is None else self._store_error(failure)
 
     async def _try(self, work: Callable[[Connection], Awaitable[None]]) -> Exception | None:
-        """Does it with a connection, which is used again when it is as it was before."""
+        """Run work with a connection. Returns its error; the connection is reused if it is intact."""
         connection: Connection = None
         try:
             connection = await self._connection()
             await work(connection)
-        except Exception as error:  # noqa: BLE001 - a driver whose server dies raises what it did not foresee, too
+        except Exception as error:  # noqa: BLE001 - a driver whose server dies may raise anything
             await self._put_back(connection, error)
             return error
         self._idle.append(connection)
@@ -283,7 +283,7 @@ class PostgresStore:
         return connection
 
     async def _put_back(self, connection: Connection, error: Exception) -> None:
-        """After a failure: a connection is of use only if the server, or we, refused something, and nothing else."""
+        """After an error, reuse the connection only if the server or the store refused something."""
         if connection is None:
             return
         try:
@@ -304,7 +304,7 @@ class PostgresStore:
                 connection.terminate()
 
     def _store_error(self, error: Exception) -> Exception:
-        """The same error in our words, without the password."""
+        """The error as a `StoreError`, without the password."""
         if isinstance(error, ToolglotError) and not isinstance(error, StoreError):
             return error
         reason = _reason(error)
@@ -312,26 +312,26 @@ class PostgresStore:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether the connection went with it, or cannot be had: to try again would be to wait again."""
+    """Whether the connection is lost, or another attempt would only wait again."""
     refusals = asyncpg.LockNotAvailableError | asyncpg.InvalidAuthorizationSpecificationError
     return _is_gone(error) or isinstance(error, refusals)
 
 
 def _is_gone(error: Exception) -> bool:
-    """Whether the connection went with it, or leads to a server that takes no writes: the address may change."""
+    """Whether the connection is lost, or its server accepts no writes: the address may lead to another one later."""
     gone = asyncpg.PostgresConnectionError | asyncpg.OperatorInterventionError | asyncpg.ReadOnlySQLTransactionError
     return isinstance(error, gone) and not isinstance(error, asyncpg.QueryCanceledError)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, asyncpg.LockNotAvailableError):
-        return "other processes have held the store too long"
+        return "other processes have locked the store for too long"
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return READ_ONLY
     if isinstance(error, TimeoutError):
-        return "the server takes too long to answer: see that it runs, can be reached and is not overloaded"
+        return "the server takes too long to respond; check that it runs, can be reached and is not overloaded"
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, OSError):
-        return f"the server cannot be reached: {error.strerror or error}; start it, or put its address into `store`"
+        return f"the server cannot be reached: {error.strerror or error}; start it, or check the address in `store`"
     return f"the store failed: {str(error) or type(error).__name__}"

@@ -69,7 +69,7 @@ class ClaimStatement:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Rows of any client that nobody else is changing at the moment; how many."""
+    """Delete rows of any client that no other process is changing; returns how many."""
 
     statement: str
     values: tuple[object, ...]
@@ -95,7 +95,7 @@ PUT: Final = (
 
 
 class StatementGroup:
-    """Statements of one store, and how they are put together."""
+    """Runs groups of writes for one store."""
 
     def __init__(self, schema: str) -> None:
         self._space = lock_space(schema)
@@ -104,7 +104,7 @@ class StatementGroup:
         self._remove = REMOVE.format(schema=schema)
 
     async def write(self, connection: Connection, jobs: Sequence[WriteJob]) -> None:
-        """All of them in one transaction, or none; leaves it open when it fails."""
+        """Write all of them in one transaction, or none. If it fails, the transaction stays open."""
         await connection.execute(self._begin(job.work for job in jobs))
         keeping: list[tuple[WriteJob, Keep]] = []
         for job in jobs:
@@ -125,7 +125,7 @@ class StatementGroup:
         await connection.execute("COMMIT")
 
     def _begin(self, works: Iterable[Write]) -> str:
-        """In one message; the numbers are ours."""
+        """The statements that begin a transaction and take its locks."""
         named = {(work.kind, work.client) for work in works if not isinstance(work, Delete)}
         locks = sorted({zlib.crc32(f"{kind}\0{client}".encode()) % LOCKS for kind, client in named})
         return "; ".join(["BEGIN", *(f"SELECT pg_advisory_xact_lock({self._space}, {lock})" for lock in locks)])
@@ -186,7 +186,7 @@ class StatementGroup:
     async def _read(
         self, connection: Connection, table: str, column: str, names: Sequence[Name]
     ) -> list[tuple[Name, float, Any]]:
-        """What there is of these names, past its time or not."""
+        """The rows with these names, expired or not."""
         if not names:
             return []
         statement = READ.format(table=table, column=column)
@@ -211,5 +211,5 @@ def _amounts(text: str) -> dict[str, float]:
 
 
 def count_of(status: str) -> int:
-    """From what a command tells when it is done, such as `DELETE 3`."""
+    """The count in the status of a command, such as `DELETE 3`."""
     return int(status.rpartition(" ")[2])

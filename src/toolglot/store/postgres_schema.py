@@ -1,7 +1,7 @@
-"""The tables of a store in Postgres, as the ordered steps that make them; and a connection to it.
+"""The tables of a store in Postgres, as ordered migrations; and connections to it.
 
-All tables are in a schema of the store's own, whose table `version` counts the steps that it has been through. A step
-that was released is never changed. Each is one transaction, and processes that want the same wait for one another.
+All tables are in a schema of the store's own, whose table `version` counts its migrations. A released migration is
+never changed. Each is one transaction, and concurrent processes wait for one another.
 
 Law: tables of a newer version are left as they are.
 """
@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg  # type: ignore[import-untyped]
 
-from toolglot.store.addresses import unheard_options
+from toolglot.store.addresses import dead_peer_options
 from toolglot.store.interface import StoreError
 
 Connection = Any
@@ -26,9 +26,9 @@ CONNECT_SECONDS: Final = 10.0
 STATEMENT_SECONDS: Final = 60.0
 LOCK_SECONDS: Final = 10.0
 MARGIN_SECONDS: Final = 5.0
-"""What the server's own answer that a statement took too long may take."""
+"""Seconds for the server to report that a statement took too long."""
 IDLE_SECONDS: Final = 30.0
-"""How long a transaction may wait for us: a process that was stopped in its middle holds the others up no longer."""
+"""How long a transaction may be idle: a process that was suspended in one does not block the others for longer."""
 
 # Names are compared by code points, whatever the database's own order is. `age` grows with every row and with every
 # replacement: the smallest is the oldest. Values are not compressed a second time: most are, or are random.
@@ -58,7 +58,7 @@ BEGINNING: Final = (
     "CREATE TABLE IF NOT EXISTS {schema}.version (version int NOT NULL)",
     "INSERT INTO {schema}.version VALUES (0)",
 )
-# From the catalogue itself: what `to_regclass` remembers may be older than the lock that was waited for.
+# From the catalogue itself: what `to_regclass` has cached may be older than the lock.
 HAS_SCHEMA: Final = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
 HAS_VERSION: Final = (
     "SELECT count(*) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
@@ -67,7 +67,7 @@ HAS_VERSION: Final = (
 COUNTED: Final = "UPDATE {schema}.version SET version = $1"
 NUMBER: Final = "SELECT max(version) FROM {schema}.version"
 ALONE: Final = -1
-"""The lock of who changes tables; those from 0 are for rows."""
+"""The lock for migrations; those from 0 on are for rows."""
 
 
 def lock_space(schema: str) -> int:
@@ -76,7 +76,7 @@ def lock_space(schema: str) -> int:
 
 
 async def connect(url: str, *, durable: bool) -> Connection:
-    """A connection that gives up in time: what the address says of that comes first."""
+    """A connection with timeouts; those in the address take precedence."""
     own = {
         "application_name": "toolglot",
         "statement_timeout": str(int(STATEMENT_SECONDS * 1000)),
@@ -85,7 +85,7 @@ async def connect(url: str, *, durable: bool) -> Connection:
     }
     parts = urlsplit(url)
     parameters = dict(parse_qsl(parts.query))
-    patience = _seconds(parameters.get("connect_timeout"), CONNECT_SECONDS)
+    connect_seconds = _seconds(parameters.get("connect_timeout"), CONNECT_SECONDS)
     rest = [(name, value) for name, value in parse_qsl(parts.query) if name != "connect_timeout"]
     url = urlunsplit(parts._replace(query=urlencode(rest)))
     statement = _seconds(parameters.get("statement_timeout"), STATEMENT_SECONDS, unit=1000)
@@ -93,9 +93,9 @@ async def connect(url: str, *, durable: bool) -> Connection:
     if durable:
         settings["synchronous_commit"] = "on"
     connection = await asyncpg.connect(
-        url, timeout=patience, command_timeout=statement + MARGIN_SECONDS, server_settings=settings
+        url, timeout=connect_seconds, command_timeout=statement + MARGIN_SECONDS, server_settings=settings
     )
-    _end_when_unheard(connection)
+    _end_when_dead(connection)
     return connection
 
 
@@ -104,20 +104,20 @@ def _seconds(written: str | None, default: float, unit: int = 1) -> float:
     return int(written) / unit if written and written.isascii() and written.isdigit() and int(written) else default
 
 
-def _end_when_unheard(connection: Connection) -> None:
-    """Lets the system close a connection whose packets are not acknowledged, so that not only timeouts do."""
+def _end_when_dead(connection: Connection) -> None:
+    """Let the system close a connection whose packets are not acknowledged, before the timeouts do."""
     sock = connection._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no other way to it
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-        for option, value in unheard_options().items():
+        for option, value in dead_peer_options().items():
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def upgrade(connection: Connection, schema: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Migrates the tables to the newest version, one step at a time; another process may be doing the same."""
+    """Migrate the tables to the newest version; another process may do the same at the same time."""
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        raise StoreError(f"the encoding of the database is {encoding}: create one with UTF8")
+        raise StoreError(f"the encoding of the database is {encoding}; create one with UTF8")
     while await _version(connection, schema, len(migrations)) < len(migrations):
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", lock_space(schema), ALONE)
@@ -135,12 +135,12 @@ async def upgrade(connection: Connection, schema: str, migrations: Sequence[Sequ
 
 
 async def _version(connection: Connection, schema: str, newest: int) -> int:
-    """0 where there is nothing yet."""
+    """The version of the tables; 0: there are none yet."""
     if not await connection.fetchval(HAS_VERSION, schema):
         return 0
     version = await connection.fetchval(NUMBER.format(schema=schema)) or 0
     if version > newest:
         raise StoreError(
-            f"the store is of version {version}, and this toolglot knows those up to {newest}: upgrade toolglot"
+            f"the store has version {version}, and this toolglot supports up to {newest}; upgrade toolglot"
         )
     return int(version)

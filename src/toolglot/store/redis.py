@@ -6,7 +6,7 @@ store, and are opened when they are needed. The server's settings decide how dur
 is less durable than a file.
 
 Law: every failure of the server or the network is a `StoreError` that says where and why, and never shows the password.
-Nothing is sent again unless the server has said that it did not do it.
+Nothing is sent again unless the server has reported that it did not run it.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from toolglot.errors import quote
 from toolglot.store import redis_scripts as scripts
-from toolglot.store.addresses import read_address, unheard_options
+from toolglot.store.addresses import dead_peer_options, read_address
 from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
     StoreError,
     StoreLimits,
-    added,
+    check_amounts,
     check_call_bytes,
     check_claim,
     check_keys,
     check_scan,
+    check_time,
     check_unless,
     conflict,
     mark_of,
-    moment,
     row_bytes,
 )
 from toolglot.store.job_queue import JobQueue, LoopThread
@@ -49,11 +49,11 @@ from toolglot.store.jobs import GROUP_BYTES, StoreJob
 
 PREFIX: Final = re.compile(r"[a-z0-9_]{1,63}")
 CONNECT_SECONDS: Final = 10.0
-ANSWER_SECONDS: Final = 60.0
+RESPONSE_SECONDS: Final = 60.0
 WRITING, READING = "writing", "reading"
 PRUNED_ROWS: Final = 1000
-LOOKED_AT: Final = 1000
-"""The most names that one script visits: the server does nothing else meanwhile."""
+MAX_VISITED: Final = 1000
+"""Names that one script visits at most: the server does nothing else meanwhile."""
 
 FAILURES: Final = (RedisError, OSError, TimeoutError, ValueError)
 Script = tuple[str, tuple[bytes | str, ...]]
@@ -61,16 +61,18 @@ Script = tuple[str, tuple[bytes | str, ...]]
 
 SHA: Final = {script: sha1(script.encode()).hexdigest() for script in scripts.SCRIPTS}  # noqa: S324 — Redis names them so
 
-GONE: Final = "the server keeps nothing on disk: when it ends, all rows are gone (set appendonly yes)"
-SNAPSHOTS: Final = "the server writes snapshots only: a crash takes what came after the last one (set appendonly yes)"
-SECONDS: Final = "the server writes to disk each second: a crash may take the last one's rows (set appendfsync always)"
+NO_DISK: Final = "the server stores nothing on disk: when it stops, all rows are lost (set appendonly yes)"
+SNAPSHOTS: Final = "the server writes snapshots only: a crash loses everything after the last one (set appendonly yes)"
+SECONDS: Final = (
+    "the server writes to disk each second: a crash may lose the rows of the last one (set appendfsync always)"
+)
 READ_ONLY: Final = (
-    "the server is a replica and takes no writes: put the address of its master into `store`, or promote it"
+    "the server is a replica and accepts no writes; set `store` to the address of its master, or promote it"
 )
 TOO_FEW_REPLICAS: Final = (
-    "the server takes no writes while it has fewer replicas than min-replicas-to-write: start them, or lower that"
+    "the server accepts no writes while it has fewer replicas than min-replicas-to-write; start them, or lower that"
 )
-EVICTS: Final = "the server may throw away any row when its memory is full (set maxmemory-policy noeviction)"
+EVICTS: Final = "the server may evict any row when its memory is full (set maxmemory-policy noeviction)"
 
 
 class RedisStore:
@@ -107,7 +109,7 @@ class RedisStore:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What this server does less than a file; known once the store has been used."""
+        """Where this server is less durable than a file; known once the store has been used."""
         return self._warnings
 
     @property
@@ -119,9 +121,16 @@ class RedisStore:
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
     ) -> None:
         sizes = row_bytes(kind, client, rows, self._limits)
-        end = moment(until, "$.until")
-        refusing = check_unless(unless, self._limits)
-        arguments: list[bytes | str] = [repr(self._clock()), repr(end), kind, client, str(len(refusing)), *refusing]
+        end = check_time(until, "$.until")
+        refused_keys = check_unless(unless, self._limits)
+        arguments: list[bytes | str] = [
+            repr(self._clock()),
+            repr(end),
+            kind,
+            client,
+            str(len(refused_keys)),
+            *refused_keys,
+        ]
         for (key, value), size in zip(rows.items(), sizes, strict=True):
             arguments += (key, str(size), value)
         there = await self._writer.run((scripts.KEEP, tuple(arguments)), sum(sizes))
@@ -153,8 +162,8 @@ class RedisStore:
         until: float,
         once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        more = added(kind, client, key, amounts, self._limits)
-        end, now = moment(until, "$.until"), self._clock()
+        more = check_amounts(kind, client, key, amounts, self._limits)
+        end, now = check_time(until, "$.until"), self._clock()
         mark = mark_of(kind, client, key, once, now, self._limits)
         pairs = (word for name, amount in more.items() for word in (name, repr(amount)))
         marked = (
@@ -167,7 +176,7 @@ class RedisStore:
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
-        end = moment(until, "$.until")
+        end = check_time(until, "$.until")
         arguments = (repr(self._clock()), repr(end), kind, client, key, holder)
         current: bytes = await self._writer.run((scripts.CLAIM, arguments))
         return current.decode()
@@ -179,7 +188,7 @@ class RedisStore:
         first, last = _range(client, prefix, after)
         now, found, left = self._clock(), list[Row](), self._limits.max_call_bytes
         while first:
-            arguments = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(LOOKED_AT))
+            arguments = (repr(now), kind, first, last, prefix, str(limit - len(found)), str(left), str(MAX_VISITED))
             total, *rest = await self._reader.run((scripts.SCAN, arguments))
             if not rest:
                 check_call_bytes(self._limits.max_call_bytes - left + total, self._limits)
@@ -190,7 +199,7 @@ class RedisStore:
         return found
 
     async def prune(self, now: float) -> int:
-        end = repr(moment(now, "$.now"))
+        end = repr(check_time(now, "$.now"))
         gone = await self._batches(scripts.EXPIRE, end, "row")
         gone += await self._batches(scripts.EXPIRE, end, "sum")
         await self._batches(scripts.EXPIRE, end, "claim")
@@ -200,7 +209,7 @@ class RedisStore:
         await self._loop_thread.close()
 
     async def _batches(self, script: str, *arguments: str) -> int:
-        """A thousand at a time, so that other clients of the server get their turn in between."""
+        """Run a script in batches of a thousand, so that other clients of the server are served in between."""
         gone = 0
         while batch := await self._writer.run((script, (*arguments, str(PRUNED_ROWS)))):
             gone += batch
@@ -211,24 +220,24 @@ class RedisStore:
     # --- in the thread's loop -----------------------------------------------------------------------
 
     async def _carry_out(self, queue: str, jobs: list[StoreJob[Script]]) -> None:
-        """All in one message; the answer to each is its own."""
+        """Send all jobs in one message; each gets its own reply."""
         try:
             client = await self._client(queue)
-            answers = await self._send(client, jobs, together=queue == WRITING)
-            unknown = [job for job, answer in zip(jobs, answers, strict=True) if isinstance(answer, NoScriptError)]
-            if unknown:  # the server was started anew: it has done nothing of these
+            replies = await self._send(client, jobs, together=queue == WRITING)
+            unknown = [job for job, reply in zip(jobs, replies, strict=True) if isinstance(reply, NoScriptError)]
+            if unknown:  # the server was restarted, and has not run these
                 await self._load(client)
                 again = iter(await self._send(client, unknown, together=queue == WRITING))
-                answers = [next(again) if isinstance(answer, NoScriptError) else answer for answer in answers]
+                replies = [next(again) if isinstance(reply, NoScriptError) else reply for reply in replies]
         except (StoreError, *FAILURES) as error:
-            answers = [error] * len(jobs)
-        if any(map(_is_read_only, answers)):
-            await self._leave(queue)
-        for job, answer in zip(jobs, answers, strict=True):
-            if isinstance(answer, Exception):
-                job.error = self._store_error(answer)
+            replies = [error] * len(jobs)
+        if any(map(_is_read_only, replies)):
+            await self._disconnect(queue)
+        for job, reply in zip(jobs, replies, strict=True):
+            if isinstance(reply, Exception):
+                job.error = self._store_error(reply)
             else:
-                job.result = answer
+                job.result = reply
 
     async def _send(self, client: Redis, jobs: Sequence[StoreJob[Script]], *, together: bool) -> list[Any]:
         """The replies. `together` sends one transaction, which the server writes to its disk in one go, while it would
@@ -242,19 +251,19 @@ class RedisStore:
         except ResponseError as error:
             if len(jobs) == 1:
                 return [error]
-            return [answer for job in jobs for answer in await self._send(client, [job], together=False)]
+            return [reply for job in jobs for reply in await self._send(client, [job], together=False)]
 
     async def _client(self, queue: str) -> Redis:
-        """A client with one connection, which is made again by itself when it was lost."""
+        """A client with one connection, which it opens again if it was lost."""
         if queue not in self._clients:
             client = Redis.from_url(
                 self._address.url,
                 max_connections=1,
                 retry=Retry(NoBackoff(), 0),  # an addition that was sent twice would count twice
                 socket_connect_timeout=CONNECT_SECONDS,
-                socket_timeout=ANSWER_SECONDS,
+                socket_timeout=RESPONSE_SECONDS,
                 socket_keepalive=True,
-                socket_keepalive_options=unheard_options(),
+                socket_keepalive_options=dead_peer_options(),
                 decode_responses=False,
             )
             try:
@@ -265,32 +274,34 @@ class RedisStore:
             self._clients[queue] = client
         return self._clients[queue]
 
-    async def _leave(self, queue: str) -> None:
-        """Connect anew next time: the server has become a replica, and the address may lead to another by now."""
+    async def _disconnect(self, queue: str) -> None:
+        """Open a new connection next time: the server has become a replica, and the address may lead to another now."""
         client = self._clients.pop(queue, None)
         if client is not None:
             await client.aclose()
 
     async def _load(self, client: Redis) -> None:
-        """Looks at the server, and gives it the scripts."""
+        """Check the version and the settings of the server, and load the scripts."""
         await client.setnx(f"{self._prefix}:version", scripts.VERSION)
         version = await client.get(f"{self._prefix}:version")
         if version != b"%d" % scripts.VERSION:
             found = quote(_text(version))
-            raise StoreError(f"the store is of version {found}, and this toolglot knows 1: upgrade toolglot")
-        self._warnings = await self._look(client)
+            raise StoreError(
+                f"the store has version {found}, and this toolglot supports {scripts.VERSION}; upgrade toolglot"
+            )
+        self._warnings = await self._find_warnings(client)
         for script in scripts.SCRIPTS:
             await client.script_load(script)
 
-    async def _look(self, client: Redis) -> tuple[str, ...]:
+    async def _find_warnings(self, client: Redis) -> tuple[str, ...]:
         found = {**await client.info("persistence"), **await client.info("memory")}
         try:
             settings = {**await client.config_get("save"), **await client.config_get("appendfsync")}
-        except ResponseError:  # not for everybody, at some hosts: then snapshots are taken for granted
+        except ResponseError:  # some hosts do not allow it: then snapshots are assumed
             settings = {"save": "?"}
         warnings = []
         if not found.get("aof_enabled"):
-            warnings.append(SNAPSHOTS if settings.get("save") else GONE)
+            warnings.append(SNAPSHOTS if settings.get("save") else NO_DISK)
         elif self._durable and settings.get("appendfsync") != "always":
             warnings.append(SECONDS)
         if str(found.get("maxmemory_policy", "")).startswith("allkeys"):
@@ -302,36 +313,36 @@ class RedisStore:
             await client.aclose()
 
     def _store_error(self, error: Exception) -> StoreError:
-        """The same error in our words, without the password."""
+        """The error as a `StoreError`, without the password."""
         reason = self._address.hide(_reason(error))
         return StoreError(f"{self._address.location}: {reason}")
 
 
-def _text(answer: object) -> str:
-    return answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer)
+def _text(reply: object) -> str:
+    return reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
 
 
-def _is_read_only(answer: object) -> bool:
-    """Older servers say it inside the error of a script."""
-    return isinstance(answer, ReadOnlyError) or (isinstance(answer, ResponseError) and "READONLY" in str(answer))
+def _is_read_only(reply: object) -> bool:
+    """Whether the server accepts no writes. Older servers report it inside the error of a script."""
+    return isinstance(reply, ReadOnlyError) or (isinstance(reply, ResponseError) and "READONLY" in str(reply))
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, TimeoutError | RedisTimeoutError):
-        return "the server takes too long to answer: see that it runs, can be reached and is not overloaded"
+        return "the server takes too long to respond; check that it runs, can be reached and is not overloaded"
     if _is_read_only(error):
         return READ_ONLY
     if isinstance(error, ResponseError) and "NOREPLICAS" in str(error):
         return TOO_FEW_REPLICAS
     if isinstance(error, OSError | RedisConnectionError) and not isinstance(error, AuthenticationError):
-        return f"the server cannot be reached: {error}; start it, or put its address into `store`"
+        return f"the server cannot be reached: {error}; start it, or check the address in `store`"
     return f"the store failed: {str(error) or type(error).__name__}"
 
 
 def _range(client: str | None, prefix: str, after: str) -> tuple[bytes, bytes]:
-    """The ends of the names that may be meant, as Redis writes them: `[` with, `(` without the name itself."""
+    """The range of names, in the syntax of Redis: `[` with, `(` without the name itself."""
     past = b"(" + after.encode() if after else b"-"
     if client is None:
         return past, b"+"
@@ -340,7 +351,7 @@ def _range(client: str | None, prefix: str, after: str) -> tuple[bytes, bytes]:
 
 
 def _totals(pairs: Sequence[bytes]) -> dict[str, float]:
-    """By name, for a large hash has no order of its own."""
+    """Totals in the order of their names: a large hash has no order of its own."""
     found = {name.decode(): total for name, total in zip(pairs[::2], pairs[1::2], strict=True)}
     return {name[1:]: float(found[name]) for name in sorted(found) if name != "u"}
 

@@ -1,4 +1,4 @@
-"""What a store does in Redis, as scripts: the server runs each of them alone, so that each is atomic.
+"""The operations of a store in Redis, as scripts: the server runs one at a time, so that each is atomic.
 
 All keys begin with the store's prefix in braces, which puts them into one slot of a cluster:
 
@@ -6,13 +6,13 @@ All keys begin with the store's prefix in braces, which puts them into one slot 
     {p}:sum:KIND\\0CLIENT\\0KEY     a hash: u until, and n followed by its name for each total
     {p}:claim:KIND\\0CLIENT\\0KEY   a hash: h holder, u until
     {p}:names:KIND                  a set in the order of its bytes: CLIENT\\0KEY of each row and total
-    {p}:ends:row, :sum, :claim      sets by until: what is to be pruned
-    {p}:ages                        a set by age: rows that are not kept for ever
-    {p}:age, :bytes, :lasting       counters: the last age, the bytes of all rows, of those kept for ever
+    {p}:ends:row, :sum, :claim      sets by until, for pruning
+    {p}:ages                        a set by age: rows that expire
+    {p}:age, :bytes, :lasting       counters: the last age, the bytes of all rows, of those that never expire
     {p}:version                     of this layout
 
-Names are UTF-8, whose bytes are in the order of code points; none holds a NUL or the byte FF. Numbers are texts with 17
-digits, which are exact. No key has a time to live: an eviction policy for such keys does not touch the store.
+Names are UTF-8, whose bytes are in the order of code points; none contains a NUL or the byte FF. Numbers are strings
+with 17 digits, which are exact. No key has a time to live: an eviction policy for such keys does not touch the store.
 
 Law: a script changes nothing before it has decided to, and every change of a row keeps the sets and counters true.
 """
@@ -79,7 +79,7 @@ end
 return false
 """
 
-# now, kind, client, the most bytes, keys: the values, or how many bytes they are
+# now, kind, client, max bytes, keys: the values, or how many bytes they are
 FIND: Final = f"""{_HEAD}
 local now, owner, total, found = number(ARGV[1]), ARGV[2] .. '\\0' .. ARGV[3] .. '\\0', 0, {{}}
 for n = 5, #ARGV do
@@ -134,7 +134,7 @@ end
 return redis.call('HGETALL', key)
 """
 
-# now, until, kind, client, key, holder: who holds it
+# now, until, kind, client, key, holder: the holder now
 CLAIM: Final = f"""{_HEAD}
 local now, holder = number(ARGV[1]), ARGV[6]
 local name = ARGV[3] .. '\\0' .. ARGV[4] .. '\\0' .. ARGV[5]
@@ -153,20 +153,20 @@ redis.call('ZADD', P .. ':ends:claim', ARGV[2], name)
 return holder
 """
 
-# now, kind, the range's ends, what a key begins with, the most rows, the most bytes, the most names to look at:
-# bytes, the last name looked at unless it was the last one of all, and name, value and totals of each row
+# now, kind, the range, the prefix of keys, max rows, max bytes, max names to visit:
+# bytes, the last name visited unless it was the last one of all, and name, value and totals of each row
 SCAN: Final = f"""{_HEAD}
 local now, kind, prefix = number(ARGV[1]), ARGV[2], ARGV[5]
-local limit, most, looked = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local names = redis.call('ZRANGEBYLEX', P .. ':names:' .. kind, ARGV[3], ARGV[4], 'LIMIT', 0, looked)
-local found, total, last = {{}}, 0, #names == looked and names[looked]
+local limit, max_bytes, visited = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local names = redis.call('ZRANGEBYLEX', P .. ':names:' .. kind, ARGV[3], ARGV[4], 'LIMIT', 0, visited)
+local found, total, last = {{}}, 0, #names == visited and names[visited]
 for _, name in ipairs(names) do
     local start = string.find(name, '\\0', 1, true) + 1
     if string.sub(name, start, start + #prefix - 1) == prefix then
         local row, sum = P .. ':row:' .. kind .. '\\0' .. name, P .. ':sum:' .. kind .. '\\0' .. name
         local has_row, has_sum = lives(row, now), lives(sum, now)
         if has_row then total = total + redis.call('HSTRLEN', row, 'v') end
-        if total > most then return {{total}} end
+        if total > max_bytes then return {{total}} end
         if has_row or has_sum then
             found[#found + 1] = name
             found[#found + 1] = has_row and redis.call('HGET', row, 'v')
@@ -178,7 +178,7 @@ end
 return {{total, last, found}}
 """
 
-# now, which of row, sum and claim, the most: how many are gone
+# now, one of row, sum and claim, the max number: how many were removed
 EXPIRE: Final = f"""{_HEAD}
 local names = redis.call('ZRANGEBYSCORE', P .. ':ends:' .. ARGV[2], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
 for _, name in ipairs(names) do
@@ -192,12 +192,12 @@ end
 return #names
 """
 
-# the most bytes, the most rows: how many are gone
+# max bytes, max rows: how many were removed
 SHRINK: Final = f"""{_HEAD}
-local most, gone = tonumber(ARGV[1]), 0
-if tonumber(redis.call('GET', P .. ':lasting') or '0') > most then return 0 end
+local max_bytes, gone = tonumber(ARGV[1]), 0
+if tonumber(redis.call('GET', P .. ':lasting') or '0') > max_bytes then return 0 end
 for _, name in ipairs(redis.call('ZRANGE', P .. ':ages', 0, tonumber(ARGV[2]) - 1)) do
-    if tonumber(redis.call('GET', P .. ':bytes')) <= most then break end
+    if tonumber(redis.call('GET', P .. ':bytes')) <= max_bytes then break end
     forget_row(name)
     gone = gone + 1
 end

@@ -1,7 +1,7 @@
-"""The tables of a store's SQLite file, as the ordered steps that make them, and whose file it is.
+"""The tables of a store's SQLite file, as ordered migrations, and the check of its owner.
 
-`PRAGMA user_version` counts the steps a file has been through. A step that was released is never changed: what is to
-be different comes as a further step. Each is one transaction: a file is of one version or of the next.
+`PRAGMA user_version` counts the migrations of a file. A released migration is never changed. Each is one transaction: a
+file has one version or the next.
 
 Law: a file of another program, or of a newer version, is refused before anything is written.
 """
@@ -24,8 +24,8 @@ VERSION_1: Final = (
     )""",
     "CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key)",
 )
-# `age` grows with every row, never comes again, and a replaced row gets a new one: the smallest is the oldest. `size`
-# stands before the value, so that it is read without it; the index over both tells the sum without the table.
+# `age` grows with every row, is never reused, and a replaced row gets a new one: the smallest is the oldest. `size` is
+# before the value, so that it is read without it; the index over both gives the sum without the table.
 VERSION_2: Final = (
     "ALTER TABLE kept RENAME TO kept_1",
     "DROP INDEX kept_by_name",
@@ -40,8 +40,8 @@ VERSION_2: Final = (
     "CREATE UNIQUE INDEX kept_by_name ON kept (kind, client, key)",
     "CREATE INDEX kept_by_until ON kept (until, size)",
 )
-# Totals have a table of their own: there are few, they are small, and none may go because others take much room. All
-# totals of a key are one row, as a JSON object: they are read and written together.
+# Totals have a table of their own: there are few, they are small, and pruning does not remove them. All totals of a key
+# are one row, as a JSON object: they are read and written together.
 VERSION_3: Final = (
     """CREATE TABLE counted (
         kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, amounts TEXT NOT NULL,
@@ -49,7 +49,7 @@ VERSION_3: Final = (
     ) WITHOUT ROWID""",
     "CREATE INDEX counted_by_until ON counted (until)",
 )
-# A claim that ended is a row like one that is not there; the index is for taking such rows away.
+# An expired claim counts as none; the index is for removing such rows.
 VERSION_4: Final = (
     """CREATE TABLE claimed (
         kind TEXT NOT NULL, client TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL, holder TEXT NOT NULL,
@@ -66,28 +66,28 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def check_owner(application: int, version: int, file: str, newest: int) -> None:
-    """Refuses what another program, or a newer toolglot, has written."""
+    """Refuse a file of another program or of a newer toolglot."""
     if application not in (0, APPLICATION_ID):
-        raise InputError("this is a database of another program", path=file, hint="give another path")
+        raise InputError("this is a database of another program", path=file, hint="use another path")
     if application == APPLICATION_ID and version > newest:
         raise VersionError(
-            f"the store is of version {version}, and this toolglot knows those up to {newest}",
+            f"the store has version {version}, and this toolglot supports up to {newest}",
             path=file,
-            hint="upgrade toolglot, or give another path",
+            hint="upgrade toolglot, or use another path",
         )
 
 
 def check_database(connection: sqlite3.Connection, file: str, newest: int = len(MIGRATIONS)) -> None:
-    """Refuses a database that is not ours; call it inside a transaction, so that all it reads is of one moment."""
+    """Refuse a database of another program. Call it inside a transaction, so that it reads one state."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     check_owner(application, version, file, newest)
     if application == 0 and (version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()):
-        raise InputError("this is a database of another program", path=file, hint="give another path")
+        raise InputError("this is a database of another program", path=file, hint="use another path")
 
 
 def upgrade(connection: sqlite3.Connection, file: str, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Brings a file to the newest version, a step at a time; another process may be doing the same."""
+    """Migrate a file to the newest version; another process may do the same at the same time."""
     while True:
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,11 +1,11 @@
 """The store in a SQLite file: the default, good for one machine and any number of processes on it.
 
 One thread writes, in groups; another one reads. The journal is a write-ahead log, synchronised at checkpoints: what is
-committed outlives the process, however it ends; a power cut may take the last moments, and never damages the file. A
-durable store synchronises each group: what it has committed outlives a power cut too.
+committed survives the end of the process, however it ends; a power cut may lose the last moments, and never corrupts
+the file. A durable store synchronises each group, so that commits survive a power cut too.
 `max_bytes` counts rows, not the file: space that `prune` frees is used again, and not returned to the disk.
 
-Law: the event loop never waits for the disk, but when a store is made.
+Law: the event loop never waits for the disk, except when a store is opened.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from toolglot.store.interface import (
     DEFAULT_STORE_LIMITS,
     Row,
     StoreLimits,
-    added,
+    check_amounts,
     check_call_bytes,
     check_claim,
     check_keys,
     check_scan,
+    check_time,
     check_unless,
     conflict,
     mark_of,
     merge_pages,
-    moment,
     row_bytes,
 )
 from toolglot.store.sqlite_opening import open_connections, reopen, resolve_path
@@ -40,7 +40,7 @@ from toolglot.store.worker import Worker
 
 BUSY_SECONDS: Final = 10.0
 PRUNED_ROWS: Final = 1000
-"""Rows that one transaction takes away at most: others write in between."""
+"""Rows that one transaction removes at most: others write in between."""
 
 KEEP: Final = "INSERT OR REPLACE INTO kept (kind, client, key, until, size, value) VALUES (?, ?, ?, ?, ?, ?)"
 FIND: Final = "SELECT value FROM kept WHERE kind = ? AND client = ? AND key = ? AND until > ?"
@@ -56,7 +56,7 @@ COUNTED: Final = "SELECT until, amounts FROM counted WHERE kind = ? AND client =
 COUNT: Final = "INSERT OR REPLACE INTO counted (kind, client, key, until, amounts) VALUES (?, ?, ?, ?, ?)"
 CLAIMED: Final = "SELECT holder FROM claimed WHERE kind = ? AND client = ? AND key = ? AND until > ?"
 CLAIM: Final = "INSERT OR REPLACE INTO claimed (kind, client, key, until, holder) VALUES (?, ?, ?, ?, ?)"
-GIVE_BACK: Final = "DELETE FROM claimed WHERE kind = ? AND client = ? AND key = ?"
+RELEASE: Final = "DELETE FROM claimed WHERE kind = ? AND client = ? AND key = ?"
 EXPIRE_CLAIMED: Final = (
     "DELETE FROM claimed WHERE (kind, client, key) IN"
     " (SELECT kind, client, key FROM claimed WHERE until <= ? ORDER BY until LIMIT ?)"
@@ -71,7 +71,7 @@ SCANNED: Final = {
     "head": " AND (client, key) > (:head, :tail)",
     "prefix": " AND key >= :prefix AND substr(key, 1, :length) = :prefix",
 }
-"""What a scan demands of its rows, where it was asked for."""
+"""The conditions of a scan, by parameter."""
 IN_ORDER: Final = " ORDER BY client, key LIMIT :limit"
 
 
@@ -120,14 +120,14 @@ class SqliteStore:
         self, kind: str, client: str, rows: Mapping[str, bytes], *, until: float, unless: Sequence[str] = ()
     ) -> None:
         sizes = row_bytes(kind, client, rows, self._limits)
-        end = moment(until, "$.until")
-        refusing = check_unless(unless, self._limits)
+        end = check_time(until, "$.until")
+        refused_keys = check_unless(unless, self._limits)
         now = self._clock()
         made = [(kind, client, key, end, size, value) for (key, value), size in zip(rows.items(), sizes, strict=True)]
 
         def work(connection: sqlite3.Connection) -> str | None:
-            """The key that is in the way: nothing was written then, and the rest of the group is as it was."""
-            for key in refusing:
+            """The key of `unless` that exists; then nothing was written, and the rest of the group is not affected."""
+            for key in refused_keys:
                 if connection.execute(FIND, (kind, client, key, now)).fetchone() is not None:
                     return key
             connection.executemany(KEEP, made)
@@ -175,8 +175,8 @@ class SqliteStore:
         until: float,
         once: tuple[str, str] | None = None,
     ) -> dict[str, float]:
-        more = added(kind, client, key, amounts, self._limits)
-        end, now = moment(until, "$.until"), self._clock()
+        more = check_amounts(kind, client, key, amounts, self._limits)
+        end, now = check_time(until, "$.until"), self._clock()
         mark = mark_of(kind, client, key, once, now, self._limits)
         name = (kind, client, key)
 
@@ -199,7 +199,7 @@ class SqliteStore:
 
     async def claim(self, kind: str, client: str, key: str, holder: str, *, until: float) -> str:
         check_claim(kind, client, key, holder, self._limits)
-        end = moment(until, "$.until")
+        end = check_time(until, "$.until")
         name, now = (kind, client, key), self._clock()
 
         def work(connection: sqlite3.Connection) -> str:
@@ -207,7 +207,7 @@ class SqliteStore:
             if row is not None and row[0] != holder:
                 return str(row[0])
             if end <= now:
-                connection.execute(GIVE_BACK, name)
+                connection.execute(RELEASE, name)
                 return ""
             connection.execute(CLAIM, (*name, end, holder))
             return holder
@@ -232,7 +232,7 @@ class SqliteStore:
         return await self._reader.run(work)
 
     async def prune(self, now: float) -> int:
-        end = moment(now, "$.now")
+        end = check_time(now, "$.now")
         gone = await self._delete(EXPIRE, end)
         gone += await self._delete(EXPIRE_COUNTED, end)
         await self._delete(EXPIRE_CLAIMED, end)
@@ -244,11 +244,11 @@ class SqliteStore:
     async def close(self) -> None:
         self._reader.end()
         self._writer.end()
-        await self._reader.ended()
-        await self._writer.ended()
+        await self._reader.wait_for_end()
+        await self._writer.wait_for_end()
 
     async def _delete(self, statement: str, bound: float) -> int:
-        """Deletes what is up to the bound, a batch at a time."""
+        """Delete what is up to the bound, a batch at a time."""
 
         def work(connection: sqlite3.Connection) -> int:
             return connection.execute(statement, (bound, PRUNED_ROWS)).rowcount
@@ -260,8 +260,8 @@ class SqliteStore:
         return gone
 
     def _too_old(self, connection: sqlite3.Connection) -> int | None:
-        """The age up to which rows must go, so that the rest is not too much. An age does not come again: when two
-        processes prune at once, what one of them has decided is not more to the other."""
+        """The age up to which rows are removed, so that the rest is within the limit. Ages are not reused, so that two
+        processes that prune at the same time do not remove more."""
         excess = connection.execute(TOTAL).fetchone()[0] - self._limits.max_bytes
         for age, size in connection.execute(OLDEST) if excess > 0 else ():
             excess -= size

@@ -1,7 +1,7 @@
-"""Opening a store's SQLite file: made when missing, for its owner's eyes only, and refused untouched when it is wrong.
+"""Opening a store's SQLite file: created if missing, readable by its owner only, and refused untouched if invalid.
 
-A file is looked at in three steps: its first bytes, then by SQLite for reading only, then by SQLite for writing. What
-is refused is refused before the first write.
+A file is checked in three steps: its first bytes, then by SQLite for reading only, then by SQLite for writing. It is
+refused before the first write.
 
 Law: a file that is not a store, is corrupt or has a newer version stays as it is, byte for byte.
 """
@@ -33,10 +33,10 @@ CHECKED_BYTES: Final = 64 * 1024**2
 """A larger file is not checked completely when it is opened; corruption is reported when it is found."""
 
 BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
-DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 RETRY_SECONDS: Final = 0.01
 
-ELSEWHERE: Final = "move the file away, or give another path"
+MOVE_AWAY: Final = "move the file away, or use another path"
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -46,8 +46,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def retry_while_busy(act: Callable[[], T], seconds: float) -> T:
-    """What `act` gives, tried again while others hold the file: in some states SQLite answers at once, and does not
-    wait by itself."""
+    """The result of `act`, repeated while others lock the file: in some states SQLite does not wait by itself."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -59,21 +58,21 @@ def retry_while_busy(act: Callable[[], T], seconds: float) -> T:
 
 
 def store_error(error: Exception, file: str) -> Exception:
-    """The same error in our words; what is no error of SQLite's stays what it is."""
+    """The error as a `StoreError`, if it is one of SQLite or the system."""
     if isinstance(error, OSError):
         return StoreError(f"{file}: the store failed: {error.strerror or error}")
     if not isinstance(error, sqlite3.Error):
         return error
     code = primary_code(error)
     if code in BUSY:
-        return StoreError(f"{file}: other processes have held the store too long")
-    if code in DAMAGED:
-        return StoreError(f"{file}: the file is damaged ({error}): stop toolglot and {ELSEWHERE}")
+        return StoreError(f"{file}: other processes have locked the store for too long")
+    if code in CORRUPT:
+        return StoreError(f"{file}: the file is corrupt ({error}); stop toolglot and {MOVE_AWAY}")
     return StoreError(f"{file}: the store failed: {error}")
 
 
 def resolve_path(where: str | Path) -> str:
-    """The file that is meant, as an absolute path."""
+    """The absolute path of a store."""
     if str(where) == MEMORY:
         return MEMORY
     if not str(where) or "\0" in str(where):
@@ -87,7 +86,7 @@ def resolve_path(where: str | Path) -> str:
 def open_connections(
     file: str, seconds: float, *, durable: bool = False
 ) -> tuple[sqlite3.Connection, sqlite3.Connection | None]:
-    """A connection that writes and one that reads, to a file of the newest version. What is in memory has but one."""
+    """A connection that writes and one that reads, to a file of the newest version. In memory there is only one."""
     if file == MEMORY:
         writing = connect(MEMORY, seconds)
         upgrade(writing, MEMORY)
@@ -98,24 +97,24 @@ def open_connections(
     except OSError as error:
         raise InputError(f"the file cannot be used: {error.strerror}", path=file) from None
     try:
-        return opened(file, seconds, "FULL" if durable else "NORMAL")
+        return _open_file(file, seconds, "FULL" if durable else "NORMAL")
     except sqlite3.Error as error:
-        if primary_code(error) in DAMAGED:
-            raise InputError(f"the file is damaged: {error}", path=file, hint=ELSEWHERE) from None
+        if primary_code(error) in CORRUPT:
+            raise InputError(f"the file is corrupt: {error}", path=file, hint=MOVE_AWAY) from None
         raise InputError(f"the file cannot be opened: {error}", path=file) from None
 
 
-def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+def _open_file(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     address = Path(file).as_uri()
     # A journal that must be rolled back first cannot be read without write access; the next connection will report it.
-    is_read_through = False
-    with closing(connect(f"{address}?mode=ro", seconds)) as looking, suppress(sqlite3.OperationalError):
-        retry_while_busy(lambda: look(looking, file), seconds)
-        is_read_through = True
+    is_checked = False
+    with closing(connect(f"{address}?mode=ro", seconds)) as checking, suppress(sqlite3.OperationalError):
+        retry_while_busy(lambda: check_file(checking, file), seconds)
+        is_checked = True
     writing = connect(f"{address}?mode=rw", seconds)
     try:
-        retry_while_busy(lambda: look(writing, file, read_through=not is_read_through), seconds)
-        close_to_others(Path(file))
+        retry_while_busy(lambda: check_file(writing, file, read_all=not is_checked), seconds)
+        restrict_mode(Path(file))
         retry_while_busy(lambda: writing.execute("PRAGMA journal_mode = WAL"), seconds)
         writing.execute(f"PRAGMA synchronous = {synchronous}")
         writing.execute("PRAGMA journal_size_limit = 67108864")
@@ -129,17 +128,17 @@ def opened(file: str, seconds: float, synchronous: str) -> tuple[sqlite3.Connect
 
 
 def reopen(file: str, seconds: float, *, durable: bool, is_reader: bool) -> sqlite3.Connection:
-    """A connection to a file that replaced the opened one. A missing file is not created: an empty store would not know
-    the keys of clients, and let everyone in."""
+    """A connection to a file that replaced the opened one. A missing file is not created: an empty store has no client
+    keys, and would admit everyone."""
     check_head(Path(file))
-    writing, reading = opened(file, seconds, "FULL" if durable else "NORMAL")
-    kept, other = (reading, writing) if is_reader else (writing, reading)
+    writing, reading = _open_file(file, seconds, "FULL" if durable else "NORMAL")
+    connection, other = (reading, writing) if is_reader else (writing, reading)
     other.close()
-    return kept
+    return connection
 
 
 def identity_of(file: str) -> tuple[int, int] | None:
-    """Which file it is that has this name; None: there is none, or it is in memory."""
+    """The device and inode of a file; None: it does not exist, or is in memory."""
     try:
         found = Path(file).stat()
     except OSError:
@@ -148,61 +147,61 @@ def identity_of(file: str) -> tuple[int, int] | None:
 
 
 def connect(address: str, seconds: float) -> sqlite3.Connection:
-    """A connection that is handed to one thread later, and begins no transaction by itself."""
+    """A connection that one thread will use, and that begins no transaction by itself."""
     uri = address != MEMORY
     return sqlite3.connect(address, timeout=seconds, isolation_level=None, check_same_thread=False, uri=uri)
 
 
-def look(connection: sqlite3.Connection, file: str, *, read_through: bool = True) -> None:
-    """Reads who wrote the file, and all of it where it is not too large."""
+def check_file(connection: sqlite3.Connection, file: str, *, read_all: bool = True) -> None:
+    """Check the owner of a file, and all of its content if it is not too large."""
     connection.execute("BEGIN")
     try:
         check_database(connection, file)
-        if read_through and size_of(Path(file)) <= CHECKED_BYTES:
+        if read_all and size_of(Path(file)) <= CHECKED_BYTES:
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if verdict != "ok":
-                raise InputError("the file is damaged", path=file, hint=ELSEWHERE)
+                raise InputError("the file is corrupt", path=file, hint=MOVE_AWAY)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
 
 def make_file(path: Path) -> None:
-    """The file and the folders above it, where they are missing."""
+    """Create the file and its folders, if they are missing."""
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if not path.is_file():
-        raise InputError("this is not a file", path=str(path), hint="give another path")
+        raise InputError("this is not a file", path=str(path), hint="use another path")
 
 
 def check_head(path: Path) -> None:
-    """Checks the first bytes without SQLite, which would take a short text file for an empty database."""
+    """Check the first bytes without SQLite, which would take a short text file for an empty database."""
     with path.open("rb") as file:
         head = file.read(HEAD.size)
     if not head:
         return
     if len(head) < HEAD.size or not head.startswith(MAGIC):
-        raise InputError("the file is not an SQLite database", path=str(path), hint="give another path")
+        raise InputError("the file is not an SQLite database", path=str(path), hint="use another path")
     _, page, changes, pages, version, application, counted = HEAD.unpack(head)
     check_owner(application, version, str(path), len(MIGRATIONS))
-    # Pages may be missing as long as a journal has them. The size is asked for last: a journal that is gone by now has
-    # brought all of its pages.
+    # Pages may be missing if a journal has them. The size is read last: a journal that no longer exists has written all
+    # of its pages.
     has_journal = any(size_of(Path(f"{path}{end}")) for end in ("-wal", "-journal"))
     if not has_journal and changes == counted and size_of(path) < pages * (65536 if page == 1 else page):
-        raise InputError("the file is damaged: its end is missing", path=str(path), hint=ELSEWHERE)
+        raise InputError("the file is corrupt: its end is missing", path=str(path), hint=MOVE_AWAY)
 
 
-def close_to_others(path: Path) -> None:
-    """An older file may be open to all; the journals take its mode."""
+def restrict_mode(path: Path) -> None:
+    """Make a file readable by its owner only; the journals take its mode."""
     if path.stat().st_mode & 0o077:
         with suppress(PermissionError):
             path.chmod(0o600)
 
 
 def size_of(path: Path) -> int:
-    """0 also for a file that is not there."""
+    """The size of a file; 0: it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

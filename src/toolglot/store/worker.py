@@ -61,18 +61,18 @@ class Worker:
         self._thread.start()
 
     async def run(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
-        """What `work` gives, once its transaction is committed."""
+        """The result of `work`, once its transaction is committed."""
         job: StoreJob[Work] = job_for(work, size)
         self._gate.enter(job, self._queue.put)
         result: T = await job.future
         return result
 
     def end(self) -> None:
-        """Refuses what comes from now on; what came before is done."""
+        """Refuse jobs from now on; earlier ones are done."""
         self._gate.close(lambda: self._queue.put(None))
 
-    async def ended(self) -> None:
-        """Returns when the last job is done and the connection closed."""
+    async def wait_for_end(self) -> None:
+        """Return when the last job is done and the connection closed."""
         await asyncio.to_thread(self._thread.join)
 
     def _serve(self) -> None:
@@ -80,7 +80,7 @@ class Worker:
         while is_open and (job := self._queue.get()) is not None:
             group = [job]
             error = self._begin()
-            # Gathered only now: while another process held the file, more has come.
+            # Gathered only now: more jobs may have come while another process had the lock.
             is_open = self._gather(group)
             if error is None:
                 self._carry_out(group)
@@ -91,7 +91,7 @@ class Worker:
         self._connection.close()
 
     def _gather(self, group: list[StoreJob[Work]]) -> bool:
-        """Adds what is queued; False when the end of the queue is."""
+        """Add the queued jobs to a group; False: the queue has ended."""
         size = group[0].size
         with suppress(Empty):
             while size < GROUP_BYTES:
@@ -113,20 +113,20 @@ class Worker:
         return None
 
     def _follow_file(self) -> None:
-        """See that the connection is to the file that has the name."""
+        """Reopen the connection if another file has the name."""
         if self._reopen is None:
             return
         identity = identity_of(self._file)
         if identity == self._identity:
             return
         if identity is None:
-            raise StoreError(f"{self._file}: the store's file is gone: put it back, or restart toolglot")
+            raise StoreError(f"{self._file}: the store's file was removed; restore it, or restart toolglot")
         connection = self._reopen()
-        self._connection.close()  # SQLite leaves the journals of the new file alone
+        self._connection.close()  # SQLite does not touch the journals of the new file
         self._connection, self._identity = connection, identity
 
     def _carry_out(self, group: list[StoreJob[Work]]) -> None:
-        """Inside a transaction; ends it."""
+        """Run a group inside a transaction, and end it."""
         try:
             for job in group:
                 job.result = job.work(self._connection)

@@ -172,7 +172,7 @@ def test_a_call_without_a_call_id_is_known_by_its_items_id() -> None:
         ('{"a":1}', {"a": 1}, None, ""),
         ('{"a": 1}', {"a": 1}, '{"a": 1}', ""),
         ('{"a":1.50}', {"a": 1.5}, '{"a":1.50}', ""),
-        ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}', "a key was given twice in one object; the last counts"),
+        ('{"a":1,"a":2}', {"a": 2}, '{"a":1,"a":2}', "a key occurs twice in one object; the last one is used"),
         ('{"a":', None, '{"a":', ""),
         ("[1]", None, "[1]", ""),
         ("", {}, "", "a blank string means no arguments"),
