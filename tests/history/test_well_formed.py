@@ -63,13 +63,13 @@ def test_turns_that_need_no_matching_have_the_ids_and_keys_that_a_history_gives(
 
 @pytest.mark.law
 @given(
-    st.lists(st.sampled_from(["ask", "answered", "half answered", "unanswered", "twice"]), max_size=8), st.booleans()
+    st.lists(st.sampled_from(["user", "answered", "half answered", "unanswered", "twice"]), max_size=8), st.booleans()
 )
 def test_calls_without_a_result_need_no_matching(exchanges: list[str], has_keys: bool) -> None:
     turns: list[Turn] = []
     for number, kind in enumerate(exchanges):
         first, second = f"toolu_{number}a", f"toolu_{number}b"
-        if kind != "ask":
+        if kind != "user":
             turns.append(call_turn(first, second))
         if kind == "answered":
             turns.append(result_turn(second, first))

@@ -1,4 +1,4 @@
-"""`extra` holds fields of a body that nobody knows, under their own names. A codec keeps nothing of its own there."""
+"""`extra` holds unknown fields of a body, under their own names. A codec keeps nothing of its own there."""
 
 from __future__ import annotations
 

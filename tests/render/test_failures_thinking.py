@@ -1,7 +1,7 @@
 """Failures of class D: thinking, its signatures and what must come back of it, for every target.
 
-A signature goes back to who made it, byte for byte and in its place, or nowhere; where a target demands thinking that
-is lost, it gets the stand-in that it takes, or is asked not to think this once, and the report says so.
+A signature goes back to its issuer, byte for byte and in its position, or nowhere. Where a target demands thinking that
+is lost, it gets a placeholder that it accepts, or thinking is off for this request, and that is reported.
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ def test_a_native_prompt_alone_stays_alone() -> None:
     stored = {"model": RESPONSES[1], "instructions": "rules", "prompt": {"id": "pmpt_1"}}
     out = repair(stored, target=RESPONSES[0])
     assert out.body == stored
-    assert [entry.gravity for entry in out.report.entries] == ["housekeeping"], "that nobody saw the stored prompt"
+    assert [entry.gravity for entry in out.report.entries] == ["housekeeping"], "the stored prompt was not seen"
 
 
 @pytest.mark.parametrize(("target", "model"), [("ollama", "qwen3"), ("bedrock", "anthropic.claude-sonnet-4-5")])

@@ -75,7 +75,7 @@ class Clients:
         self.provider = provider
         self._open: dict[str, tuple[Sdk, Any, Any]] = {}
 
-    def ask(self, name: str, answer: dict[str, Any]) -> tuple[Any, Any]:
+    def call(self, name: str, answer: dict[str, Any]) -> tuple[Any, Any]:
         """The client, and the reply as it read it."""
         if name not in self._open:
             sdk = load(name)
@@ -114,7 +114,7 @@ def test_a_reply_from_elsewhere_is_read_by_the_sdk(clients: Clients, name: str, 
     if name == "mistral" and not profiles.get("mistral").turns.refusals:
         reply = struct_replace(reply, turn=struct_replace(reply.turn, blocks=without_refusals(reply.turn.blocks)))
     body = codec(PROTOCOLS[name], "reply").encode(reply)
-    client, answer = clients.ask(name, body)
+    client, answer = clients.call(name, body)
     seen, expected = reading.SEEN[name](answer), seen_by(name, reply)
     if name == "openai" and only_refuses(reply.turn.blocks):
         expected = replace(expected, stop="stop")  # as OpenAI does: `refusal` has the rest
@@ -126,7 +126,7 @@ def test_a_reply_from_elsewhere_is_read_by_the_sdk(clients: Clients, name: str, 
 def test_a_native_reply_is_read_by_the_sdk_as_it_was(clients: Clients, name: str, found: str) -> None:
     reply = decoded(found, "reply")
     body = codec(PROTOCOLS[name], "reply").encode(reply)
-    client, answer = clients.ask(name, body)
+    client, answer = clients.call(name, body)
     expected = reading.expected_of(reply)
     seen = reading.SEEN[name](answer)
     assert seen.text == expected.text

@@ -309,7 +309,7 @@ def test_the_models_own_fields_are_decoded_and_come_back_as_they_were() -> None:
     assert found.extra["bedrock"]["additionalModelRequestFields"] == {
         "output_config": {"later": 1},
         "anthropic_beta": ["x"],
-    }, "what no other protocol knows can be told"
+    }, "unknown fields can be reported"
     assert found.extra["bedrock"]["outputConfig"] == {"later": 2}
     changed = replace(found, options=Options(reasoning=Reasoning(effort="high")))
     assert request.encode(changed) == {

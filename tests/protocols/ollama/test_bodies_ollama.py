@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
 from msgspec.structs import replace
 
 from support.protocols.body_laws import same_json
-from support.protocols.strategies.ollama import ollama_requests
 from support.protocols.strategies.wire_objects import Fields
 from toolglot import InputError, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.conversation import (
@@ -26,12 +24,6 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.protocols.ollama import reply, request
-
-
-@pytest.mark.law
-@given(ollama_requests)
-def test_one_message_is_one_turn(body: Fields) -> None:
-    assert len(request.decode(body).turns) == len(body["messages"])
 
 
 def test_decoding_a_request() -> None:

@@ -319,12 +319,12 @@ blocks = st.one_of(
     st.sampled_from(["stop", "length"]),
     st.none() | st.builds(Usage, st.integers(0), st.integers(0)),
 )
-def test_a_reply_comes_back_from_its_stream(fields: list[Block], stop: Any, usage: Usage | None) -> None:
-    has_calls = any(isinstance(block, ToolCall) for block in fields)
-    reply = Reply(Turn("assistant", tuple(fields)), "tool_calls" if has_calls and stop == "stop" else stop, usage)
+def test_a_reply_comes_back_from_its_stream(content: list[Block], stop: Any, usage: Usage | None) -> None:
+    has_calls = any(isinstance(block, ToolCall) for block in content)
+    reply = Reply(Turn("assistant", tuple(content)), "tool_calls" if has_calls and stop == "stop" else stop, usage)
     found = accumulate(read(written(reply))[0]).reply
     assert (found.turn.calls, found.turn.text) == (
-        tuple(block for block in fields if isinstance(block, ToolCall)),
+        tuple(block for block in content if isinstance(block, ToolCall)),
         reply.turn.text,
     )
     thoughts = [
