@@ -1,8 +1,7 @@
-"""Streams of the OpenAI Responses protocol, read.
+"""Reads the streams of the OpenAI Responses protocol.
 
-Items begin and end (`output_item.added`, `.done`), parts and texts inside of them too, and the last event holds the
-whole response again. Who sends less than that is understood all the same: what was said in pieces counts first, then
-the item that ended, then the last response.
+Items begin and end (`output_item.added`, `.done`), and so do parts and texts inside them. The last event repeats the
+whole response. A server may send less than that: deltas count first, then the item that ended, then the last response.
 
 Law: the blocks, the stop reason and the forms are those that `reply.decode` reads from the last response.
 """
