@@ -163,6 +163,8 @@ def test_a_system_message_may_only_precede_an_assistant_turn() -> None:
     assert keys({**CLAUDE, "messages": fine}) == keys({**CLAUDE, "messages": [user, system]}) == set()
     assert keys({**CLAUDE, "messages": bad}) == {"turns.system_inside"}
     assert keys({**CLAUDE, "messages": fine}, "claude-sonnet-4-5") == {"turns.system_inside"}
+    first = [{"role": "system", "content": "Hm."}, {"role": "assistant", "content": "Yes?"}, *fine[:1]]
+    assert keys({**CLAUDE, "messages": first}) == {"turns.system_inside"}
 
 
 def test_a_prefill_may_not_end_in_white_space_where_there_is_one() -> None:

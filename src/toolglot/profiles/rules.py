@@ -59,7 +59,7 @@ class ToolRules(Group, frozen=True, kw_only=True):
 
     max_count: Annotated[
         int | None, Meta(description="Maximum number of tools in a request; null: no known limit.")
-    ] = 128
+    ] = None
     allow_empty_list: Annotated[bool, Meta(description="`tools: []` is accepted.")] = False
     required_with_history: Annotated[
         bool, Meta(description="Tools must be declared when the history holds calls or results.")

@@ -2,7 +2,8 @@
 
 MCP servers and clients name tools as they like (`a.b/c`, 65 characters, emoji). Most targets refuse that,
 and plain sanitising makes two tools one. So each illegal name becomes a readable legal one with
-a mark: a short hash of the original.
+a mark: a short hash of the original. A name that is too long loses its beginning: the end says what the tool does, and
+the beginning is often the same for all tools of a server.
 
 Laws: the map is injective and can be undone. A legal name stays as it is, at any position in the request. The
 new name of an illegal one depends only on that name and the profile, so that it is the same in every request of
@@ -168,7 +169,7 @@ class NameMap:
 def _stems(name: str, max_length: int) -> tuple[str, ...]:
     """The readable part of a name: first with all characters that targets usually allow, then ever plainer."""
     # Cut first, so that a name of any length costs no more than one of maximal length.
-    stem = PLAIN.sub("_", name[:max_length]).strip("_-")
+    stem = PLAIN.sub("_", name[-max_length:]).strip("_-")
     plain = stem.replace("-", "_")
     return (stem, plain, plain.lower())
 
@@ -176,10 +177,19 @@ def _stems(name: str, max_length: int) -> tuple[str, ...]:
 def _shapes(stems: tuple[str, ...], mark: str, max_length: int) -> Iterator[str]:
     for stem in stems:
         for prefix in ("", "tool_"):
-            cut = stem[: max(0, max_length - len(prefix) - 1 - len(mark))].rstrip("_-")
-            if cut:
-                yield f"{prefix}{cut}_{mark}"
+            end = _end_of(stem, max_length - len(prefix) - 1 - len(mark))
+            if end:
+                yield f"{prefix}{end}_{mark}"
     yield from (f"tool_{mark}", f"tool{mark}", mark)
+
+
+def _end_of(stem: str, max_length: int) -> str:
+    """The end of a stem, from the beginning of a word where that costs less than half of it."""
+    if len(stem) <= max_length:
+        return stem
+    end = stem[len(stem) - max(0, max_length) :].lstrip("_-")
+    words = end.partition("_")[2].lstrip("_-")
+    return words if len(words) * 2 > max_length else end
 
 
 def choose_tools(names: Sequence[str], used: Sequence[str], profile: Profile) -> Chosen:

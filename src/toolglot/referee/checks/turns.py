@@ -106,6 +106,8 @@ def system_inside(case: RequestCase) -> Findings:
             yield RuleBreach(message.path, "a system message is not accepted among the turns", "use the system field")
         elif rule == "first_only" and is_late:
             yield RuleBreach(message.path, "a system message is accepted at the beginning only", "move it there")
+        elif rule == "before_assistant" and not is_late:
+            yield RuleBreach(message.path, "a system message may not be the first message", "use the system field")
         elif rule == "before_assistant" and index + 1 < len(messages) and messages[index + 1].role != "assistant":
             yield RuleBreach(message.path, "a system message must precede an assistant turn, or be last", "move it")
 
