@@ -255,4 +255,21 @@ def test_law_5_a_longer_history_begins_with_what_was_sent_before(
         prefix = render_or_none(replace(conversation, turns=conversation.turns[:length]), target, source)
         assert prefix is not None
         sent = list(map(msgspec.json.encode, messages_of(body_of(prefix, target))))
+        if longer[: len(sent)] != sent:  # the one repair of the tail that goes with the user's next words
+            assert profiles.get(*target).reasoning.placeholder_on == "first_call"
+            sent = without_placeholders_in_the_open_step(sent, profiles.get(*target))
         assert longer[: len(sent)] == sent
+
+
+def without_placeholders_in_the_open_step(messages: list[bytes], profile: profiles.Profile) -> list[bytes]:
+    """Gemini contents without what was put on unsigned calls since the user's last text, so that they are accepted."""
+    contents = [msgspec.json.decode(message) for message in messages]
+    last = max(
+        index
+        for index, content in enumerate(contents)
+        if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
+    )
+    for part in (part for content in contents[last:] for part in content["parts"]):
+        if "functionCall" in part and part.get("thoughtSignature") == profile.reasoning.placeholder:
+            del part["thoughtSignature"]
+    return [msgspec.json.encode(content) for content in contents]

@@ -287,18 +287,22 @@ def _ensure_last_user(turns: Sequence[Turn], ctx: RenderContext) -> Sequence[Tur
     """A conversation that ends with a turn that the model can answer."""
     rules = ctx.profile.turns
     last = turns[-1]
+    end = len(turns)
+    if rules.system_inside == "before_assistant":  # prompts follow the user, and nobody but the model follows them
+        end = 1 + max((number for number, turn in enumerate(turns) if turn.role not in PROMPTS), default=end - 1)
+    spoken = turns[end - 1]
     needs_user = not _has_users(turns, ctx)
     ends_badly = (
-        rules.last == "user_or_result" and last.role in ("assistant", *PROMPTS) and not _may_continue(last, ctx)
+        rules.last == "user_or_result" and spoken.role in ("assistant", *PROMPTS) and not _may_continue(spoken, ctx)
     )
-    if last.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
+    if spoken.role in PROMPTS and rules.system_inside in ("anywhere", "before_assistant"):
         ends_badly = False
     if not ends_badly and not needs_user:
         trimmed = last if rules.trailing_space else _trim_end(last, ctx)
         return turns if trimmed is last else [*turns[:-1], trimmed]
     reason = f"the user must speak last {ctx.rule('turns.last')}; a bridge turn was added at the end"
     ctx.report("added", reason, turn_key=last.key)
-    return [*turns, bridge("user", last, "after", ctx)]
+    return [*turns[:end], bridge("user", last, "after", ctx), *turns[end:]]
 
 
 def _may_continue(turn: Turn, ctx: RenderContext) -> bool:
