@@ -614,7 +614,7 @@ def test_a_missing_library_is_told_with_what_to_do(library: Any, monkeypatch: py
     with pytest.raises(InputError) as raised:
         toolglot.client(CONFIG, library=library)
     wanted = library or "httpx2 or httpx"
-    said = f"library: {wanted} is needed here, and not installed (pip install '.[clients]' in a clone of toolglot)"
+    said = f"library: this needs {wanted}, which is not installed (pip install '.[clients]' in a clone of toolglot)"
     assert str(raised.value) == said
 
 

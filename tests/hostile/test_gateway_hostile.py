@@ -411,7 +411,7 @@ def test_what_a_provider_keeps_is_not_passed_on_to_several_clients(provider: Hos
         ):
             got = ask(served, path, b"{}" if method == "POST" else None, method=method, key=A)
             assert got.status == 404
-            assert "apart" in got.body["error"]["message"]
+            assert "not separated by client key" in got.body["error"]["message"]
         assert len(provider.heads) == count
         ask(served, "/v1/embeddings", {"input": "x"}, key=A)
         assert len(provider.heads) == count + 1

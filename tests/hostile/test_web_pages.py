@@ -160,4 +160,4 @@ def test_with_keys_the_key_decides_and_only_named_pages_may_read(simulated: Serv
 def test_what_is_no_origin_is_a_mistake_of_the_configuration(origin: str) -> None:
     with pytest.raises(ConfigError, match="allowed_origins") as raised:
         config_for(None, settings=f"allowed_origins = {json.dumps([origin])}")
-    assert "no origin of a web page" in str(raised.value)
+    assert "not the origin of a web page" in str(raised.value)

@@ -424,16 +424,14 @@ def test_the_doctor_says_what_is_simulated(
 
     ((state, said),) = told()
     assert state == "warn"
-    assert said == "nothing is configured: simulated models answer for all known ones, and no real model does"
+    assert said == "nothing is configured: simulated models answer to all known names, and no real model does"
     cli.write("toolglot.toml", "[gateway]\nsimulate = false\n")
-    assert ("fail", "no real model answers: there is no upstream; none is simulated") in told()
+    assert ("fail", "there is no upstream, so no real model answers; no model is simulated") in told()
     (tmp_path / "toolglot.toml").unlink()
     bare.setenv("ANTHROPIC_API_KEY", "k")
     ((state, said),) = told()
     assert state == "ok"
-    assert said.endswith(
-        "models that they do not have are refused; only names that begin with simulated/ are simulated"
-    )
+    assert said.endswith("other models are refused; only names that begin with simulated/ are simulated")
 
 
 # --- in this process --------------------------------------------------------------------------------

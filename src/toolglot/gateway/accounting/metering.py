@@ -280,7 +280,7 @@ class Meter:
             try:
                 await self._load(self._store, client)
             except StoreError as error:
-                message = "the usage of this key cannot be read now; try again"
+                message = "the gateway's store cannot be read now, so the usage of this key is unknown; try again"
                 self._report(f"{message}: {error}")
                 raise ProviderError(Failure("overloaded", message, retry_after=BATCH_SECONDS)) from None
 
