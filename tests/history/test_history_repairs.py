@@ -247,5 +247,5 @@ def test_R_004_17_R_004_T4_a_result_whose_call_was_pruned_stays_a_result_and_the
     assert out.data.count(b"a.txt") == 3  # the question, the arguments that the ledger has, the result
     (entry,) = [entry for entry in out.report if entry.call_ids]
     assert entry.action == "added"
-    assert "written again" in entry.reason
+    assert "restored with its arguments" in entry.reason
     assert lint(out.data, target) == ()

@@ -83,7 +83,7 @@ def test_law_10_nothing_is_reported_where_the_bytes_are_forwarded(kind: str, sou
 REPAIRED = {
     "arguments in a string": "JSON text in a JSON string",
     "blank arguments": "a blank string means no arguments",
-    "a key twice": "a key occurs twice",
+    "a key twice": "a key occurs twice in one object",
     "half a surrogate pair": "half a surrogate pair",
 }
 
@@ -135,7 +135,7 @@ def test_a_duplicate_key_in_arguments_that_are_an_object_is_reported(source: str
     body = written.encode() if form is bytes else written
     for target in PROTOCOLS:
         out = convert_reply(body, source=target_of(source), target=target_of(target))
-        assert any("key occurs twice" in entry.reason for entry in out.report), f"{target}: {out.report}"
+        assert any("a key occurs twice" in entry.reason for entry in out.report), f"{target}: {out.report}"
         assert "first" not in out.data.decode()
 
 
@@ -145,7 +145,7 @@ def test_a_duplicate_key_in_an_event_is_reported_as_in_a_whole_reply(source: str
     assert b'"first"' in data
     for target in PROTOCOLS:
         written, report = translate(source, target, data)
-        found = [entry.action for entry in report if "key occurs twice" in entry.reason]
+        found = [entry.action for entry in report if "a key occurs twice" in entry.reason]
         assert found == ["converted"], f"{target}: {report}"
         assert b"first" not in written
 
