@@ -520,17 +520,17 @@ def test_R_003_11_every_provider_has_capabilities(provider: str) -> None:
 
 def test_R_003_11_capabilities_can_be_overridden_and_the_parsers_read_them() -> None:
     own = Capabilities(format="custom", supports_parallel=True, max_tools_per_call=3)
-    for name in ("Grok", "acme"):
+    for name in ("Grok", "no_such_provider"):
         register_capabilities(name, own)
     try:
-        assert get_capabilities("xai") == get_capabilities("acme") == own
+        assert get_capabilities("xai") == get_capabilities("no_such_provider") == own
         register_capabilities("openai", Capabilities(format="xml"))
         assert get_parser("openai").format == "xml"
     finally:
-        for name in ("xai", "acme", "openai"):
+        for name in ("xai", "no_such_provider", "openai"):
             register_capabilities(name, None)
     assert get_capabilities("xai").max_tools_per_call == 1
-    assert get_capabilities("acme") == Capabilities()
+    assert get_capabilities("no_such_provider") == Capabilities()
     assert get_parser("openai").format == "json"
 
 

@@ -13,6 +13,14 @@ from toolglot import InputError
 from toolglot.protocols import base
 
 _FILES = ("endpoint", "request", "reply", "stream_reader", "stream_writer", "errors", "form")
+_NAMES = {
+    "request": ("decode", "encode"),
+    "reply": ("decode", "encode"),
+    "stream_reader": ("framer", "Decoder"),
+    "stream_writer": ("Encoder",),
+    "errors": ("decode", "encode", "headers_of"),
+}
+"""What the modules of a protocol must have."""
 _TOY = """
 from toolglot.protocols.base import MessageForm, ModelList, Protocol
 
@@ -48,6 +56,8 @@ def test_a_package_registers_a_protocol(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     (folder / "endpoint.py").write_text(_TOY.format(name="toy"))
+    for file, wanted in _NAMES.items():
+        (folder / f"{file}.py").write_text("".join(f"{name} = None\n" for name in wanted))
     (tmp_path / "toys.toml").write_text('[profiles.toys]\nprotocol = "toy"\n')
     program = (
         "from toolglot import profiles\n"
@@ -60,6 +70,26 @@ def test_a_package_registers_a_protocol(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["lines", "toy", "toy", "toy"]
+
+
+@pytest.mark.parametrize("missing", [*_NAMES])
+def test_a_package_that_lacks_a_codec_or_one_of_its_names_is_refused_when_it_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    for package, content in (("lacking_file", None), ("lacking_name", "")):
+        folder = tmp_path / f"{package}_{missing}"
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+        (folder / "endpoint.py").write_text(_TOY.format(name="lacking"))
+        for file, wanted in _NAMES.items():
+            text = "".join(f"{name} = None\n" for name in wanted) if file != missing else content
+            if text is not None:
+                (folder / f"{file}.py").write_text(text)
+        with pytest.raises(InputError, match=f"{package}_{missing}.{missing}") as caught:
+            base.register(f"{package}_{missing}")
+        assert _NAMES[missing][0] in (caught.value.hint or "")
+    assert "lacking" not in base.names()
 
 
 def test_a_package_cannot_take_the_name_of_another_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,11 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "error out": (401, {"error": "no such key"}, "toys", "openai_compatible"),
         },
         "fragments": {"whole reply": (TOY_REPLY, "toy_lines")},
+        "malformed": {
+            "no lines": ({"model": "m"}, "toys", "openai_compatible"),
+            "unknown speaker": ({"lines": [{"who": "zz"}]}, "toys", "openai_compatible"),
+        },
+        "linted": TOY_REQUEST,
     }
     program = HERE / "toy_conversions.py"
     ran = subprocess.run(
@@ -169,6 +174,12 @@ def test_errors_go_both_ways(converted: dict[str, Any]) -> None:
     assert converted["error in"] == [429, {"error": "slow down"}]
     status, body = converted["error out"]
     assert (status, body["error"]["message"]) == (401, "no such key")
+
+
+def test_malformed_bodies_are_refused_with_their_path(converted: dict[str, Any]) -> None:
+    assert "$.lines" in converted["no lines"]
+    assert "$.lines[0].who" in converted["unknown speaker"]
+    assert "the referee cannot read the protocol 'toy_lines'" in converted["linted"]
 
 
 def test_without_a_reader_of_fragments_whole_replies_are_read(converted: dict[str, Any]) -> None:

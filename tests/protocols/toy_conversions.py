@@ -28,6 +28,15 @@ def main() -> None:
     for name, (body, protocol) in cases["fragments"].items():
         calls = [block for block in base.codec(protocol).read_fragment(body) if isinstance(block, toolglot.ToolCall)]
         done[name] = [[call.name, call.arguments] for call in calls]
+    for name, (body, source, target) in cases["malformed"].items():
+        try:
+            toolglot.convert(body, source=source, target=target, model="m", overrides=mine)
+        except toolglot.InputError as error:
+            done[name] = str(error)
+    try:
+        toolglot.lint(cases["linted"], "toys", overrides=mine)
+    except toolglot.InputError as error:
+        done["linted"] = str(error)
     json.dump(done, sys.stdout)
 
 

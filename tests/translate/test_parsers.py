@@ -62,8 +62,8 @@ def test_R_003_4_other_spellings_of_a_name_find_the_same_parser(spelling: str, p
 
 
 def test_R_003_4_an_unknown_provider_is_named_and_the_known_ones_are_listed() -> None:
-    with pytest.raises(InputError, match="unknown provider 'acme'") as caught:
-        get_parser("acme")
+    with pytest.raises(InputError, match="unknown provider 'no_such_provider'") as caught:
+        get_parser("no_such_provider")
     assert all(profiles.resolve(name) in caught.value.hint for name in SEED_PROVIDERS)
 
 
@@ -79,7 +79,7 @@ class ShellParser:
     """A parser of one's own: every line is a command."""
 
     format = "custom"
-    provider_id = "acme"
+    provider_id = "no_such_provider"
 
     def parse(self, response: Any) -> list[ToolCall]:
         return [ToolCall("", "bash", {"command": line}, "bash") for line in response.splitlines()]
@@ -87,20 +87,20 @@ class ShellParser:
 
 def test_R_003_4_a_registered_parser_adds_a_provider_or_replaces_a_built_in_one() -> None:
     own, built_in = ShellParser(), get_parser("openai")
-    for name in ("acme", "OpenAI_Chat"):
+    for name in ("no_such_provider", "OpenAI_Chat"):
         register_parser(name, own)
     try:
-        assert get_parser("acme") is get_parser("openai") is own
-        assert get_parser("acme").parse("ls -la")[0].arguments == {"command": "ls -la"}
+        assert get_parser("no_such_provider") is get_parser("openai") is own
+        assert get_parser("no_such_provider").parse("ls -la")[0].arguments == {"command": "ls -la"}
         with pytest.raises(InputError) as caught:
             get_parser("other")
-        assert "acme" in caught.value.hint
+        assert "no_such_provider" in caught.value.hint
     finally:
-        for name in ("acme", "openai", "never registered"):
+        for name in ("no_such_provider", "openai", "never registered"):
             register_parser(name, None)
     assert get_parser("openai") is built_in
     with pytest.raises(InputError):
-        get_parser("acme")
+        get_parser("no_such_provider")
 
 
 class Shapeless(ShellParser):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from toolglot import __version__
 from toolglot.conversation import Failure
-from toolglot.errors import InputError
+from toolglot.errors import InputError, UnknownNameError
 from toolglot.gateway.accounting.client_keys import KeyRing, saved_keys
 from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.accounting.prices import ConfiguredPrices
@@ -33,7 +33,7 @@ from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
-from toolglot.gateway.endpoints.table import GatewayEndpoint, client_protocol, find
+from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
@@ -67,7 +67,7 @@ from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError, is_address, open_store, shown
-from toolglot.translate.requests import error_for
+from toolglot.translate.requests import ConvertedError, error_for
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.no_route import NoRouteError
 from toolglot.upstream.routing.router import Router
@@ -504,7 +504,7 @@ class Gateway:
             return
         source = record.request.source
         try:
-            converted = error_for(failure, target=source, overrides=self.config.overrides)
+            converted = self._error_for(failure, source)
         except (OSError, MemoryError):  # the codec of the client's protocol cannot be loaded
             record.response.begin(503)
             await request.channel.respond(503, {"retry-after": "2", "x-toolglot-request": record.id}, _EXHAUSTED_BODY)
@@ -512,7 +512,7 @@ class Gateway:
         if isinstance(failure, Failure) and converted.status < 400:
             # It was in a response with status 200, whose body is not an error with another status.
             failure = replace(failure, status=None, extra=None)
-            converted = error_for(failure, target=source, overrides=self.config.overrides)
+            converted = self._error_for(failure, source)
         status = converted.status
         if isinstance(error, GatewayRefusal) and converted.failure.status is not None:
             status = converted.failure.status
@@ -528,6 +528,12 @@ class Gateway:
             own = record.upstream_headers(record.route.model)
         named = {**masked, **own, "x-toolglot-request": record.id, **(CLOSE if self.shutdown.is_draining else {})}
         await request.channel.respond(status, named, data)
+
+    def _error_for(self, failure: Failure | InputError, source: str) -> ConvertedError:
+        try:
+            return error_for(failure, target=source, overrides=self.config.overrides)
+        except UnknownNameError:  # a protocol was registered, and the configuration has no profile for its clients
+            return error_for(failure, target=DEFAULT_SOURCE, overrides=self.config.overrides)
 
     def _failure_of(self, error: Exception) -> Failure | InputError:
         if isinstance(error, ProviderError):

@@ -577,8 +577,8 @@ def register(package: str) -> Protocol:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{path}.".startswith(f"{error.name}."):
             raise  # the package is there, and what it imports is not
-        files = "endpoint.py, request.py, reply.py, stream_reader.py, stream_writer.py and errors.py"
-        hint = f"a protocol is a package with {files}"
+        files = ", ".join(f"{module}.py" for module in _CODECS)
+        hint = f"a protocol is a package with endpoint.py, {files}"
         raise InputError(f"there is no module {quote(error.name)}", path=path, hint=hint) from None
     if not isinstance(record, Protocol):
         raise InputError(f"expected a Protocol, got {quote(record)}", path=f"{path}.PROTOCOL")
@@ -588,12 +588,35 @@ def register(package: str) -> Protocol:
             path=f"{package}.endpoint.PROTOCOL.name",
             hint="choose another name",
         )
+    _check_codecs(package)
     if record.name not in PROTOCOLS:
         PROTOCOLS.append(record.name)
     _packages[record.name] = package
     _names = tuple(_packages)
     forms.set_loader(_FORM_LOADER)
     return record
+
+
+_CODECS: Final = {
+    "request": ("decode", "encode"),
+    "reply": ("decode", "encode"),
+    "stream_reader": ("framer", "Decoder"),
+    "stream_writer": ("Encoder",),
+    "errors": ("decode", "encode", "headers_of"),
+}
+"""The modules of a protocol, with the names that each must have."""
+
+
+def _check_codecs(package: str) -> None:
+    """Refuse a package that lacks a codec."""
+    for module, wanted in _CODECS.items():
+        path = f"{package}.{module}"
+        if importlib.util.find_spec(path) is None:
+            raise InputError("there is no such module", path=path, hint=f"it must have {', '.join(wanted)}")
+        found = importlib.import_module(path)
+        for name in wanted:
+            if not hasattr(found, name):
+                raise InputError(f"it has no {name}", path=path, hint=f"it must have {', '.join(wanted)}")
 
 
 def _load_forms(protocol: str) -> FormLibrary:

@@ -7,13 +7,13 @@ body.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from toolglot.errors import cut, quote
+from toolglot.errors import InputError, cut, quote
 from toolglot.profiles import Profile
 from toolglot.referee.checking import CHECKS, FACTS
 from toolglot.referee.finding import RequestCase, RuleBreach, open_case
@@ -37,7 +37,10 @@ def _violations(value: Any, profile: Profile) -> Iterator[Violation]:
     if not isinstance(value, dict):
         yield _shape_violation(MalformedPart("$", f"expected an object, got {quote(value)}"), profile)
         return
-    reader = importlib.import_module(f"toolglot.referee.readers.{profile.protocol}")
+    path = f"toolglot.referee.readers.{profile.protocol}"
+    if importlib.util.find_spec(path) is None:  # it was registered from outside
+        raise InputError(f"the referee cannot read the protocol {quote(profile.protocol)}", path="target")
+    reader = importlib.import_module(path)
     read: Callable[[dict[str, Any]], View] = reader.read
     view = read(value)
     for shape in view.shapes[:MAX_VIOLATIONS]:

@@ -30,3 +30,5 @@ def test_a_protocol_that_is_registered_later_is_served(tmp_path: Path) -> None:
     assert (found["before"], found["after"], found["described"]) == (404, 200, True)
     assert found["reply"]["line"]["who"] == "model"
     assert found["reply"]["line"]["text"]
+    assert found["unconfigured"] == 400, "without a profile for its clients"
+    assert "unknown provider 'toys'" in found["error"]["error"]["message"]

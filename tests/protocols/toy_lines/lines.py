@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolglot.conversation import Block, Role, Text, ToolCall, ToolResult, Turn
+from toolglot.protocols.fields.reading import each, one_of, optional, required
 
 _ROLES: Final[Mapping[str, Role]] = {"user": "user", "model": "assistant", "system": "system", "tool": "tool"}
 _NAMES: Final = {role: name for name, role in _ROLES.items()} | {"developer": "system"}
 
 
 def read_line(line: dict[str, Any]) -> Turn:
-    if line["who"] == "tool":
-        return Turn("tool", (ToolResult(line["id"], line["text"], name=line.get("tool", "")),))
-    blocks: list[Block] = [Text(line["text"])] if line.get("text") else []
-    blocks += [read_call(call) for call in line.get("calls", ())]
-    return Turn(_ROLES[line["who"]], tuple(blocks))
+    role, text = one_of(line, "who", _ROLES), optional(line, "text", str)
+    if role == "tool":
+        return Turn("tool", (ToolResult(required(line, "id", str), text, name=optional(line, "tool", str) or ""),))
+    blocks: list[Block] = [Text(text)] if text else []
+    blocks += each(optional(line, "calls", list) or (), read_call, ".calls")
+    return Turn(role, tuple(blocks))
 
 
 def read_call(call: dict[str, Any]) -> ToolCall:
-    return ToolCall(call["id"], call["tool"], call["input"])
+    return ToolCall(required(call, "id", str), required(call, "tool", str), required(call, "input", dict))
 
 
 def write_call(call: ToolCall) -> dict[str, Any]:

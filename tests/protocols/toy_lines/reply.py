@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolglot.conversation import Reply, StopReason, Usage
+from toolglot.protocols.fields.reading import from_root, held, held_or_none, one_of, optional, required
 
 from .lines import read_line, write_lines
 
@@ -13,8 +14,10 @@ STOPS: Final[Mapping[str, StopReason]] = {"done": "stop", "calls": "tool_calls",
 ENDS: Final = {stop: end for end, stop in STOPS.items()}
 
 
+@from_root
 def decode(body: dict[str, Any]) -> Reply:
-    return Reply(read_line(body["line"]), STOPS[body["end"]], usage_of(body), model=body.get("model", ""))
+    turn, stop = held(body, "line", read_line), one_of(body, "end", STOPS)
+    return Reply(turn, stop, usage_of(body), model=optional(body, "model", str) or "")
 
 
 def encode(reply: Reply) -> dict[str, Any]:
@@ -23,8 +26,7 @@ def encode(reply: Reply) -> dict[str, Any]:
 
 
 def usage_of(body: dict[str, Any]) -> Usage | None:
-    cost = body.get("cost")
-    return Usage(cost["in"], cost["out"]) if cost else None
+    return held_or_none(body, "cost", lambda cost: Usage(required(cost, "in", int), required(cost, "out", int)))
 
 
 def ending(stop: StopReason | None, usage: Usage | None) -> dict[str, Any]:

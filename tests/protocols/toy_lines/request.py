@@ -6,17 +6,23 @@ from typing import Any
 
 from toolglot.conversation import Conversation, Options, ToolSpec
 from toolglot.profiles import Profile
+from toolglot.protocols.fields.reading import each, from_root, optional, required
 
 from .lines import read_line, write_lines
 
 
+@from_root
 def decode(body: dict[str, Any]) -> Conversation:
     return Conversation(
-        turns=tuple(read_line(line) for line in body["lines"]),
-        tools=tuple(ToolSpec(tool["name"], tool.get("about"), tool.get("input")) for tool in body.get("tools", ())),
-        options=Options(stream=body.get("stream")),
-        model=body.get("model", ""),
+        turns=tuple(each(required(body, "lines", list), read_line, ".lines")),
+        tools=tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+        options=Options(stream=optional(body, "stream", bool)),
+        model=optional(body, "model", str) or "",
     )
+
+
+def _read_tool(tool: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(required(tool, "name", str), optional(tool, "about", str), optional(tool, "input", dict))
 
 
 def encode(conversation: Conversation, profile: Profile | None = None) -> dict[str, Any]:

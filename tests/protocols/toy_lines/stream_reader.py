@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from toolglot.conversation.events import Event
 from toolglot.limits import DEFAULT_LIMITS, Limits
+from toolglot.protocols.fields.reading import held, one_of, required
 from toolglot.protocols.framing.event_builder import TEXT_KEY, EventBuilder, keep_call
 from toolglot.protocols.framing.json_objects import ObjectReader
 from toolglot.protocols.framing.text_frames import Frame, LineFramer
@@ -32,14 +33,14 @@ class Decoder:
     def _read(self, body: dict[str, Any]) -> None:
         self.builder.start()
         if "text" in body:
-            self.builder.add_implicit(TEXT_KEY, body["text"])
+            self.builder.add_implicit(TEXT_KEY, required(body, "text", str))
         if "call" in body:
-            self.builder.add_whole_block(read_call(body["call"]))
+            self.builder.add_whole_block(held(body, "call", read_call))
         if "end" in body:
             usage = usage_of(body)
             if usage is not None:
                 self.builder.add_usage(usage)
-            self.builder.finish(STOPS[body["end"]])
+            self.builder.finish(one_of(body, "end", STOPS))
 
     def finish(self) -> list[Event]:
         self.builder.finish_without_reason(is_ended=False)

@@ -43,4 +43,7 @@ base.register("toy_lines")
 with running(gateway(CONFIG)) as url:
     after, reply = call(url, "POST", "/say")
     _, document = call(url, "GET", "/openapi.json")
-json.dump({"before": before, "after": after, "reply": reply, "described": "/say" in document["paths"]}, sys.stdout)
+with running(gateway(CONFIG.partition("[profiles")[0])) as url:
+    unconfigured, error = call(url, "POST", "/say")
+found = {"before": before, "after": after, "reply": reply, "described": "/say" in document["paths"]}
+json.dump({**found, "unconfigured": unconfigured, "error": error}, sys.stdout)

@@ -61,20 +61,20 @@ class KnownPath(NamedTuple):
 _READ: Final = ("GET", "HEAD")
 DEFAULT: Final = "openai_chat"
 """The protocol of clients that are not recognised as those of another."""
-_DEFAULT_SOURCE: Final = "openai"
+DEFAULT_SOURCE: Final = "openai"
 MAX_PATH: Final = 2_000
 
 _OWN: Final = {
-    "/": GatewayEndpoint(_DEFAULT_SOURCE, "root", _READ),
-    "/health": GatewayEndpoint(_DEFAULT_SOURCE, "health", _READ),
-    "/ready": GatewayEndpoint(_DEFAULT_SOURCE, "ready", _READ),
-    "/metrics": GatewayEndpoint(_DEFAULT_SOURCE, "metrics", _READ),
-    "/toolglot/requests": GatewayEndpoint(_DEFAULT_SOURCE, "requests", _READ),
-    "/openapi.json": GatewayEndpoint(_DEFAULT_SOURCE, "openapi", _READ),
+    "/": GatewayEndpoint(DEFAULT_SOURCE, "root", _READ),
+    "/health": GatewayEndpoint(DEFAULT_SOURCE, "health", _READ),
+    "/ready": GatewayEndpoint(DEFAULT_SOURCE, "ready", _READ),
+    "/metrics": GatewayEndpoint(DEFAULT_SOURCE, "metrics", _READ),
+    "/toolglot/requests": GatewayEndpoint(DEFAULT_SOURCE, "requests", _READ),
+    "/openapi.json": GatewayEndpoint(DEFAULT_SOURCE, "openapi", _READ),
 }
 """The gateway's own paths."""
 _OWN_PATTERNS: Final = {
-    r"/toolglot/requests/(?P<name>[^/]+)": GatewayEndpoint(_DEFAULT_SOURCE, "request", _READ),
+    r"/toolglot/requests/(?P<name>[^/]+)": GatewayEndpoint(DEFAULT_SOURCE, "request", _READ),
 }
 
 _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
