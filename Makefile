@@ -4,6 +4,8 @@
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
 #   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
+#   make agents-update
+#                    move tests/agents to the newest versions of the coding agents on npm
 #   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases
 #   make check       formatting, lint, strict types, import layers, generated docs
 #   make bench       speed, as ratios measured in one run
@@ -38,7 +40,7 @@ WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-agents quick check servers coverage bench soak docs clean
+.PHONY: help demo serve test test-agents agents-update quick check servers coverage bench soak docs clean
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -110,6 +112,13 @@ test: check servers $(CLIENTS)
 test-agents: $(READY) $(AGENTS)
 	@echo "==> tests with coding agents"
 	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents.py
+
+# The lock file names no registry: `npm ci` asks the one that is configured.
+agents-update:
+	@cd tests/agents && npm install --package-lock-only --save-exact --omit-lockfile-registry-resolved --ignore-scripts \
+	  --no-audit --no-fund --loglevel=error \
+	  $$($(PYTHON) -c 'import json; print(*(f"{name}@latest" for name in json.load(open("package.json"))["dependencies"]))')
+	@git diff --unified=0 -- tests/agents/package.json | grep '^[-+] ' || echo "==> these are the newest versions"
 
 quick: $(READY)
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary

@@ -216,19 +216,25 @@ def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated:
 
 
 def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
-    """Its search is a request of its own, with a tool that only Anthropic runs: an answer would be made up."""
+    """Its search is a request of its own, with a tool that only Anthropic runs: an answer would be made up.
+
+    The tool for it is one of those that the model has to find first.
+    """
+    found = {"name": "ToolSearch", "arguments": {"query": "select:WebSearch"}}
     search = {"name": "WebSearch", "arguments": {"query": "cats"}}
     simulated.script(
         rules=[
-            {"when": {"tool": "WebSearch", "results": 0}, "reply": {"calls": [search]}},
-            {"when": {"tool": "WebSearch", "results": 1}, "reply": {"text": "I could not search."}},
+            {"when": {"tool": "ToolSearch"}, "times": 1, "reply": {"calls": [found]}},
+            {"when": {"tool": "WebSearch"}, "times": 1, "reply": {"calls": [search]}},
+            {"when": {"tool": "WebSearch"}, "reply": {"text": "I could not search."}},
         ]
     )
     with gateway(simulated, models=to_upstream("openai_chat")) as served:
         run = run_claude(served.url, "Search for cats.", work, extra=["--allowedTools", "WebSearch"])
     check_accepted(simulated, run)
     assert run.text == "I could not search.", run.told()
-    assert [record.response.status for record in served.records if record.request.method == "POST"] == [200, 400, 200]
+    statuses = [record.response.status for record in served.records if record.request.method == "POST"]
+    assert statuses == [200, 200, 400, 400, 200], run.told()  # it asks for the search a second time
     assert "OpenAI Chat Completions cannot" in str(asked(simulated)[-1].body["messages"][-1])
 
 

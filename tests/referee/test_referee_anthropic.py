@@ -167,6 +167,16 @@ def test_a_system_message_may_only_precede_an_assistant_turn() -> None:
     assert keys({**CLAUDE, "messages": first}) == {"turns.system_inside"}
 
 
+def test_only_a_system_message_changes_the_effort_in_the_middle() -> None:
+    config = {"output_config": {"effort": "high"}}
+    user, answer = claude_turns("Hi", "Hello")
+    system = {"role": "system", "content": [], **config}
+    assert keys({**CLAUDE, "messages": [user, system]}) == keys({**CLAUDE, "messages": [user, system, answer, user]})
+    assert keys({**CLAUDE, "messages": [user, system]}) == set()
+    assert "shape" in keys({**CLAUDE, "messages": [{**user, **config}]})
+    assert "shape" in keys({**CLAUDE, "messages": [user, {**system, "output_config": {"format": {}}}]})
+
+
 def test_a_prefill_may_not_end_in_white_space_where_there_is_one() -> None:
     assert keys(claude_with("Hi", "It is"), "claude-sonnet-4-5") == set()
     (found,) = lint(claude_with("Hi", "It is "), "anthropic", "claude-sonnet-4-5")

@@ -74,6 +74,8 @@ class Message(Struct, frozen=True, kw_only=True):
     has_content: bool = True
     """False: there is no content field, or it is null."""
     is_empty_string: bool = False
+    has_settings: bool = False
+    """It changes a setting of the request, and may have no content."""
     name: str | None = None
     is_prefill: bool = False
     """Whether it is marked as the start of the answer, if the protocol has such a mark."""

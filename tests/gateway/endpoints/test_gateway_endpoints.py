@@ -253,6 +253,19 @@ def test_a_request_that_goes_home_unchanged_arrives_as_the_bytes_that_came(simul
     assert int(sent.headers["content-length"]) == len(json.dumps(body, indent=3))
 
 
+def test_a_change_of_the_effort_in_the_middle_reaches_anthropic_with_its_beta(
+    simulated: Server, served: Served
+) -> None:
+    """Anthropic refuses the field without the header."""
+    beta = "mid-conversation-output-config-2026-07-01"
+    path, body = request_of("anthropic", "claude-opus-5")
+    body["messages"].append({"role": "system", "content": "Think.", "output_config": {"effort": "high"}})
+    got = ask(served, path, json.dumps(body).encode(), headers={"anthropic-beta": beta})
+    assert got.status == 200, got.data
+    sent = simulated.requests[-1]
+    assert (sent.body, sent.headers["anthropic-beta"]) == (body, beta)
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

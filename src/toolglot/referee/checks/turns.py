@@ -163,7 +163,7 @@ def blank_text(case: RequestCase) -> Findings:
 
 def _is_empty(message: Message) -> bool:
     """Whether a message has no content. A block of empty text is content."""
-    if any(item.kind != "text" or item.text for item in message.items):
+    if message.has_settings or any(item.kind != "text" or item.text for item in message.items):
         return False
     return message.is_empty_string or not any(item.kind == "text" for item in message.items)
 

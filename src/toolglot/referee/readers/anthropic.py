@@ -143,8 +143,25 @@ _BLOCKS: Final[dict[str, Form]] = {
     **{kind: _OWN_RESULT for kind in _OWN if kind.endswith("_tool_result")},
 }
 _CONTENT: Final = ByKind("a string or a list of blocks", {str: TEXT, list: Each(Typed(_BLOCKS))})
-_MESSAGE: Final = Fields(
-    {"role": Values(("user", "assistant", "system")), "content": _CONTENT}, ("role", "content"), null_is_absent=True
+
+
+def _check_output_config(value: dict[str, Any], path: str, found: FormFaults) -> None:
+    """Only a system message changes the effort in the middle (beta `mid-conversation-output-config-2026-07-01`)."""
+    if "output_config" in value and value.get("role") != "system":
+        found.wrong(f"{path}.output_config", "Extra inputs are not permitted")
+
+
+_MESSAGE: Final = Also(
+    Fields(
+        {
+            "role": Values(("user", "assistant", "system")),
+            "content": _CONTENT,
+            "output_config": Fields({"effort": TEXT}, ("effort",)),
+        },
+        ("role", "content"),
+        null_is_absent=True,
+    ),
+    _check_output_config,
 )
 
 
@@ -307,6 +324,7 @@ def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
             items=items,
             has_content=content is not None,
             is_empty_string=content == "",
+            has_settings=bool(message.get("output_config")),
             extra_fields=found.take(path),
         )
 
