@@ -193,10 +193,6 @@ MUTATIONS: dict[str, Mutation] = {
 }
 
 DIFFERENCES: dict[str, tuple[Mutation, str]] = {
-    "a user turn after results": (
-        lambda m, random: [*m[: indexes_of(m, "user")[0] + 1], *calling(random), USER],
-        "mistral-result-user-after: the newest validator and the hosted API take it, older servers do not",
-    ),
     "a result at the start": (
         only(result("abcdefgh1"), USER),
         "the validator does not look at the pairing of the first message",
@@ -288,6 +284,15 @@ def test_where_the_profile_is_stricter_than_the_validator(difference: str) -> No
     bodies = [mutated(seed, mutation) for seed in range(5)]
     assert not any(refuses(body) for body in bodies), reason
     assert all(lint(body, "mistral", defaults=True) for body in bodies), reason
+
+
+def test_both_judges_take_a_user_turn_after_results() -> None:
+    bodies = [
+        mutated(seed, lambda m, random: [*m[: indexes_of(m, "user")[0] + 1], *calling(random), USER])
+        for seed in range(5)
+    ]
+    assert not any(refuses(body) for body in bodies)
+    assert not any(lint(body, "mistral", defaults=True) for body in bodies)
 
 
 @pytest.mark.parametrize("text", ["", "I look."])

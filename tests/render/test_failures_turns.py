@@ -27,6 +27,7 @@ from toolglot import Policy, lint, profiles, repair
 
 BRIDGE = Policy().bridge_assistant
 CONTINUE = Policy().bridge_user
+OLD_MISTRAL = ("openai_compatible", "mistral-small-3-2-24b-instruct")
 LLAMA = ("bedrock", "meta.llama3-1-70b-instruct")
 OLD_CLAUDE = ("anthropic", "claude-sonnet-4-5")
 IMAGE: Fields = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
@@ -41,24 +42,30 @@ def roles(body: Fields) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 2, 6])
 @pytest.mark.parametrize("source", PROTOCOLS)
-def test_C1_mistral_gets_a_constant_bridge_between_results_and_a_user(source: str, count: int) -> None:
+def test_C1_old_templates_of_mistral_get_a_constant_bridge_between_results_and_a_user(source: str, count: int) -> None:
     first = request_body(source, U(), *exchange(count), U("two"))
-    out = convert_checked(first, source, MISTRAL)
+    out = convert_checked(first, source, OLD_MISTRAL)
     messages = out.body["messages"]
     assert roles(out.body) == ["user", "assistant", *["tool"] * count, "assistant", "user"]
     assert messages[-2] == {"role": "assistant", "content": BRIDGE}
     assert_reported(out, "a user turn may not follow results", action="added", fault="loss")
     longer = convert_checked(
-        request_body(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, MISTRAL
+        request_body(source, U(), *exchange(count), U("two"), *exchange(count, 10), U("three")), source, OLD_MISTRAL
     )
     assert longer.body["messages"][: len(messages)] == messages
+
+
+@pytest.mark.parametrize("source", PROTOCOLS)
+def test_C1_mistral_itself_takes_a_user_after_results(source: str) -> None:
+    out = convert_checked(request_body(source, U(), *exchange(2), U("two")), source, MISTRAL)
+    assert roles(out.body) == ["user", "assistant", "tool", "tool", "user"]
 
 
 def test_C1_a_tool_message_after_a_user_is_text_on_mistral() -> None:
     body = request_body("openai_chat", U(), A(call("abcdefgh1")), U("stop"), R("abcdefgh1", "real"), model=MISTRAL[1])
     assert lint(body, *MISTRAL)
     out = convert_checked(body, "openai_chat", MISTRAL)
-    assert roles(out.body) == ["user", "assistant", "tool", "assistant", "user"]
+    assert roles(out.body) == ["user", "assistant", "tool", "user"]
     assert out.body["messages"][2]["content"] == "real"
 
 
@@ -155,7 +162,7 @@ def test_C3_nothing_comes_between_the_results_of_any_target(target: Target) -> N
     assert "also" in parts.everything
 
 
-@pytest.mark.parametrize("target", [NOVA, LLAMA, ("bedrock", "mistral.mistral-large-2407-v1:0")])
+@pytest.mark.parametrize("target", [LLAMA, ("bedrock", "mistral.mistral-large-2407-v1:0")])
 def test_C4_words_and_results_are_turns_of_their_own_on_other_models_of_bedrock(target: Target) -> None:
     body = request_body("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
     out = convert_checked(body, "bedrock", target)
@@ -170,8 +177,8 @@ def test_C4_words_and_results_are_turns_of_their_own_on_other_models_of_bedrock(
         assert out.body["messages"] == body["messages"]
 
 
-def test_C4_claude_on_bedrock_takes_both_in_one_turn() -> None:
-    target = ("bedrock", "anthropic.claude-sonnet-4-5")
+@pytest.mark.parametrize("target", [NOVA, ("bedrock", "anthropic.claude-sonnet-4-5")])
+def test_C4_claude_and_nova_on_bedrock_take_both_in_one_turn(target: Target) -> None:
     body = request_body("bedrock", U(), A(call("c1")), R("c1", "real"), U("also this"), model=target[1])
     assert_forwarded(body, target)
 

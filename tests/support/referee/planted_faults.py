@@ -46,6 +46,7 @@ FORCED = {
     "results.colocated": "['text']",
     "results.call_order": "true",
     "results.name": "'required'",
+    "results.user_after": "false",
     "results.body": "'text'",
     "results.error_flag": "false",
     "results.max_length": "3",
