@@ -329,6 +329,15 @@ def test_codex_starts_a_second_agent_with_a_tool_of_a_namespace(upstream: str, s
     assert run.text == DONE, run.told()
 
 
+def test_codex_goes_on_over_http_when_its_first_websocket_is_refused(simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(CODEX))
+    with gateway(simulated, models=to_upstream("openai_responses")) as served:
+        extra = ["-c", "model_providers.tested.supports_websockets=true"]
+        run = run_codex(served.url + "/v1", PROMPT, work, extra=extra)
+    check_loop(simulated, run, work)
+    assert [record.response.status for record in served.records] == [426, 200, 200, 200], run.told()
+
+
 # --- images in results ------------------------------------------------------------------------------
 
 

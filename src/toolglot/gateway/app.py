@@ -35,7 +35,7 @@ from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
 from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
-from toolglot.gateway.http.asgi_client import asgi_request
+from toolglot.gateway.http.asgi_client import asgi_request, websocket_request
 from toolglot.gateway.http.body_budget import VALUE_BYTES, BodyBudget
 from toolglot.gateway.http.compressed_bodies import read_body
 from toolglot.gateway.http.connection_limit import ConnectionLimit, overloaded_body
@@ -331,6 +331,9 @@ class Gateway:
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
             return
+        if scope["type"] == "websocket":
+            await self.serve(await websocket_request(scope, receive, send))
+            return
         if scope["type"] != "http":
             raise InputError(f"expected an HTTP request, got {scope['type']!r}", path="scope")
         await self.serve(asgi_request(scope, receive, send))
@@ -418,14 +421,11 @@ class Gateway:
             busy = "the gateway has reached its limit of concurrent requests (max_concurrent); try again"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
+        _check_method(endpoint, request)
         if endpoint is None:
             with await self._services.meter.count_pass_through(request.client, record):
                 await self._pass_through.run(request, record, settings.max_body_bytes)
             return
-        if request.method not in endpoint.methods:
-            allowed = ", ".join(endpoint.methods)
-            message = f"{request.path[:200]} does not allow {request.method}; use {allowed}"
-            raise refusal("bad_request", message, 405, headers={"allow": allowed})
         if request.method == "POST":
             request.body = await read_body(request, settings.max_body_bytes)
             request.values = await offloading.count_values(request.body)
@@ -553,6 +553,19 @@ class Gateway:
             return Failure("server", str(error), 500)
         self.request_log.notice("".join(traceback.format_exception(error)), event="error")
         return INTERNAL
+
+
+def _check_method(endpoint: GatewayEndpoint | None, request: ClientRequest) -> None:
+    """Refuse a method that the endpoint does not have, and a WebSocket."""
+    if endpoint is not None and request.method in endpoint.methods:
+        return
+    if "sec-websocket-key" in request.headers:  # Codex does not try again after this status, and goes on over HTTP
+        message = f"{request.path[:200]} is not served over WebSocket; use HTTP"
+        raise refusal("bad_request", message, 426, headers={"upgrade": "HTTP/1.1", "connection": "upgrade"})
+    if endpoint is not None:
+        allowed = ", ".join(endpoint.methods)
+        message = f"{request.path[:200]} does not allow {request.method}; use {allowed}"
+        raise refusal("bad_request", message, 405, headers={"allow": allowed})
 
 
 def _watcher(record: RequestRecord, task: asyncio.Task[None] | None) -> Callable[[], None]:

@@ -13,6 +13,8 @@ from support.gateway.http_client import request_of
 from support.gateway.served_gateway import Served, gateway
 from support.hostile.raw_sockets import connect, exchange, post, read_answer, read_to_end
 from support.waiting import HANG_SECONDS
+from toolglot.gateway import Gateway
+from toolglot.gateway.config.settings import Config, GatewaySettings
 from toolglot.gateway.http.asgi_client import asgi_request
 from toolglot.gateway.http.connections import (
     MAX_PIPELINED,
@@ -154,6 +156,49 @@ def test_a_head_without_a_body_is_answered_without_one(served: Served) -> None:
 def test_an_upgrade_to_something_else_is_answered_as_what_it_is_besides(served: Served) -> None:
     got = exchange(served, HEALTH + b"connection: upgrade, close\r\nupgrade: websocket\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 200")
+
+
+WEBSOCKET = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAA\r\n\r\n"
+
+
+@pytest.mark.parametrize("path", [b"/v1/responses", b"/v1/realtime"])
+def test_a_websocket_is_refused_with_the_status_that_sends_codex_to_http(served: Served, path: bytes) -> None:
+    sock = connect(served)
+    for _ in range(2):  # the connection is kept
+        sock.sendall(b"GET " + path + b" HTTP/1.1\r\nhost: 127.0.0.1\r\n" + WEBSOCKET)
+        head, body = read_answer(sock)
+        assert head.startswith(b"HTTP/1.1 426 Upgrade Required\r\n")
+        assert b"\r\nupgrade: HTTP/1.1\r\n" in head
+        assert json.loads(body)["error"]["message"] == f"{path.decode()} is not served over WebSocket; use HTTP"
+    sock.close()
+
+
+@pytest.mark.parametrize("extensions", [{"websocket.http.response": {}}, None])
+def test_a_websocket_of_an_asgi_server_is_refused(extensions: dict[str, Any] | None) -> None:
+    sent: list[Any] = []
+    headers = [(b"host", b"127.0.0.1"), (b"sec-websocket-key", b"AAAA")]
+    scope = {"type": "websocket", "path": "/v1/responses", "headers": headers, "extensions": extensions}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def handshake() -> None:
+        app = Gateway(Config(gateway=GatewaySettings(store=":memory:", log="off")))
+        await app(scope, receive, send)
+        await app.stop()
+
+    asyncio.run(handshake())
+    if extensions is None:
+        assert sent == [{"type": "websocket.close"}]
+    else:
+        assert [message["type"] for message in sent] == [
+            "websocket.http.response.start",
+            "websocket.http.response.body",
+        ]
+        assert sent[0]["status"] == 426
 
 
 UPGRADE = "Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"

@@ -6,8 +6,8 @@ Law: that of `ResponseChannel`. A disconnect is noticed although ASGI reports it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
 from urllib.parse import quote
 
 from toolglot.gateway.http.requests import (
@@ -39,6 +39,23 @@ def asgi_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
     return ClientRequest(
         channel, scope["method"], path, raw_path.decode("latin-1"), query.decode("latin-1"), headers, size
     )
+
+
+async def websocket_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
+    """The handshake of a WebSocket as the GET request that it is, whose response denies it.
+
+    A server without the extension for such responses can only answer 403.
+    """
+    await receive()  # websocket.connect
+    can_respond = "websocket.http.response" in (scope.get("extensions") or {})
+
+    async def deny(message: MutableMapping[str, Any]) -> None:
+        if can_respond:
+            await send({**message, "type": f"websocket.{message['type']}"})
+        elif message["type"] == "http.response.start":
+            await send({"type": "websocket.close"})
+
+    return asgi_request({**scope, "method": "GET"}, receive, deny)
 
 
 class AsgiChannel:
