@@ -104,7 +104,7 @@ def test_every_cut_of_the_bytes_gives_the_same_events(write: Any) -> None:
     assert read(*(data[position : position + 1] for position in range(len(data))))[0] == whole
 
 
-def test_a_signed_text_is_a_block_of_its_own() -> None:
+def test_words_with_a_signature_continue_the_text_and_the_signature_is_a_block_of_its_own() -> None:
     found = reply_of(
         chunk({"text": "a"}),
         chunk({"text": "b", "thoughtSignature": "s1"}),
@@ -113,12 +113,17 @@ def test_a_signed_text_is_a_block_of_its_own() -> None:
         chunk({"text": "", "thoughtSignature": "s3"}, reason="STOP"),
     )
     assert found.turn.blocks == (
-        Text("a"),
-        Text("b", "s1"),
+        Text("ab"),
+        Text("", "s1"),
         Text("c"),
         Thinking("t", "s2", form=THOUGHT),
         Text("", "s3"),
     )
+
+
+def test_signed_words_with_no_text_before_them_keep_their_signature() -> None:
+    found = reply_of(chunk({"text": "a", "thoughtSignature": "s1"}), chunk({"text": "", "thoughtSignature": "s2"}))
+    assert found.turn.blocks == (Text("a", "s1"), Text("", "s2"))
 
 
 def test_texts_of_one_chunk_are_blocks_as_in_the_one_shot_form() -> None:

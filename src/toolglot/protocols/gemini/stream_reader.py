@@ -2,8 +2,10 @@
 
 Blocks are the same as in a reply that is not streamed: the parts of one chunk are separate blocks, and plain text
 continues over chunks as long as its kind (text or thinking) is the same. A part with a signature, or with other fields
-of its own, is never joined with another one, even if its text is empty. Everything except the parts is merged into one
-body, which `reply.decode` reads at the end.
+of its own, is never joined with another one, even if its text is empty. Only the words of a signed text continue the
+text before them, since one text is one block for a client; the signature follows in a part with an empty text, as
+Gemini itself often sends it. Everything except the parts is merged into one body, which `reply.decode` reads at the
+end.
 
 The stream ends with its bytes: servers may send a finish reason in every chunk, and usage after the reason.
 """
@@ -39,6 +41,7 @@ native_framer: Final = partial(GeminiFramer, keeps_array=True)
 """For a client of the same protocol: the frames of an array are pieces of an array."""
 
 _NONE: Final = Raw(b"")
+_SIGNED_TEXT: Final = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
 
 
 class _Part(Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
@@ -198,7 +201,8 @@ class Decoder:
             plain = plain_text(part)
             if plain is None:
                 before = None
-                self._read_part(part, is_usable=is_usable)
+                rest = self._continue_text(part) if is_usable else part
+                self._read_part(rest, is_usable=is_usable)
                 continue
             key = THINKING_KEY if plain[1] else TEXT_KEY
             if key == before:
@@ -208,6 +212,15 @@ class Decoder:
                 self.builder.add_implicit(TEXT_KEY, plain[0])
             else:
                 self._think(plain[0])
+
+    def _continue_text(self, part: Fields) -> Fields:
+        """Add the words of a signed text to the text that is open. Returns the part without them."""
+        words = part.get("text")
+        is_signed_text = part.keys() <= _SIGNED_TEXT and type(words) is str and not part.get("thought")
+        if not is_signed_text or not words or not self.builder.is_open(TEXT_KEY):
+            return part
+        self.builder.add_implicit(TEXT_KEY, words)
+        return {**part, "text": ""}
 
     def _think(self, text: str) -> None:
         if text:

@@ -62,7 +62,7 @@ def project_reply(
     """A provider's reply under the client's names and ids."""
     projection = ReplyProjection(source, target, request, ctx, reply_id, reply_model)
     id, model = projection.begin(reply.id, reply.model)
-    turn = strip_opaque(reply.turn, ctx) if projection.is_foreign else reply.turn
+    turn = strip_opaque(_join_signed_text(reply.turn), ctx) if projection.is_foreign else reply.turn
     original = turn.blocks
     if projection.is_foreign:
         original = tuple(
@@ -84,6 +84,27 @@ def project_reply(
     stop = projection.stop(reply.stop) if has_end else None
     form = reply.form if stop == reply.stop else without_stop_text(reply.form)
     return Reply(turn, stop, reply.usage, id, model, reply.extra, form, projection.malformed or reply.malformed)
+
+
+def _join_signed_text(turn: Turn) -> Turn:
+    """A turn in which signed words continue the text before them: one text is one block for the client.
+
+    Gemini signs the last part of a text only. Some clients show the last block and nothing else.
+    """
+    blocks: list[Block] = []
+    for block in turn.blocks:
+        last = blocks[-1] if blocks else None
+        if (
+            isinstance(block, Text)
+            and isinstance(last, Text)
+            and block.signature is not None
+            and last.signature is None
+            and (block.extra, block.form, block.is_refusal) == (last.extra, last.form, last.is_refusal)
+        ):
+            blocks[-1] = replace(last, text=last.text + block.text, signature=block.signature)
+        else:
+            blocks.append(block)
+    return turn if len(blocks) == len(turn.blocks) else replace(turn, blocks=tuple(blocks))
 
 
 def without_stop_text(form: Form | None) -> Form | None:
