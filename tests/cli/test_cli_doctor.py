@@ -215,7 +215,7 @@ def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
     assert not (cli.folder / "s.db").exists()
     cli.write("s.db", b"no database\n" * 100)
     (wrong,) = said(doctor(cli), "store", "fail")
-    assert "cannot be read" in wrong
+    assert "cannot read file" in wrong
     (cli.folder / "s.db").unlink()
     with sqlite3.connect(cli.folder / "s.db") as other:
         other.execute("CREATE TABLE bookmarks (url)")

@@ -112,7 +112,7 @@ def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
         (["--models", " , "], "expected patterns of models"),
         (["--models", "a\x1bb"], "invalid model pattern"),
         (["--store", ":memory:"], "other processes cannot read"),
-        (["--config", "nowhere.toml"], "cannot be read"),
+        (["--config", "nowhere.toml"], "cannot read file"),
     ],
 )
 def test_what_makes_no_sense_is_told_and_makes_nothing(cli: Cli, words: list[str], said: str) -> None:

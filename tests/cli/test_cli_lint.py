@@ -182,7 +182,7 @@ def test_profiles_of_the_users_own_are_asked(cli: Cli) -> None:
     (rule,) = ended.json["runs"][0]["tool"]["driver"]["rules"]
     assert rule["id"] == "user:ids.max_length"
     assert cli("lint", "request.json", "--for", "ours").code == 2
-    assert "cannot be read" in cli("lint", "request.json", "--for", "ours", "--profiles", "none.toml").err
+    assert "cannot read file" in cli("lint", "request.json", "--for", "ours", "--profiles", "none.toml").err
 
 
 SARIF = {

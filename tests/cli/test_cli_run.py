@@ -150,7 +150,7 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["x", "--model", "no such model at all", "--config", "none.toml"], "none.toml: cannot be read"),
+        (["x", "--model", "no such model at all", "--config", "none.toml"], "none.toml: cannot read file"),
         (["x", "--tools", "missing.py"], "missing.py: no such file"),
         (["x", "--tools", "."], "is a directory"),
         (["x", "--tools", "broken.py"], "broken.py:2: invalid Python"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from toolglot import Conversation, InputError, Turn, dump, load
 from toolglot.conversation import Value, forms
-from toolglot.conversation.canonical_json import checked
+from toolglot.conversation.canonical_json import validate
 from toolglot.conversation.forms import FormStruct
 from toolglot.protocols import base
 
@@ -234,7 +234,7 @@ def test_a_loaded_conversation_is_encoded_as_it_came(protocol: str, body: Body, 
 
 @pytest.mark.parametrize(("protocol", "body", "conversation"), _decoded())
 def test_a_checked_conversation_is_encoded_as_it_came(protocol: str, body: Body, conversation: Conversation) -> None:
-    found, changes = checked(conversation)
+    found, changes = validate(conversation)
     assert not changes
     assert found == conversation
     assert base.codec(protocol).request.encode(found) == body
@@ -296,7 +296,7 @@ def test_a_form_of_an_unknown_class_is_refused_when_checked() -> None:
         pass
 
     with pytest.raises(InputError, match="expected a form"):
-        checked(Turn("user", form=Stranger()))
+        validate(Turn("user", form=Stranger()))
 
 
 def test_forms_are_small() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from toolglot import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn, dump, load
 from toolglot.conversation import OutputFormat, Reply, Usage, forms
-from toolglot.conversation.version_1 import upgraded
+from toolglot.conversation.version_1 import upgrade
 from toolglot.protocols import base
 
 Body = dict[str, Any]
@@ -197,7 +197,7 @@ def test_notes_of_version_1_that_anthropic_had_are_read_as_forms() -> None:
 def test_notes_of_version_1_on_replies_of_anthropic_are_read_as_forms() -> None:
     usage = Usage(1, 2, extra={"anthropic": {"~details": {"later": 1}}})
     notes = {"anthropic": {"~read": True, "~stop_reason": "pause_turn"}}
-    found = upgraded(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
+    found = upgrade(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
     body = base.codec("anthropic").reply.encode(found)
     assert found.extra is None
     assert body["stop_reason"] == "pause_turn"
@@ -408,7 +408,7 @@ def test_an_input_of_version_1_that_responses_had_is_read_as_it_was() -> None:
 def test_notes_of_version_1_on_replies_of_responses_are_read_as_forms() -> None:
     usage = Usage(1, 2, extra={"openai_responses": {"~read": True, "~input_details": {"later": 1}}})
     notes = {"openai_responses": {"~read": True, "~status": "queued", "~~odd": 1}}
-    found = upgraded(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
+    found = upgrade(Reply(Turn("assistant"), "pause", usage, "1", "m", notes))
     assert base.codec("openai_responses").reply.encode(found) == {
         "id": "1",
         "model": "m",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolglot import Reply, Text, ToolCall, Turn, Usage, arguments, convert_reply, jsontext, profiles, read_request
-from toolglot.conversation.tool_memory import LARGEST, MOST_MADE, RememberedTools, ToolMemory
+from toolglot.conversation.tool_memory import MAX_CONVERSIONS, MAX_LIST_BYTES, RememberedTools, ToolMemory
 from toolglot.errors import InputError
 from toolglot.protocols.base import codec
 from toolglot.protocols.fields import argument_text
@@ -258,7 +258,7 @@ def test_known_tools_are_recognised_wherever_they_are_and_nowhere_else(body: byt
 @given(st.lists(st.sampled_from(range(12)), max_size=40))
 @pytest.mark.law
 def test_the_tools_of_many_clients_are_distinguished_in_any_order(order: list[int]) -> None:
-    memory = ToolMemory(most=10)
+    memory = ToolMemory(max_lists=10)
     for number in order:
         body = _with_tools(json.dumps([{"name": f"tool_{number}", "input_schema": {}}]))
         found = read_request(body, source="anthropic", memory=memory)
@@ -266,21 +266,21 @@ def test_the_tools_of_many_clients_are_distinguished_in_any_order(order: list[in
 
 
 def test_the_memory_is_bounded() -> None:
-    memory = ToolMemory(most=3)
+    memory = ToolMemory(max_lists=3)
     made = [read_request(body_of("anthropic", [f"t{n}"]), source="anthropic", memory=memory) for n in range(5)]
     for number, received in enumerate(made):
         again = read_request(body_of("anthropic", [f"t{number}"]), source="anthropic", memory=memory)
         assert (again.conversation.tools is received.conversation.tools) is False or number >= 2
-    small = ToolMemory(most_bytes=1000)
+    small = ToolMemory(max_bytes=1000)
     bodies = [body_of("anthropic", [f"tool_{n}"]) for n in range(30)]
     kept = [read_request(body, source="anthropic", memory=small).conversation.tools for body in bodies]
     assert read_request(bodies[0], source="anthropic", memory=small).conversation.tools is not kept[0]
-    huge = body_of("anthropic", ["a" * LARGEST])
+    huge = body_of("anthropic", ["a" * MAX_LIST_BYTES])
     assert not isinstance(read_request(huge, source="anthropic", memory=small).conversation.tools, RememberedTools)
     tools = RememberedTools(())
-    for number in range(MOST_MADE * 3):
+    for number in range(MAX_CONVERSIONS * 3):
         tools.keep(number, number)
-        assert len(tools.made) <= MOST_MADE
+        assert len(tools.conversions) <= MAX_CONVERSIONS
 
 
 def test_a_protocol_whose_tools_are_not_one_field_is_read_as_usual() -> None:

@@ -194,7 +194,7 @@ def test_a_refusal_has_the_shape_that_the_client_reads(tmp_path: Path, simulated
         assert ask(served, path, body, key=slow).status == 200
         got = ask(served, path, body, key=slow)
         assert got.status == 429
-        assert "1 requests a minute" in error_of(protocol, got)
+        assert "1 requests per minute" in error_of(protocol, got)
         if protocol != "gemini":
             assert 0 < int(got.headers["retry-after"]) <= 66
         for key, words in ((poor, "of 1 tokens a day; it renews at"), (broke, "of $0.0000001 a month; it renews at")):
@@ -300,7 +300,7 @@ def test_token_counts_that_cannot_be_true_refill_no_key_and_keep_nothing_from_be
     assert (rows["possible"].input, rows["possible"].output) == (20, 20)
     assert 0 < rows["impossible"].input < 1000
     assert 0 < rows["impossible"].output < 1000
-    assert any("not believed" in entry.reason for entry in record.reply.entries)
+    assert any("ignored token counts" in entry.reason for entry in record.reply.entries)
 
 
 # --- without a store --------------------------------------------------------------------------------

@@ -313,9 +313,9 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "toolglot.toml"
     file.write_text('[profiles.groq.rules]\n"tools.max_count" = 7\n', encoding="utf-8")
     assert profiles.get("groq", overrides=profiles.read_overrides(file)).tools.max_count == 7
-    with pytest.raises(ProfileError, match=r"cannot be read: embedded null byte"):
+    with pytest.raises(ProfileError, match=r"cannot read file: embedded null byte"):
         profiles.read_overrides("a\0b")
-    with pytest.raises(ProfileError, match=r"nowhere.toml: cannot be read: No such file"):
+    with pytest.raises(ProfileError, match=r"nowhere.toml: cannot read file: No such file"):
         profiles.read_overrides(tmp_path / "nowhere.toml")
 
 

@@ -213,7 +213,7 @@ def test_law_11_a_call_that_was_cut_under_another_reason_ends_the_answer_as_cut(
     assert out.body["output"][0]["status"] == "incomplete"
     assert (out.body["status"], out.body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert {"incomplete" in entry.reason for entry in out.report} == {True, False}
-    assert any("which it does not say" in entry.reason for entry in out.report)
+    assert any("its stop reason does not say so" in entry.reason for entry in out.report)
 
 
 @pytest.mark.parametrize("written", ["", None])

@@ -1,11 +1,12 @@
-"""Cache markers: what says how far a prompt is to be cached, whichever way a protocol writes it.
+"""Cache markers: how far a prompt is to be cached, however a protocol writes that.
 
     markers_of(block)                    # (CacheMarker(ttl="1h"),)
     without_markers(block, "anthropic")  # the block without those of one protocol
 
-A marker is a field of what it marks (`cache_control`), a block of its own (`cachePoint`), or part of a form. Which, the
-`form.py` of a protocol says in its `CACHE_MARKING`; the bytes stay where the codec put them, in `extra` or in the form.
-Law: nobody else knows the names of these fields.
+A marker is a field of what it marks (`cache_control`), a block of its own (`cachePoint`), or part of a form. The
+`form.py` of a protocol says which in its `CACHE_MARKING`. The bytes stay where the codec put them: in `extra`, or in
+the form.
+Law: no other module knows the names of these fields.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def is_marker(block: Block) -> bool:
 
 
 def markers_of(value: Markable, protocol: str = "") -> tuple[CacheMarker, ...]:
-    """The markers on a value: those of one protocol, or of all. What a result holds has its own."""
+    """The markers on a value: those of one protocol, or of all. The content of a result has its own."""
     form = value.form
     in_form = form.cache_markers if form is not None and protocol in ("", form.protocol) else ()
     if value.extra is None:
@@ -58,7 +59,7 @@ def read_marker(written: Any) -> CacheMarker:
 
 
 def may_have_markers(turns: Iterable[Turn], tools: Iterable[ToolSpec], protocol: str) -> bool:
-    """Whether more than a glance is needed to find out; most requests have nothing."""
+    """A quick check before the thorough one; most requests have no markers."""
     values: list[Turn | ToolSpec] = [*turns, *tools]
     if any(markers_of(value, protocol) for value in values if value.extra is not None or value.form is not None):
         return True
@@ -85,6 +86,6 @@ def without_markers(value: M, protocol: str) -> M:
     own = extra.get(protocol) if extra is not None else None
     if marking is None or extra is None or own is None or marking.field not in own:
         return value
-    kept = {field: written for field, written in own.items() if field != marking.field}
-    rest: Extra = {**extra, protocol: kept}
-    return replace(value, extra=rest if kept or len(rest) > 1 else None)
+    unmarked = {field: written for field, written in own.items() if field != marking.field}
+    rest: Extra = {**extra, protocol: unmarked}
+    return replace(value, extra=rest if unmarked or len(rest) > 1 else None)

@@ -2,12 +2,12 @@
 
     {"format": "toolglot.conversation", "version": 2, "conversation": {…}}
 
-`docs/conversation.schema.json` is generated from the types of `values.py` and describes it. Unknown
-fields are refused, so that nothing is lost unseen; a newer version is refused with an error that says so.
-Version 1 had the codecs' notes in `extra` instead of `form`; `load` reads it (`version_1.py`).
+`docs/conversation.schema.json` describes it; it is generated from the types of `values.py`. Unknown fields are refused,
+so that nothing is lost silently, and so is a newer version. Version 1 had the codecs' notes in `extra` instead of
+`form`; `load` reads it (`version_1.py`).
 
-`checked` also serves as the gate through which hand-made values enter a history: every field is of its
-type, every free JSON value is plain, finite and bounded.
+A history calls `validate` on values that a caller made by hand: every field must have its type, and every free JSON
+value must be plain, finite and bounded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from toolglot.conversation.values import (
     Turn,
     Value,
 )
-from toolglot.conversation.version_1 import upgraded
+from toolglot.conversation.version_1 import upgrade
 from toolglot.errors import InputError, VersionError, quote
 from toolglot.jsontext import Change
 from toolglot.limits import DEFAULT_LIMITS, MAX_DEPTH, MAX_NUMERIC_ID, Limits
@@ -42,13 +42,13 @@ FORMAT: Final = "toolglot.conversation"
 VERSION: Final = 2
 
 DOCUMENT_LIMITS: Final = Limits(max_nodes=20_000_000)
-"""What `dump` writes and `load` reads unless told otherwise: a long conversation, whole."""
+"""The default limits of `dump` and `load`, for a long conversation as a whole."""
 
 ENVELOPE_DEPTH: Final = 20
-"""How deep a free value may stand in a document; it may itself be so much less deep than the parser goes."""
+"""How deep in a document a free value may be. Its own depth is limited to what the parser allows below that."""
 
 MAX_NESTING: Final = 12
-"""How deep canonical values stand inside each other, at the most."""
+"""The maximum depth of canonical values inside each other."""
 
 FREE_FIELDS: Final = frozenset(
     {"arguments", "executed_arguments", "extra", "format", "notes"} | {"parameters", "result", "schema", "value"}
@@ -74,10 +74,10 @@ def dump(conversation: Conversation, *, limits: Limits | None = None) -> bytes:
     limits = limits or DOCUMENT_LIMITS
     if not isinstance(conversation, Conversation):
         raise InputError(f"expected a Conversation, got {quote(conversation)}")
-    plain, changes = _plain(conversation, limits)
+    plain, changes = _to_plain(conversation, limits)
     if changes:
         raise InputError(f"cannot be written as JSON: {changes[0].reason}", path=changes[0].path)
-    data = msgspec.json.encode(Document(FORMAT, VERSION, _typed(plain, Conversation, "$")))
+    data = msgspec.json.encode(Document(FORMAT, VERSION, _convert(plain, Conversation, "$")))
     jsontext.refuse_large(data, limits, "$")
     jsontext.refuse_many_values(data, limits, "$")
     return data
@@ -100,8 +100,8 @@ def load(data: bytes | str, *, limits: Limits | None = None) -> Conversation:
             hint="upgrade toolglot",
         )
     if type(version) is int and version == 1:
-        return upgraded(_typed({**document, "version": VERSION}, Document, "$").conversation)
-    return _typed(document, Document, "$").conversation
+        return upgrade(_convert({**document, "version": VERSION}, Document, "$").conversation)
+    return _convert(document, Document, "$").conversation
 
 
 def schema() -> dict[str, Any]:
@@ -111,14 +111,14 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 
 
-def checked(value: V, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> tuple[V, tuple[Change, ...]]:
-    """The value with every field of its type, and what had to be changed in its free JSON values.
+def validate(value: V, *, limits: Limits = DEFAULT_LIMITS, path: str = "$") -> tuple[V, tuple[Change, ...]]:
+    """Return the value with every field of its type, and the changes to its free JSON values.
 
     Circular and unserialisable parts of free values are replaced and listed. A field of the wrong type,
     or a value beyond the limits, is an error.
     """
-    plain, changes = _plain(value, limits, path)
-    return _typed(plain, type(value), path), changes
+    plain, changes = _to_plain(value, limits, path)
+    return _convert(plain, type(value), path), changes
 
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ _CLOSED: Final = {"role": get_args(Role), "status": get_args(Status)}
 """Fields whose few values an error lists."""
 
 
-def _typed(plain: Any, kind: type[T], path: str) -> T:
+def _convert(plain: Any, kind: type[T], path: str) -> T:
     try:
         return msgspec.convert(plain, kind, dec_hook=read_form)
     except msgspec.ValidationError as error:
@@ -137,16 +137,16 @@ def _typed(plain: Any, kind: type[T], path: str) -> T:
         raise InputError(message, path=path + where, hint=f"one of {', '.join(allowed)}" if allowed else "") from None
 
 
-def _plain(value: Value, limits: Limits, path: str = "$") -> tuple[Any, tuple[Change, ...]]:
-    writer = _Plain(limits)
+def _to_plain(value: Value, limits: Limits, path: str = "$") -> tuple[Any, tuple[Change, ...]]:
+    writer = _PlainWriter(limits)
     return writer.struct(value, path), tuple(writer.changes)
 
 
-class _Plain:
+class _PlainWriter:
     """Structs to dictionaries, free values to plain JSON.
 
     Each turn, each interaction that a turn carries and each piece of metadata has a budget of its own, so
-    that what was taken in turn by turn can be taken in again.
+    that a conversation that was added turn by turn can be loaded again.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -159,7 +159,7 @@ class _Plain:
 
     def struct(self, value: Value, path: str) -> dict[str, Any]:
         if self._nesting == MAX_NESTING:
-            raise InputError(f"a {type(value).__name__} cannot stand this deep", path=path)
+            raise InputError(f"a {type(value).__name__} is nested too deeply", path=path)
         spent = (self._characters, self._nodes)
         if isinstance(value, Turn | Interaction | ToolMetadata):
             self._characters = self._nodes = 0
@@ -192,7 +192,7 @@ class _Plain:
         if isinstance(content, tuple | list):
             return [self._item(item, f"{path}[{index}]") for index, item in enumerate(content)]
         if _is_id(owner, field) and (content is None or (type(content) is int and abs(content) <= MAX_NUMERIC_ID)):
-            self.changes.append(Change(path, "what stood in the place of an id was written as text"))
+            self.changes.append(Change(path, "an id that was not a string was written as one"))
             return "" if content is None else str(content)
         if isinstance(content, str) and (_is_id(owner, field) or field == "raw_id"):
             return self._text(content, path, jsontext.fix_surrogates_in_id)
@@ -208,7 +208,7 @@ class _Plain:
         return plain
 
     def _item(self, content: Any, path: str) -> Any:
-        """A part that has a type of its own. What is not of it is left for the type check to refuse."""
+        """A part that has a type of its own. A value of another type is left to the type check, which refuses it."""
         if isinstance(content, Value):
             return self.struct(content, path)
         if isinstance(content, str):
@@ -218,13 +218,13 @@ class _Plain:
                 raise InputError(change.reason, path=change.path)
         return content
 
-    def _text(self, content: str, path: str, mend: Callable[[str], str] = jsontext.fix_surrogates) -> str:
+    def _text(self, content: str, path: str, fix: Callable[[str], str] = jsontext.fix_surrogates) -> str:
         plain = content if type(content) is str else str.__str__(content)
         self._count(0, len(plain), path)
-        mended = mend(plain)
-        if mended is not plain:
+        fixed = fix(plain)
+        if fixed is not plain:
             self.changes.append(Change(path, "half surrogate pairs became U+FFFD"))
-        return mended
+        return fixed
 
     def _free(self, field: str, content: Any, path: str) -> Any:
         is_object = isinstance(content, dict) or content is None
@@ -235,7 +235,7 @@ class _Plain:
         cloned = jsontext.clone(content, limits=self._free_limits, path=path)
         self._count(cloned.nodes, cloned.characters, path)
         self.changes.extend(cloned.changes)
-        return msgspec.to_builtins(cloned.value)  # a copy: what the caller does to the original is no write
+        return msgspec.to_builtins(cloned.value)  # a copy, so that the caller cannot change it through the original
 
 
 def _is_id(owner: Value, field: str) -> bool:

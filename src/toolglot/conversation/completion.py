@@ -1,6 +1,6 @@
-"""What a tool result says: whether its call is done, and whether two results say the same.
+"""The status of a tool result, and whether two results are the same completion.
 
-Law: pure functions of one result's fields. Where a result came from never counts.
+Law: pure functions of one result's fields. Where a result came from never matters.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from toolglot.conversation.values import Media, Opaque, Status, Text, ToolResult
 
 
 def status_of(result: ToolResult) -> Status:
-    """What a result says of its call, from all of its fields together.
+    """The status of a call, from all fields of its result.
 
-    An explicit cancel first; then an error; then `is_complete`; then a value that is not null, be it
-    empty, zero or false. A result that says none of these leaves its call pending.
+    An explicit cancel comes first, then an error, then `is_complete`, then any value but null: it may be
+    empty, zero or false. A result with none of these leaves its call pending.
     """
     if result.status == "cancelled":
         return "cancelled"
@@ -32,21 +32,21 @@ def status_of(result: ToolResult) -> Status:
 
 
 CANCELLED: Final = "The call was cancelled."
-"""What a cancel says that gives no reason."""
+"""The text of a cancel without a reason."""
 
 
 def is_explicit_cancel(result: ToolResult) -> bool:
-    """A cancel that somebody asked for, not one that was made up to fill a gap."""
+    """Whether a call was really cancelled, and the result was not made up to fill a gap."""
     return result.status == "cancelled" and result.synthetic is None
 
 
 def is_guess(result: ToolResult) -> bool:
-    """A result that was given to its call because nothing better was known."""
+    """Whether a result was matched with its call by name or position, for lack of an id."""
     return result.metadata is not None and result.metadata.matched_by in ("name", "position")
 
 
 def _plain(block: Text | Media | Opaque) -> Text | Media | Opaque:
-    """A block without what only its protocol knows."""
+    """A block without the fields of its protocol."""
     plain = replace(block, extra=None, form=None)
     return replace(plain, detail=None) if isinstance(plain, Media) else plain
 
@@ -61,7 +61,7 @@ def completion_key(result: ToolResult) -> str:
             content = result.text
         else:
             content = tuple([_plain(block) for block in result.content])
-    said = (
+    compared = (
         status_of(result),
         content,
         result.result,
@@ -69,4 +69,4 @@ def completion_key(result: ToolResult) -> str:
         result.synthetic,
         result.is_complete is False,
     )
-    return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()
+    return sha256(msgspec.json.encode(compared, order="deterministic")).hexdigest()

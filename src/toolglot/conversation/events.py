@@ -1,11 +1,11 @@
-"""What happens while a model answers, whichever protocol it answers in.
+"""The events of a streamed reply, whatever its protocol.
 
     Started  ( BlockStarted  Delta*  BlockEnded | Used )*  ( Finished | Failed )
 
 Law: blocks open one at a time, and each one ends before the next starts, whatever the provider did; there is one
-`Finished` or `Failed`, and nothing after it. `BlockEnded` holds the whole block, so that who needs only that can leave
-out the deltas; the deltas of a block, joined, are its text. A block that was `cut` is not whole: a call that was cut is
-never run.
+`Finished` or `Failed`, and nothing after it. `BlockEnded` holds the whole block, so that a reader that needs only that
+can skip the deltas; the deltas of a block, joined, are its text. A block that was `cut` is not whole: a call that was
+cut is never run.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from toolglot.conversation.values import (
     Usage,
 )
 
-CUT_UNSAID: Final = "the reply was cut inside a tool call, which it does not say"
-"""What is reported of a reply whose call ends too early, although its reason to stop does not say so."""
+UNREPORTED_CUT: Final = "the reply was cut off inside a tool call, but its stop reason does not say so"
+"""The reason of a report entry about a reply whose last call is incomplete despite its stop reason."""
 
 
 class EventValue(Struct, frozen=True, gc=False):
-    """Something that happened. Events hold values only, so the garbage collector need not look at them."""
+    """One event of a reply. Events hold values only, so the garbage collector need not look at them."""
 
 
 class Started(EventValue, frozen=True):
-    """The model began to answer."""
+    """The reply began."""
 
     id: str = ""
     model: str = ""
@@ -48,7 +48,7 @@ class Started(EventValue, frozen=True):
 
 
 class BlockStarted(EventValue, frozen=True):
-    """A block began: what is known of it now. Its text, its arguments, its data follow."""
+    """A block began. Holds what is known of it now; its text, arguments or data follow."""
 
     block: Block
 
@@ -94,9 +94,9 @@ class Finished(EventValue, frozen=True):
     stop: StopReason
     """Derived from the calls that came; one that was cut does not count."""
     extra: Extra | None = None
-    """What is known of the reply as a whole only now. It is laid over the fields of `Started`."""
+    """Unknown fields of the reply as a whole that came at the end. They override those of `Started`."""
     form: Form | None = None
-    """How its protocol wrote the reply, in place of the form of `Started`."""
+    """How its protocol wrote the reply; replaces the form of `Started`."""
     turn_extra: Extra | None = None
     """Fields of the message beside its blocks that toolglot does not know."""
     turn_form: Form | None = None
@@ -106,7 +106,7 @@ class Finished(EventValue, frozen=True):
 
 
 class Failed(EventValue, frozen=True):
-    """The answer broke off, for this reason."""
+    """The reply broke off, for this reason."""
 
     failure: Failure
 
@@ -119,19 +119,19 @@ class Accumulator:
     """The reply that a stream adds up to.
 
     accumulator.add(events)
-    accumulator.reply     # whole when its stop reason is there
-    accumulator.failure   # why there is none
+    accumulator.reply     # complete once it has a stop reason
+    accumulator.failure   # why it broke off
     """
 
     def __init__(self) -> None:
         self._started = Started()
         self._blocks: list[Block] = []
-        self.cut_places: set[int] = set()
-        """Which of the reply's blocks ended before they were whole."""
+        self.cut_indices: set[int] = set()
+        """The indices of the blocks that ended before they were whole."""
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self.failure: Failure | None = None
-        """Why the answer broke off."""
+        """Why the reply broke off."""
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -151,18 +151,18 @@ class Accumulator:
 
     def _end(self, event: BlockEnded) -> None:
         if event.cut:
-            self.cut_places.add(len(self._blocks))
+            self.cut_indices.add(len(self._blocks))
         self._blocks.append(event.block)
 
     @property
     def is_over(self) -> bool:
-        """The model is done, or its answer broke off."""
+        """Whether the model is done, or the reply broke off."""
         return self._finished is not None or self.failure is not None
 
     @property
     def cut(self) -> tuple[Block, ...]:
         """The blocks that ended before they were whole. They are in the reply too, as far as they came."""
-        return tuple(self._blocks[place] for place in sorted(self.cut_places))
+        return tuple(self._blocks[index] for index in sorted(self.cut_indices))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -170,14 +170,14 @@ class Accumulator:
         return tuple(
             [
                 block
-                for place, block in enumerate(self._blocks)
-                if isinstance(block, ToolCall) and place not in self.cut_places
+                for index, block in enumerate(self._blocks)
+                if isinstance(block, ToolCall) and index not in self.cut_indices
             ]
         )
 
     @property
     def reply(self) -> Reply:
-        """What was said so far. Its stop reason is None while the model is not done."""
+        """The reply so far. Its stop reason is None while the model is not done."""
         started, finished = self._started, self._finished
         late = finished.extra if finished is not None else None
         return Reply(
@@ -191,13 +191,13 @@ class Accumulator:
             self._usage,
             started.id,
             started.model,
-            _laid_over(started.extra, late),
+            _merge_extra(started.extra, late),
             started.form if finished is None or finished.form is None else finished.form,
             finished.malformed if finished is not None else None,
         )
 
 
-def _laid_over(early: Extra | None, late: Extra | None) -> Extra | None:
+def _merge_extra(early: Extra | None, late: Extra | None) -> Extra | None:
     if early is None or late is None:
         return early if late is None else late
     return {**early, **{protocol: {**early.get(protocol, {}), **fields} for protocol, fields in late.items()}}

@@ -1,7 +1,7 @@
-"""How grave it is that a field of a request does not reach another provider.
+"""The gravity of a report entry about a field that another provider does not get.
 
-Most settings of that kind are demands, and to lose one is a loss. The table lists those that mean nothing elsewhere:
-how the provider bills, caches, logs or streams, and what a client writes that says what holds anyway.
+Most such fields are demands, so leaving one out is a loss. The tables list those that mean nothing elsewhere (how the
+provider bills, caches, logs or streams) and values that ask for the default.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CLIENTS: Final = (
     *("external_execution", "stream"),
 )
 _HISTORY: Final = ("id", "status", "index", "type", "role", "object", "phase", "logprobs_content", "thought_signature")
-"""Fields of items of a history that name or number them."""
+"""Fields that name or number the items of a history."""
 
 MEANINGLESS: Final = frozenset((*_STORAGE, *_BILLING, *_CACHING, *_CLIENTS, *_HISTORY))
-"""Fields that say nothing to another provider, whatever their value."""
+"""Fields that mean nothing to another provider, whatever their value."""
 
 DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "background": (False,),
@@ -54,15 +54,15 @@ DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "truncation": ("disabled",),
     "verbosity": ("medium",),
 }
-"""Values that ask for what holds anyway."""
+"""Values that ask for the default."""
 
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 def unknown_fields(extra: Extra | None, form: Form | None) -> Iterator[tuple[str, Any]]:
-    """The fields of a value that toolglot does not know and that say something, also those of objects within."""
-    held = [field for fields in (extra or {}).values() for field in fields.items()]
-    for field, value in (*held, *(form.unknown_fields() if form is not None else ())):
+    """The fields of a value, and of objects inside it, that toolglot does not know. Empty ones are left out."""
+    outer = [field for fields in (extra or {}).values() for field in fields.items()]
+    for field, value in (*outer, *(form.unknown_fields() if form is not None else ())):
         if value not in _EMPTY:
             yield field, value
 
@@ -77,10 +77,10 @@ def gravity_of_field(field: str, value: object) -> Gravity:
 
 
 def _context_management(value: object) -> Gravity:
-    """Clearing thinking concerns nobody who does not take it; other edits are demands."""
+    """Clearing thinking means nothing to a provider that gets no thinking; other edits are demands."""
     edits = value.get("edits") if isinstance(value, dict) else None
     if not isinstance(edits, list):
         return "loss"
     kinds = [edit.get("type") if isinstance(edit, dict) else None for edit in edits]
-    is_moot = all(isinstance(kind, str) and kind.startswith("clear_thinking") for kind in kinds)
-    return "housekeeping" if is_moot else "loss"
+    is_irrelevant = all(isinstance(kind, str) and kind.startswith("clear_thinking") for kind in kinds)
+    return "housekeeping" if is_irrelevant else "loss"

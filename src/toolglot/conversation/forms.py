@@ -1,12 +1,11 @@
 """How a protocol wrote a value, where the value alone does not say it.
 
-A codec that reads a body keeps its meaning in canonical fields, and fields that nobody knows in `extra`. The rest is
+A codec that reads a body keeps its meaning in canonical fields, and unknown fields in `extra`. The rest is
 spelling: content as a string or as a list of parts, a type that was not written, unknown fields of an inner object. The
 codec keeps it in a struct of its own, the *form* of the value. `protocols/<name>/form.py` defines them.
 
-Law: a form is for the codec of its protocol. Everybody else carries it, drops it, or asks it one of the questions that
-`Form` has, whose answer is "nothing special" unless a protocol says otherwise. To drop a form changes the spelling, not
-the meaning.
+Law: a form is for the codec of its protocol. Other code carries it, drops it, or reads one of the properties of `Form`,
+whose defaults mean "nothing special". To drop a form changes the spelling, not the meaning.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TAG: Final = "form"
 
 
 class CacheMarker(Struct, frozen=True):
-    """That a prompt is to be cached up to and including what has this.
+    """A prompt is to be cached up to and including the value with this marker.
 
     ttl: how long, in the provider's words (`5m`, `1h`); None: as long as the provider does by default.
     """
@@ -37,7 +36,7 @@ class CacheMarking(Struct, frozen=True, kw_only=True):
     """How a protocol writes cache markers (`conversation/cache_markers.py`)."""
 
     field: str
-    """The field of what is marked."""
+    """The field of a marked value that holds the marker."""
     block: str = ""
     """The kind of a block that is nothing but a marker; empty: there is no such block."""
 
@@ -45,7 +44,7 @@ class CacheMarking(Struct, frozen=True, kw_only=True):
 class Form:
     """How a protocol wrote a value.
 
-    Values are annotated with this class, which is no struct, so that msgspec asks `read_form` for the one that it is.
+    Values are annotated with this class, which is not a struct, so that msgspec calls `read_form` to choose the struct.
     """
 
     __slots__ = ()
@@ -53,10 +52,10 @@ class Form:
     protocol: ClassVar[str] = ""
     """Whose form it is."""
     inner_rests: ClassVar[tuple[str, ...]] = ()
-    """The fields of the form that hold what nobody knows of objects within the value."""
+    """The fields of the form that hold unknown fields of objects inside the value."""
 
     def unknown_fields(self) -> Iterable[tuple[str, Any]]:
-        """What nobody knows of objects within the value. Unknown fields of the value itself are in `extra`."""
+        """The unknown fields of objects inside the value. Those of the value itself are in `extra`."""
         if not self.inner_rests:
             return ()
         rests = [getattr(self, name) for name in self.inner_rests]
@@ -146,7 +145,7 @@ class Form:
         return self
 
     def answer_fields(self) -> Mapping[str, Any]:
-        """What nobody knows of the object around the answer, if its protocol has one (a choice, a candidate)."""
+        """The unknown fields of the object around the message, if its protocol has one (a choice, a candidate)."""
         return {}
 
 
@@ -158,7 +157,7 @@ class FormStruct(Form, Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class FormLibrary(Struct, frozen=True):
-    """What a protocol tells of its forms."""
+    """The forms of a protocol."""
 
     types: Mapping[str, type[FormStruct]]
     """The structs, by their tags."""
@@ -169,12 +168,12 @@ class FormLibrary(Struct, frozen=True):
 
 
 class FormLoader(Struct, frozen=True):
-    """Who finds the forms of protocols: `protocols`, which this package must not import, says so itself."""
+    """Finds the forms of protocols. `protocols` sets it, since this package must not import `protocols`."""
 
     load: Callable[[str], FormLibrary]
     """The forms of a protocol by its name; none for an unknown name."""
     names: Callable[[], Iterable[str]]
-    """The protocols that there are."""
+    """The names of all protocols."""
 
 
 _loaders: Final[list[FormLoader]] = []
@@ -187,7 +186,7 @@ def set_loader(loader: FormLoader) -> None:
 
 @cache
 def library(protocol: str) -> FormLibrary:
-    """The forms of a protocol; none if nobody knows it."""
+    """The forms of a protocol; none if its name is unknown."""
     return _loaders[0].load(protocol) if _loaders else FormLibrary({})
 
 

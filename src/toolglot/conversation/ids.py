@@ -4,11 +4,11 @@ Three things that must not be mixed up:
 
 - `to_openai`, `to_history`, `to_anthropic`, `to_responses` and `translate` swap prefixes. They are pure,
   total and literal, and not injective (`toolu_a` and `call_a` meet). Rendering never uses them.
-- `canonical` names a call once, when a history takes it in.
-- `Projection` gives every canonical id of one render an id that the target accepts.
+- `canonical` names a call once, when it is added to a history.
+- `Projection` assigns every canonical id of one render an id that the target accepts.
 
-Laws: `canonical` depends on its arguments alone. A projection is injective, gives call and result the
-same id, and depends only on the calls before, so ids once given stay as a conversation grows.
+Laws: `canonical` depends on its arguments alone. A projection is injective, assigns call and result the
+same id, and depends only on earlier calls, so ids stay the same as a conversation grows.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def is_canonical(id: str) -> bool:
 def canonical(provider: str, raw_id: str | int | None, tool_name: str | None, turn_key: str, call_index: int) -> str:
     """The canonical id of a call; an id that is canonical already is returned as it is.
 
-    `provider` is the one that made the call, whoever is asked later. Its name is hashed and not looked up, so that
-    calls which were stored under a name that is no longer known keep their ids. A missing raw id or name is None.
+    `provider` is the one that made the call, even if another gets the conversation later. Its name is hashed and not
+    looked up, so that calls that were stored under a name of before keep their ids. A missing raw id or name is None.
     """
     if isinstance(raw_id, str):
         if raw_id.startswith(HISTORY_PREFIX) and is_canonical(raw_id):
@@ -194,10 +194,10 @@ Policy = Literal["reversible", "canonical"]
 Digest = Callable[[bytes], bytes]
 
 SALTS: Final = 64
-"""How often a colliding id is hashed anew before ids are counted up instead."""
+"""How often a colliding id is hashed again before ids are counted up instead."""
 
-MOST_STEPS: Final = 100_000
-"""How far ids are counted up; only a pattern that hardly any id matches needs more."""
+MAX_STEPS: Final = 100_000
+"""How far ids are counted up; only a pattern that almost no id matches needs more."""
 
 HASH_LENGTH: Final = 24
 
@@ -205,7 +205,7 @@ HASH_LENGTH: Final = 24
 _POLICIES: Final = get_args(Policy)
 _compiled = lru_cache(maxsize=256)(re.compile)
 _CLASS: Final = re.compile(r"(\\S|\[[^\\\[\]]+\])\+")
-"""A pattern of any number of characters of one kind: texts match it one by one if they do so in a row."""
+"""A pattern of any number of characters of one class: strings match it one by one if they match it joined."""
 
 
 @lru_cache(maxsize=256)
@@ -228,10 +228,10 @@ def _base62(number: int, length: int) -> str:
 class Projection:
     """The ids of one render: canonical id → an id that the target accepts.
 
-    Calls are added in the order of the conversation. For each, the first of these that is legal and not
-    yet given is taken: (1) the id that the target itself gave the call; (2) under the policy
+    Calls are added in the order of the conversation. Each gets the first of these that is legal and
+    free: (1) the id that the target itself gave the call; (2) under the policy
     `reversible`, the raw id with its known prefix swapped, or as it is if it has none; (3) the
-    target's style over the canonical suffix; (4) a salted hash, at last counted up.
+    target's style over the canonical suffix; (4) a salted hash, counted up as a last resort.
     """
 
     def __init__(
@@ -245,10 +245,10 @@ class Projection:
         issuer: str = "",
         keeps_legal: bool = True,
     ) -> None:
-        """`canonical_id` tells the canonical id of a call that goes by its native one, which `issuer` gave.
+        """`canonical_id` returns the canonical id of a call that has its native id, which `issuer` made.
 
-        keeps_legal: False for ids that must be distinct beyond this projection, as those of an answer must: some hosts
-        number their calls anew in each.
+        keeps_legal: False for ids that must be distinct beyond this projection, as those of a reply must be: some hosts
+        start to number calls again in each.
         """
         if not isinstance(profile, Profile):
             raise InputError(f"expected a Profile, got {quote(profile)}", path="profile", hint="profiles.get(name)")
@@ -269,7 +269,7 @@ class Projection:
         self._legal = _compiled(rules.pattern)
         self._digest = digest
         self._canonical_id = canonical_id
-        self._is_home = bool(issuer) and resolve(issuer) == self._target
+        self._is_native_issuer = bool(issuer) and resolve(issuer) == self._target
         self._emitted: dict[str, str] = {}
         self._canonical: dict[str, str] = {}
         self._number_after: dict[int, int] = {}
@@ -289,29 +289,29 @@ class Projection:
         return f"{self._prefix}…"
 
     def adopt(self, ids: Iterable[str]) -> bool:
-        """Take ids of the target's own as they are, if all of them are legal; nothing is given otherwise."""
-        if not self._is_home or self._style == "ordinal" or self._emitted:
+        """Use the target's own ids as they are, if all of them are legal; otherwise change nothing."""
+        if not self._is_native_issuer or self._style == "ordinal" or self._emitted:
             return False
-        given = {id: id for id in ids}
-        if not self._are_legal(given):
+        emitted = {id: id for id in ids}
+        if not self._are_legal(emitted):
             return False
-        self._emitted = given
-        self._canonical = given.copy()
+        self._emitted = emitted
+        self._canonical = emitted.copy()
         return True
 
     def swap(self, ids: Sequence[str]) -> Mapping[str, str] | None:
-        """The ids that foreign ones become by another prefix, if all of them may; what `add` would give, at once."""
-        if self._is_home or not self._swaps_prefixes or self._emitted or self._canonical_id is None:
+        """Swap the prefixes of foreign ids, if that is legal for all of them: the same as `add` for each, at once."""
+        if self._is_native_issuer or not self._swaps_prefixes or self._emitted or self._canonical_id is None:
             return None
         prefixes = list(map(prefix_of, ids))
-        given = {id: self._prefix + id[len(prefix) :] for id, prefix in zip(ids, prefixes, strict=True)}
-        back = dict(zip(given.values(), given, strict=True))
-        if "" in prefixes or len(back) != len(ids) or not _BARE.isdisjoint(given) or SMUGGLED_MARK in " ".join(ids):
+        emitted = {id: self._prefix + id[len(prefix) :] for id, prefix in zip(ids, prefixes, strict=True)}
+        back = dict(zip(emitted.values(), emitted, strict=True))
+        if "" in prefixes or len(back) != len(ids) or not _BARE.isdisjoint(emitted) or SMUGGLED_MARK in " ".join(ids):
             return None
         if not self._are_legal(back):
             return None
-        self._emitted, self._canonical = given, back
-        return given
+        self._emitted, self._canonical = emitted, back
+        return emitted
 
     def _are_legal(self, ids: Collection[str]) -> bool:
         lengths = set(map(len, ids))
@@ -341,7 +341,7 @@ class Projection:
         return len(self._emitted)
 
     def canonical_of(self, emitted: str) -> str | None:
-        """The call that an emitted id means; None for an id that this render did not give."""
+        """The call that an emitted id means; None for an id that this render did not assign."""
         return self._canonical.get(emitted)
 
     def _first_free(self, call: ToolCall, name: str) -> str:
@@ -368,18 +368,18 @@ class Projection:
     def _native(self, call: ToolCall) -> str | None:
         origin = call.metadata
         if origin is None:
-            return call.id if self._is_home and self._is_free(call.id) else None
+            return call.id if self._is_native_issuer and self._is_free(call.id) else None
         if origin.raw_id is None or origin.issuer is None:
             return None
-        goes_home = resolve(origin.issuer.provider) == self._target
-        return origin.raw_id if goes_home and self._is_free(origin.raw_id) else None
+        is_native = resolve(origin.issuer.provider) == self._target
+        return origin.raw_id if is_native and self._is_free(origin.raw_id) else None
 
     def _raw(self, call: ToolCall) -> str | None:
         """The id under which the call came."""
         return call.metadata.raw_id if call.metadata is not None else call.id if self._canonical_id else None
 
     def _legal_as_it_is(self, call: ToolCall) -> str | None:
-        """A foreign id that the target accepts, that no call before has, and that says of no provider to be its own."""
+        """A foreign id that the target accepts, that no earlier call has, and that has no provider's prefix."""
         raw = self._raw(call)
         if raw is None or not self._keeps_legal or prefix_of(raw) or SMUGGLED_MARK in raw:
             return None
@@ -415,12 +415,12 @@ class Projection:
             any_legal = any_legal or self._is_legal(candidate)
         if not any_legal:
             raise self._no_legal_id()
-        return self._counted_up(self._number(call.id), prefix, length)
+        return self._count_up(self._number(call.id), prefix, length)
 
-    def _counted_up(self, number: int, prefix: str, length: int) -> str:
-        """The first free id from a number on. Numbers that were passed are not looked at again."""
+    def _count_up(self, number: int, prefix: str, length: int) -> str:
+        """The first free id from a number on. Numbers that were passed are not tried again."""
         passed: list[int] = []
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             candidate = prefix + _base62(number, length)
             is_free = number not in self._number_after and self._is_free(candidate)
             passed.append(number)

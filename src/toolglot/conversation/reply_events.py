@@ -1,6 +1,6 @@
-"""A reply that is whole already, told as the events of a stream.
+"""The stream events of a complete reply.
 
-For clients that want a stream where the provider answered at once, and for the simulator.
+For clients that want a stream of a reply that came as a whole, and for the simulator.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from toolglot.conversation.values import Block, Media, Reply, Text, Thinking, To
 from toolglot.jsontext import compact
 
 PIECE: Final = 24
-"""Characters of a delta."""
+"""The number of characters in a delta."""
 
 
 def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
-    """The events of a reply, with deltas of so many characters."""
+    """The events of a reply, with deltas of `piece` characters."""
     yield Started(reply.id, reply.model, reply.extra, reply.form)
     for block in reply.turn.blocks:
         yield from of_block(block, piece=piece)
@@ -46,14 +46,14 @@ def of_reply(reply: Reply, *, piece: int = PIECE) -> Iterator[Event]:
 
 def of_block(block: Block, *, cut: bool = False, piece: int = PIECE) -> Iterator[Event]:
     """The events of one block."""
-    yield BlockStarted(opening(block))
-    text, delta = spoken(block)
+    yield BlockStarted(opening_block(block))
+    text, delta = delta_text(block)
     for start in range(0, len(text), piece):
         yield delta(text[start : start + piece])
     yield BlockEnded(block, cut)
 
 
-def opening(block: Block) -> Block:
+def opening_block(block: Block) -> Block:
     """What is known of a block when it starts."""
     if isinstance(block, Text):
         return Text("", extra=block.extra, form=block.form, is_refusal=block.is_refusal)
@@ -66,8 +66,8 @@ def opening(block: Block) -> Block:
     return block
 
 
-def spoken(block: Block) -> tuple[str, type[TextDelta] | type[ThinkingDelta] | type[InputDelta] | type[MediaDelta]]:
-    """What the deltas of a block add up to, and their kind."""
+def delta_text(block: Block) -> tuple[str, type[TextDelta] | type[ThinkingDelta] | type[InputDelta] | type[MediaDelta]]:
+    """The text that the deltas of a block add up to, and the type of the deltas."""
     if isinstance(block, Text):
         return block.text, TextDelta
     if isinstance(block, Thinking):
@@ -78,5 +78,5 @@ def spoken(block: Block) -> tuple[str, type[TextDelta] | type[ThinkingDelta] | t
 
 
 def input_text(call: ToolCall) -> str:
-    """The arguments of a call as its deltas say them."""
+    """The arguments of a call as text, as in its deltas."""
     return call.raw_input if call.raw_input is not None else compact(call.arguments or {})

@@ -1,7 +1,7 @@
 """What was changed, guessed or lost, and why: data, not log lines.
 
-Law 10 (reported): every repair, downgrade, rename, drop and guess is an `Entry` and says how grave it is. A report with
-no entries says that nothing was changed. Any layer may add to a report; none reads one to decide anything.
+Law 10 (reported): every repair, downgrade, rename, drop and guess is an `Entry` and has a gravity. A report with
+no entries means that nothing was changed. Any layer may add to a report; none reads one to decide anything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 Fault = Literal["canonical", "renderer", "projection", "policy", "loss"]
 """Whose fault a change answers: the conversation was corrupt, rendering or id projection could not keep
-it, a policy decided, or the target has no place for it."""
+it, a policy decided, or the target has no field for it."""
 
 Action = Literal[
     "canonicalised",
@@ -43,9 +43,9 @@ Action = Literal[
 Gravity = Literal["loss", "change", "housekeeping"]
 """How grave an entry is.
 
-loss: the model or the client will not see something that was said, or a demand is not honoured.
-change: it is said in another form, and means the same as far as the target can.
-housekeeping: nothing that changes a meaning: settings that mean nothing to the target, ids that are mapped back.
+loss: the model or the client will not see part of the conversation, or a demand is not honoured.
+change: something has another form, and means the same as far as the target allows.
+housekeeping: the meaning is the same: settings that mean nothing to the target, ids that are mapped back.
 """
 
 GRAVITIES: Final[tuple[Gravity, ...]] = ("loss", "change", "housekeeping")
@@ -58,11 +58,11 @@ _DERIVED: Final[dict[Action, Gravity]] = {
     "matched": "housekeeping",
     "deferred": "housekeeping",
 }
-"""The gravity of an entry that does not say its own; every other action is a change."""
+"""The default gravity by action; every other action is a change."""
 
 
 def gravity_of(action: Action) -> Gravity:
-    """How grave an action is where nothing more is known."""
+    """The default gravity of an action."""
     return _DERIVED.get(action, "change")
 
 
@@ -88,14 +88,14 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     path: str = ""
     turn_key: str = ""
     turn: int | None = None
-    """The turn's number in the conversation as it was given, from 0; a system prompt in a field of its own counts."""
+    """The turn's index in the original conversation, from 0; a system prompt in a field of its own counts."""
     call_ids: tuple[str, ...] = ()
     """Canonical ids."""
     native_ids: tuple[str, ...] = ()
     """The same as the client wrote them, where it did."""
     target: str = ""
     gravity: Gravity = cast("Gravity", "")
-    """Follows from the action where the place that makes the entry does not say it."""
+    """By default, it follows from the action."""
 
     def __post_init__(self) -> None:
         if not self.gravity:
@@ -111,7 +111,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 def count_gravities(entries: Iterable[Entry]) -> dict[Gravity, int]:
-    """How many entries of each gravity there are, the gravest first; what there is none of is left out."""
+    """The number of entries of each gravity, the gravest first; zeros are left out."""
     counts: dict[Gravity, int] = dict.fromkeys(GRAVITIES, 0)
     for entry in entries:
         counts[entry.gravity] += 1
@@ -124,9 +124,9 @@ def summarise(entries: Iterable[Entry]) -> str:
 
 
 def describe_counts(counts: Mapping[Gravity, int] | Mapping[str, int]) -> str:
-    """The same of counts; "nothing was changed" is for the caller to say."""
-    said: Mapping[Any, int] = counts
-    found = ((gravity, said.get(gravity, 0)) for gravity in GRAVITIES)
+    """The same line from counts; empty where all are zero."""
+    by_gravity: Mapping[Any, int] = counts
+    found = ((gravity, by_gravity.get(gravity, 0)) for gravity in GRAVITIES)
     return ", ".join([f"{count} {gravity if count == 1 else _PLURALS[gravity]}" for gravity, count in found if count])
 
 
@@ -148,8 +148,8 @@ class Report:
     """An append-only list of entries, and the ids that were seen and emitted.
 
     entries: what is known at once.
-    ids: gathers the ids when they are asked for.
-    more: finds entries that take time to find; it is called once, when the report is read.
+    ids: collects the ids; called when they are read.
+    more: finds entries that take time to find; called once, when the report is read.
     """
 
     __slots__ = ("_found", "_ids", "_more")
@@ -174,7 +174,7 @@ class Report:
 
     @property
     def ids(self) -> Ids:
-        """The ids, also where nothing was changed. They are gathered when asked for."""
+        """The ids, also where nothing was changed. They are collected on access."""
         return self._ids()
 
     @property
@@ -189,7 +189,7 @@ class Report:
 
     @property
     def changes(self) -> tuple[Entry, ...]:
-        """What is said in another form."""
+        """What has another form."""
         return tuple(entry for entry in self._entries if entry.gravity == "change")
 
     @property

@@ -1,11 +1,11 @@
-"""Tools that come again: an agent sends the same ones with every request, so they are read and fitted once.
+"""Remembered tools: an agent sends the same ones with every request, so they are read and converted once.
 
     memory = ToolMemory()
     read_request(body, source="anthropic", memory=memory)
 
-Only who keeps everything that comes of a request to itself may have such a memory: the bodies of requests share what is
-remembered. Laws: warm or cold, a request becomes the same and is told the same. Tools are known again by every byte of
-them. What is remembered is bounded in number and in bytes.
+The bodies of requests share remembered values, so only a caller that keeps them to itself may have such a memory. Laws:
+with or without a memory, a request becomes the same body with the same report. Tools are recognised only if every byte
+is the same. The memory is bounded in number and in bytes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from toolglot.jsontext import ensure_memory
 
 Fields = dict[str, Any]
 
-MOST: Final = 64
-MOST_BYTES: Final = 2 * 1024 * 1024
-LARGEST: Final = 128 * 1024
-"""Bytes of tools that are worth remembering."""
-MOST_MADE: Final = 24
-"""Of one list of tools, for how many targets it is remembered what became of it."""
+MAX_LISTS: Final = 64
+MAX_BYTES: Final = 2 * 1024 * 1024
+MAX_LIST_BYTES: Final = 128 * 1024
+"""Longer lists of tools are not remembered."""
+MAX_CONVERSIONS: Final = 24
+"""For how many targets the conversions of one list of tools are remembered."""
 
 _FIELD: Final = "tools"
 _SPLIT: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -36,54 +36,54 @@ _decode: Final = msgspec.json.Decoder().decode
 
 _KEYS: Final = (b'"tools":', b'"tools": ')
 """How the field is written, before its value: without a space, or with one."""
-_STANDS_IN: Final = 7_401_236_598_012_347_659
-_STAND_IN: Final = b"%d" % _STANDS_IN
-"""What is read in the place of tools that are known: a whole number, since that can be written in one way only. A body
-that holds it itself is read in the long way."""
-_MOST_COMPARED: Final = 8
-"""The tools of how many clients, the latest first, are held against a body before it is taken apart."""
+_PLACEHOLDER: Final = 7_401_236_598_012_347_659
+_PLACEHOLDER_TEXT: Final = b"%d" % _PLACEHOLDER
+"""Replaces known tools before a body is parsed: an integer, since that can be written in one way only. A body that
+contains it is parsed as a whole."""
+_MAX_COMPARED: Final = 8
+"""How many lists of tools, the latest first, are compared with a body before it is parsed as a whole."""
 
 
 class RememberedTools(tuple[ToolSpec, ...]):  # noqa: SLOT001 - it has to hold something
-    """Tools that will come again, with what was made of them."""
+    """Tools that will come again, with their conversions."""
 
-    made: dict[Any, Any]
+    conversions: dict[Any, Any]
 
     def __new__(cls, tools: Iterable[ToolSpec]) -> RememberedTools:
         self = super().__new__(cls, tools)
-        self.made = {}
+        self.conversions = {}
         return self
 
-    def keep(self, key: Any, made: Any) -> None:
-        if len(self.made) >= MOST_MADE:
-            self.made.clear()
-        self.made[key] = made
+    def keep(self, key: Any, conversion: Any) -> None:
+        if len(self.conversions) >= MAX_CONVERSIONS:
+            self.conversions.clear()
+        self.conversions[key] = conversion
 
 
 class ToolMemory:
     """The tools of the last requests."""
 
-    def __init__(self, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, *, max_lists: int = MAX_LISTS, max_bytes: int = MAX_BYTES) -> None:
+        self._max_lists = max_lists
+        self._max_bytes = max_bytes
         self._known: OrderedDict[tuple[str, bytes], tuple[Any, RememberedTools]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
         """Large requests are read in threads."""
 
     def split(self, body: bytes, protocol: str) -> SplitBody | None:
-        """A body with its tools apart; None where that is not to be had, or has no use."""
+        """Split the tools from a body; None where that is not possible or not useful."""
         try:
-            return self._known_in(body, protocol) or self._taken_apart(body, protocol)
+            return self._split_known(body, protocol) or self._split_any(body, protocol)
         except (ValueError, RecursionError):
-            return None  # who reads such a body carefully says what is wrong with it
+            return None  # the careful reader of such a body reports what is wrong with it
 
-    def _known_in(self, body: bytes, protocol: str) -> SplitBody | None:
-        """A body whose tools are known to the byte, read but for them; None where that is not seen at a glance.
+    def _split_known(self, body: bytes, protocol: str) -> SplitBody | None:
+        """Parse a body without its tools, if they are known byte for byte; None if a quick search does not find them.
 
-        Where the field's name and a whole list follow each other, the name is that of a field: within a text its
-        quotes would be escaped. A stand-in in the place of the list leaves JSON what it is; if it is then found in the
-        outermost object, the list was its tools, and the last ones of them.
+        Where a known list follows the field's name, the name is that of a field: inside a string its quotes would be
+        escaped. With a placeholder instead of the list, the JSON stays valid. If the placeholder is then found in the
+        outermost object, the list was the value of its field `tools`, the last one if there are several.
         """
         for key in _KEYS:
             start = body.find(key) + len(key)
@@ -91,45 +91,45 @@ class ToolMemory:
                 break
         else:
             return None
-        known = self._starting(body, start, protocol)
+        known = self._find_at(body, start, protocol)
         if known is None:
             return None
         written, value, tools = known
-        short = b"".join((body[:start], _STAND_IN, body[start + len(written) :]))
-        if short.count(_STAND_IN) > 1:
+        short = b"".join((body[:start], _PLACEHOLDER_TEXT, body[start + len(written) :]))
+        if short.count(_PLACEHOLDER_TEXT) > 1:
             return None
         ensure_memory(short)
         fields = _decode(short)
-        if type(fields) is not dict or type(fields.get(_FIELD)) is not int or fields[_FIELD] != _STANDS_IN:
+        if type(fields) is not dict or type(fields.get(_FIELD)) is not int or fields[_FIELD] != _PLACEHOLDER:
             return None
         fields[_FIELD] = value
         return SplitBody(self, protocol, written, fields, tools)
 
-    def _starting(self, body: bytes, start: int, protocol: str) -> tuple[bytes, Any, RememberedTools] | None:
-        """The tools that a body has at a place, if they are among those that came last."""
+    def _find_at(self, body: bytes, start: int, protocol: str) -> tuple[bytes, Any, RememberedTools] | None:
+        """The tools at this offset of a body, if they are among the latest."""
         with self._lock:
-            for place, key in enumerate(reversed(self._known)):
-                if place == _MOST_COMPARED:
+            for age, key in enumerate(reversed(self._known)):
+                if age == _MAX_COMPARED:
                     return None
                 if key[0] == protocol and body.startswith(key[1], start):
-                    if place:
+                    if age:
                         self._known.move_to_end(key)
                     return key[1], *self._known[key]
         return None
 
-    def _taken_apart(self, body: bytes, protocol: str) -> SplitBody | None:
+    def _split_any(self, body: bytes, protocol: str) -> SplitBody | None:
         parts = _SPLIT.decode(body)
         written = bytes(parts.get(_FIELD, b""))
-        if not 2 < len(written) <= LARGEST:
+        if not 2 < len(written) <= MAX_LIST_BYTES:
             return None
         ensure_memory(body)
-        fields = _decode(body)  # all of it: of a field that comes twice, the first is read too, or it would be right
-        known = self._found(protocol, written)
+        fields = _decode(body)  # all of it: a field that comes twice must be well-formed both times
+        known = self._find(protocol, written)
         if known is not None:
             fields[_FIELD] = known[0]
         return SplitBody(self, protocol, written, fields, known[1] if known is not None else None)
 
-    def _found(self, protocol: str, written: bytes) -> tuple[Any, RememberedTools] | None:
+    def _find(self, protocol: str, written: bytes) -> tuple[Any, RememberedTools] | None:
         key = (protocol, written)
         with self._lock:
             known = self._known.get(key)
@@ -138,19 +138,19 @@ class ToolMemory:
             return known
 
     def remember(self, protocol: str, written: bytes, value: Any, tools: Iterable[ToolSpec]) -> RememberedTools:
-        made = RememberedTools(tools)
+        remembered = RememberedTools(tools)
         with self._lock:
             if (protocol, written) not in self._known:
                 self._size += len(written)
-            self._known[protocol, written] = (value, made)
-            while len(self._known) > self._most or self._size > self._most_bytes:
+            self._known[protocol, written] = (value, remembered)
+            while len(self._known) > self._max_lists or self._size > self._max_bytes:
                 (_, gone), _ = self._known.popitem(last=False)
                 self._size -= len(gone)
-        return made
+        return remembered
 
 
 class SplitBody:
-    """A body, read but for what its tools mean, if that is known."""
+    """A parsed body, with its decoded tools if they are known."""
 
     __slots__ = ("_memory", "_protocol", "_written", "fields", "tools")
 
@@ -161,9 +161,9 @@ class SplitBody:
         self._protocol = protocol
         self._written = written
         self.fields: Fields = fields
-        """All of it."""
+        """All fields of the body."""
         self.tools: RememberedTools | None = tools
-        """What its tools mean; None: nobody knows yet."""
+        """The decoded tools; None if they are not known yet."""
 
     @property
     def rest(self) -> Fields:
@@ -173,17 +173,17 @@ class SplitBody:
         return rest
 
     def remember(self, tools: Iterable[ToolSpec]) -> RememberedTools:
-        """What its tools mean, for the next time."""
+        """Remember the decoded tools."""
         return self._memory.remember(self._protocol, self._written, self.fields[_FIELD], tools)
 
 
-def written_tools(
+def encode_tools(
     tools: tuple[ToolSpec, ...], protocol: str, write: Callable[[tuple[ToolSpec, ...]], list[Fields]]
 ) -> list[Fields]:
-    """Tools as a protocol writes them."""
+    """Tools as a protocol writes them, from the memory if they are there."""
     if type(tools) is not RememberedTools:
         return write(tools)
-    known: tuple[list[Fields], Raw] | None = tools.made.get(protocol)
+    known: tuple[list[Fields], Raw] | None = tools.conversions.get(protocol)
     if known is None:
         written = write(tools)
         known = (written, Raw(msgspec.json.encode(written)))
@@ -191,7 +191,7 @@ def written_tools(
     return known[0]
 
 
-def text_of(tools: tuple[ToolSpec, ...], protocol: str, written: object) -> Raw | None:
-    """The same as JSON, where it is known; None: they have to be written."""
-    known = tools.made.get(protocol) if type(tools) is RememberedTools else None
+def tools_json(tools: tuple[ToolSpec, ...], protocol: str, written: object) -> Raw | None:
+    """The JSON of tools that `encode_tools` returned, if it is remembered."""
+    known = tools.conversions.get(protocol) if type(tools) is RememberedTools else None
     return known[1] if known is not None and known[0] is written else None

@@ -5,7 +5,7 @@ here. What it does not is an `Opaque` value, or is in `extra` under the name of 
 How the body was spelled is in `form` (`conversation/forms.py`).
 
 Law: values only. Nothing here reads, repairs, pairs or renders. Two equal values are interchangeable.
-Ids in turns that a `History` took in are canonical; the provider's own are in `metadata`.
+Ids in the turns of a `History` are canonical; the provider's own are in `metadata`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FailureKind = Literal[
     "bad_output",
 ]
 """Why a provider did not answer. `unreachable`: there was no connection to it. `bad_output`: what the model wrote could
-not be used, a second try may."""
+not be used; a retry may succeed."""
 
 ChoiceMode = Literal["auto", "none", "required", "named", "allowed"]
 ReasoningMode = Literal["off", "on", "adaptive", "between_tools"]
@@ -86,7 +86,7 @@ class BlockValue(Value, frozen=True, tag_field="block", tag=str.lower):
 
 
 class Text(BlockValue, frozen=True, tag="text"):
-    """What was said.
+    """Text of a message.
 
     text: the words.
     extra: fields that toolglot does not know, by protocol.
@@ -99,7 +99,7 @@ class Text(BlockValue, frozen=True, tag="text"):
     extra: Extra | None = None
     form: Form | None = None
     is_refusal: bool = False
-    """The model says here that it will not answer; some protocols have a field of its own for that."""
+    """The model refuses to answer; some protocols have a separate field for that."""
 
 
 class Thinking(BlockValue, frozen=True, tag="thinking"):
@@ -195,7 +195,7 @@ class ToolMetadata(Value, frozen=True):
     """The id as the provider or client wrote it; None when there was none."""
     issuer: Issuer | None = None
     ordinal: int | None = None
-    """A call's number among all calls of the conversation, kept through compression."""
+    """A call's index among all calls of the conversation, also after compression."""
     matched_by: MatchedBy | None = None
     thought_signature: str | None = None
     """A signature that a proxy hid inside the id."""
@@ -250,7 +250,7 @@ class ToolCall(BlockValue, frozen=True, tag="tool_call"):
 
 
 class ToolResult(BlockValue, frozen=True, tag="tool_result"):
-    """What came of a tool call, or that nothing did.
+    """The result of a tool call, or that there is none.
 
     call_id: the call that it answers.
     content: what the tool returned: text, or blocks.
@@ -272,9 +272,9 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     result: Any = None
     """The value that the tool returned, where it is more than its content."""
     status: Status | None = None
-    """What the writer says; `ledger.status_of` combines it with the fields above."""
+    """The status as written; `status_of` combines it with the fields above."""
     synthetic: str | None = None
-    """Why this result was made up. None for every result that a tool really gave."""
+    """Why this result was made up. None for every result that a tool really returned."""
     executed_arguments: dict[str, Any] | None = None
     """What the tool really got, where that is not what the model wrote."""
     shortened_from: str | None = None
@@ -285,7 +285,7 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     id_omitted: Literal["absent", "refused"] | None = None
     """Why the id is not written: the client wrote none, or the target refuses ids. The value keeps it."""
     written_id: str | None = None
-    """The id that is written in place of `call_id`: the client's own, to a call that has none."""
+    """The id that is written instead of `call_id`: the client's own, for a call that has none."""
 
     @property
     def text(self) -> str:
@@ -358,11 +358,11 @@ class Interaction(Value, frozen=True):
     call: ToolCall
     turn_key: str
     index: int
-    """The call's place among the calls of its turn."""
+    """The call's index among the calls of its turn."""
     status: Status = "pending"
     result: ToolResult | None = None
     early: bool = False
-    """The result stood before its call in the transcript."""
+    """The result came before its call in the transcript."""
     set_aside: tuple[SetAside, ...] = ()
 
     @property
@@ -386,7 +386,7 @@ class Interaction(Value, frozen=True):
 
 class TurnMetadata(Value, frozen=True):
     removed: tuple[Interaction, ...] = ()
-    """Interactions whose turns compression or pruning took out, kept so that no pair is ever lost."""
+    """Interactions whose turns compression or pruning removed, so that no pair is ever lost."""
     notes: dict[str, Any] | None = None
     """The caller's own. toolglot carries them and never reads them."""
     interrupted: str = ""
@@ -397,7 +397,7 @@ class Turn(Value, frozen=True):
     """One speaker's contribution.
 
     role: who speaks.
-    blocks: what is said.
+    blocks: the content.
     issuer: the provider and model that made it.
     metadata: what the history keeps of it.
     extra: fields that toolglot does not know, by protocol.
@@ -407,7 +407,7 @@ class Turn(Value, frozen=True):
     role: Role
     blocks: tuple[Block, ...] = ()
     key: str = ""
-    """Stable for ever: the caller's, or given by `History` from the content."""
+    """Never changes: the caller's, or derived from the content by `History`."""
     issuer: Issuer | None = None
     metadata: TurnMetadata = TurnMetadata()
     extra: Extra | None = None
@@ -433,7 +433,7 @@ class ToolSpec(Value, frozen=True):
     """A tool that the model may call.
 
     name: what the model calls it by.
-    description: what the model is told of it.
+    description: what the tool does, for the model.
     strict: whether the provider is to hold the model to the schema.
     extra: fields that toolglot does not know, by protocol.
     form: how its protocol wrote it.
@@ -442,7 +442,7 @@ class ToolSpec(Value, frozen=True):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    """JSON Schema of the arguments, as the client gave it."""
+    """JSON Schema of the arguments, as the client wrote it."""
     type: str = "function"
     """`function`, `custom` (free text), or a provider's own type, which only its issuer runs."""
     strict: bool | None = None
@@ -455,7 +455,7 @@ class ToolSpec(Value, frozen=True):
     extra: Extra | None = None
     form: Form | None = None
     opaque: Opaque | None = None
-    """The tool as its protocol wrote it, where nobody else can read it."""
+    """The tool as its protocol wrote it, where no other protocol can express it."""
 
 
 class ToolChoice(Value, frozen=True):
@@ -650,9 +650,9 @@ class Failure(Value, frozen=True):
 class Conversation(Value, frozen=True):
     """A conversation in canonical form.
 
-    turns: what was said, in order.
+    turns: the messages, in order.
     tools: the tools that the model may call.
-    options: what is asked of the model besides.
+    options: the other settings of the request.
     model: the model's name.
     extra: fields that toolglot does not know, by protocol.
     form: how its protocol wrote it.

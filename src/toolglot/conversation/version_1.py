@@ -1,8 +1,8 @@
 """Values that version 1 of the serialised form stored: the codecs' notes become forms and canonical fields.
 
 Until version 2, codecs kept how a value was written as *notes*: keys of `extra` that begin with `~`. Each protocol
-reads its own (`from_notes` in its `form.py`). A note that makes no sense is dropped: it says how to spell something,
-never what it means. A field of the client's whose name begins with `~` was stored with a second one.
+reads its own (`from_notes` in its `form.py`). A malformed note is dropped: it says how to spell something, never what
+it means. A client's field whose name begins with `~` was stored with a second `~`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _NOTE: Final = "~"
 _REST: Final = "rest"
 
 
-def upgraded(value: S) -> S:
-    """A value with all that it holds, without notes; the value itself if there are none."""
+def upgrade(value: S) -> S:
+    """Turn the notes of a value, and of all values inside it, into forms. The same object if it has none."""
     changes: dict[str, Any] = {}
     for field in value.__struct_fields__:
         content = getattr(value, field)
         if isinstance(content, Struct):
-            new: Any = upgraded(content)
+            new: Any = upgrade(content)
         elif type(content) is tuple and content and isinstance(content[0], Struct):
-            new = tuple([upgraded(item) for item in content])
+            new = tuple([upgrade(item) for item in content])
             new = content if all(one is other for one, other in zip(new, content, strict=True)) else new
         else:
             continue
@@ -43,11 +43,11 @@ def upgraded(value: S) -> S:
 
 
 def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
-    kept: dict[str, dict[str, Any]] = {}
+    remaining: dict[str, dict[str, Any]] = {}
     changes: dict[str, Any] = {}
     for protocol, fields in extra.items():
         if not any(name[:1] == _NOTE for name in fields):
-            kept[protocol] = fields
+            remaining[protocol] = fields
             continue
         read = library(protocol).from_notes
         notes = notes_in(fields)
@@ -55,10 +55,10 @@ def _without_notes(value: S, extra: dict[str, dict[str, Any]]) -> S:
             changes |= _known(type(value), read(value, notes))
         rest = without_notes(fields)
         if rest:
-            kept[protocol] = rest
-    if not changes and kept.keys() == extra.keys() and all(kept[name] is extra[name] for name in kept):
+            remaining[protocol] = rest
+    if not changes and remaining.keys() == extra.keys() and all(remaining[name] is extra[name] for name in remaining):
         return value
-    return replace(value, **{"extra": kept or None, **changes})
+    return replace(value, **{"extra": remaining or None, **changes})
 
 
 def _is_note(name: str) -> bool:
@@ -81,7 +81,7 @@ def _types(kind: type[Struct]) -> dict[str, Any]:
 
 
 def _known(kind: type[Struct], changes: dict[str, Any]) -> dict[str, Any]:
-    """The changes, each of the type of its field; one that is not is left out."""
+    """The changes whose content has the type of its field."""
     found: dict[str, Any] = {}
     for name, content in changes.items():
         try:
@@ -92,12 +92,12 @@ def _known(kind: type[Struct], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def opaque_of_notes(protocol: str, notes: dict[str, Any], note: str) -> dict[str, Any]:
-    """The change that a note is which holds something as its protocol wrote it."""
+    """The change for a note that holds something as its protocol wrote it."""
     return {"opaque": {"block": "opaque", "protocol": protocol, "value": notes[note]}} if note in notes else {}
 
 
 def form_of_notes(kind: type[FormStruct], notes: dict[str, Any], **names: str) -> dict[str, Any]:
-    """The change that the notes of a value are, if its form holds them: by the names of the notes, its fields.
+    """The change for notes that the form of a value holds. `names`: the name of the note, and the field of the form.
 
     A field whose name ends in `rest` holds unknown fields of the client's, which were stored like those of `extra`.
     """

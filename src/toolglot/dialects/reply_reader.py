@@ -28,7 +28,7 @@ from toolglot.conversation.events import (
     TextDelta,
     ThinkingDelta,
 )
-from toolglot.conversation.reply_events import opening
+from toolglot.conversation.reply_events import opening_block
 from toolglot.dialects.offered_tools import Tools, tool_list, tool_schemas
 from toolglot.dialects.text_stream import TextToolStream, Unoffered
 
@@ -311,7 +311,7 @@ def with_calls(reply: Reply, reader: CallsInText) -> Reply:
     for block in reply.turn.blocks:
         if isinstance(block, Text):
             events += (
-                BlockStarted(opening(block)),
+                BlockStarted(opening_block(block)),
                 TextDelta(block.text),
                 BlockEnded(block),
             )

@@ -24,7 +24,7 @@ class Services(Struct, frozen=True):
     config: Config
     limits: Limits
     """The limits of requests."""
-    answer_limits: Limits
+    reply_limits: Limits
     """The limits of the replies of upstreams."""
     router: Router
     upstreams: Upstreams

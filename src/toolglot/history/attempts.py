@@ -163,7 +163,7 @@ class Attempt:
             Turn("assistant", reply.blocks, issuer=issuer, extra=reply.extra, form=reply.form), key=key
         )
         self.state = "committed"
-        indices = sorted(self._sum.cut_places)
+        indices = sorted(self._sum.cut_indices)
         cut = [block.id for index in indices if isinstance(block := turn.blocks[index], ToolCall)]
         if cut:
             self._history.cancel(*cut, reason=CUT_CALL)

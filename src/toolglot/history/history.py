@@ -29,7 +29,7 @@ from toolglot.conversation import (
     ToolResult,
     Turn,
 )
-from toolglot.conversation.canonical_json import checked
+from toolglot.conversation.canonical_json import validate
 from toolglot.conversation.completion import CANCELLED, status_of
 from toolglot.conversation.ids import is_canonical
 from toolglot.conversation.report import Entry, Report
@@ -93,7 +93,7 @@ class History:
         self._in_flight: TurnInFlight | None = None
         self._next_provider: str | None = None
         if conversation is not None:
-            self._base, changes = checked(self._base, limits=limits)
+            self._base, changes = validate(self._base, limits=limits)
             for change in changes:
                 self._intake.report("cloned", change.reason, "canonical", path=change.path)
             self.extend(conversation.turns)
@@ -231,7 +231,7 @@ class History:
             raise InputError(f"expected a Turn, got {quote(turn)}", path=path)
         if key is not None and (not isinstance(key, str) or not key):
             raise InputError("expected a string that is not empty", path=f"{path}.key")
-        turn, changes = checked(turn, limits=self._limits, path=path)
+        turn, changes = validate(turn, limits=self._limits, path=path)
         issuer = self._issuer(turn, provider, path)
         chosen = turn.key if key is None else fix_surrogates(str.__str__(key))
         return _CheckedTurn(replace(turn, issuer=issuer, key=chosen), changes, path)
@@ -337,7 +337,7 @@ class History:
         if not removed:
             return None
         load = interactions_of(removed, {found.id: found for found in self.ledger})
-        turn, _ = checked(Turn("user", (Text(summary),)), limits=self._limits)
+        turn, _ = validate(Turn("user", (Text(summary),)), limits=self._limits)
         turn = replace(turn, key=self._intake.keys.new(turn))
         gone = {taken.key for taken in removed}
         cut = self._position(removed[-1].key, "before") + 1

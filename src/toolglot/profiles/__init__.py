@@ -118,7 +118,7 @@ def read_overrides(path: str | os.PathLike[str]) -> Overrides:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ProfileError(f"cannot be read: {reason}", path=str(path)) from None
+        raise ProfileError(f"cannot read file: {reason}", path=str(path)) from None
     return Overrides(data, origin=os.fspath(path))
 
 

@@ -28,7 +28,7 @@ from toolglot.conversation import (
     Turn,
 )
 from toolglot.conversation.report import Entry, Report
-from toolglot.conversation.tool_memory import ToolMemory, text_of
+from toolglot.conversation.tool_memory import ToolMemory, tools_json
 from toolglot.errors import InputError, StoredHistoryError, quote
 from toolglot.history.history import History
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -91,7 +91,7 @@ class ConvertedRequest(Converted):
 
     def _encode(self) -> bytes:
         body = self.body
-        known = text_of(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
+        known = tools_json(self.rendered.conversation.tools, self.target.protocol, body.get("tools"))
         return encode_body(body if known is None else {**body, "tools": known})
 
 

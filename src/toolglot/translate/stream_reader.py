@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from toolglot import profiles
 from toolglot.conversation import Block, Conversation, Failure, Reply, ToolCall
 from toolglot.conversation.events import (
-    CUT_UNSAID,
+    UNREPORTED_CUT,
     Accumulator,
     Event,
 )
@@ -27,7 +27,7 @@ from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import EVENTS, StreamDecoder, codec, get
-from toolglot.protocols.errors.failures import ProviderError, from_answer_limit, from_input_error
+from toolglot.protocols.errors.failures import ProviderError, from_input_error, from_reply_limit
 from toolglot.protocols.framing.event_builder import (
     BEGAN_WITH_INPUT,
     NO_ARGUMENTS,
@@ -298,7 +298,7 @@ def _expected_deviations(source: Profile, target: Profile, request: ConvertedReq
     """Deviations from the protocol that this client expects of this provider, or for this request."""
     if source.protocol != target.protocol:
         return frozenset({NO_ARGUMENTS})
-    own = {BEGAN_WITH_INPUT, CUT_UNSAID}
+    own = {BEGAN_WITH_INPUT, UNREPORTED_CUT}
     if target.stream.calls == "whole":
         own.add(NO_TYPE)
     if target.stream.thinking == "parts":
@@ -325,5 +325,5 @@ def check_bytes(data: object) -> bytes:
 
 def failure_of_stream(error: InputError) -> Failure:
     if isinstance(error, LimitError):
-        return from_answer_limit(error)
+        return from_reply_limit(error)
     return Failure("server", f"the provider's stream cannot be read: {error.message}", in_band=True)

@@ -150,14 +150,14 @@ def test_what_others_use_is_heard_and_a_minute_ends_also_when_the_clock_is_set_b
             await each.ring.admit(secret)
         for _ in range(3):
             await worker.use(client)
-        await refused(worker.use(client), "rate_limit", "3 requests a minute")
+        await refused(worker.use(client), "rate_limit", "3 requests per minute")
         clock.ahead = -3600.0
         for _ in range(3):
             await worker.use(client)
         await worker.meter.flush()
         clock.now += READ_SECONDS
         await other.meter.flush()
-        await refused(other.use(client), "rate_limit", "3 requests a minute")
+        await refused(other.use(client), "rate_limit", "3 requests per minute")
 
     with_store(act)
 

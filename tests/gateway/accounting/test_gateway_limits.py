@@ -70,7 +70,7 @@ def test_requests_a_minute(stored: bool) -> None:
         for _ in range(3):
             await worker.use(client)
             clock.now += 10
-        wait = await refused(worker.use(client), "rate_limit", "'ci' may use 3 requests a minute, and has used 3")
+        wait = await refused(worker.use(client), "rate_limit", "'ci' may use 3 requests per minute, and has used 3")
         assert wait is not None
         assert 30 <= wait <= 30 + SLOT
         clock.now += wait - 0.01 - 1
@@ -116,7 +116,7 @@ def test_tokens_a_minute_are_those_of_answers_and_of_what_is_under_way() -> None
         await worker.ring.admit(secret)
         ticket, request = await worker.begin(client, size=10**9)
         assert ticket.estimated == MAX_ESTIMATED
-        await refused(worker.use(client), "rate_limit", "100 tokens a minute")
+        await refused(worker.use(client), "rate_limit", "100 tokens per minute")
         worker.meter.record(ticket, request)
         worker.meter.record(ticket, request)
         for _ in range(6):

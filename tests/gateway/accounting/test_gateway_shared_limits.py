@@ -61,7 +61,7 @@ def test_workers_know_of_each_others_use_after_a_batch() -> None:
         await workers[1].meter.flush()
         clock.now += READ_SECONDS
         await workers[2].meter.flush()
-        await refused(workers[2].use(client), "rate_limit", "11 requests a minute")
+        await refused(workers[2].use(client), "rate_limit", "11 requests per minute")
 
     with_store(act)
 

@@ -46,11 +46,11 @@ def test_the_file_that_is_named_comes_first_then_the_variable_then_the_folder_th
 
 
 def test_a_file_that_is_named_and_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match="cannot read file: No such file"):
         read_config(tmp_path / "none.toml", ENV)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read file"):
         read_config(None, {"TOOLGLOT_CONFIG": str(tmp_path)})
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read file"):
         read_config("a\0b", ENV)
 
 

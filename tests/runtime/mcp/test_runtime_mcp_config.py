@@ -86,7 +86,7 @@ def test_a_configuration_that_makes_no_sense_is_refused_with_its_place(config: A
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"cannot read file .*: No such file"):
         servers_from(tmp_path / "none.json")
     (tmp_path / "large.json").write_bytes(b" " * 1_000_001)
     with pytest.raises(InputError, match="1000000"):

@@ -289,7 +289,7 @@ def test_a_budget_holds_where_the_provider_does_not_say_what_it_took(
             assert 0 < (session.usage.output_tokens or 0) < 10_000
             told = [entry.reason for entry in session.report.entries if "estimated" in entry.reason]
             assert len(told) == 1
-            doubted = [entry.reason for entry in session.report.entries if "not believed" in entry.reason]
+            doubted = [entry.reason for entry in session.report.entries if "ignored token counts" in entry.reason]
             assert len(doubted) == (usage is not None and usage["prompt_tokens"] != 0)
 
     with_provider(calling_with(usage), scene)

@@ -329,7 +329,7 @@ class Meter:
             if used < limit:
                 continue
             slots = sorted((slot, total.of(unit)) for slot, total in minute.items())
-            message = f"the key {limits.key.name!r} may use {limit:,} {unit} a minute, and has used {used:,.0f}"
+            message = f"the key {limits.key.name!r} may use {limit:,} {unit} per minute, and has used {used:,.0f}"
             raise ProviderError(
                 Failure("rate_limit", message, 429, retry_after=_seconds_until(slots, used - limit, now))
             )

@@ -160,7 +160,7 @@ def read_text(path: str | os.PathLike[str]) -> ConfigText:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         hint = "check the path, or write a configuration with `toolglot init`"
-        raise ConfigError(f"cannot be read: {reason}", path=origin, hint=hint) from None
+        raise ConfigError(f"cannot read file: {reason}", path=origin, hint=hint) from None
     if len(data) > MAX_BYTES:
         raise ConfigError(f"larger than {MAX_BYTES} bytes", path=origin, hint="this is not a configuration of toolglot")
     try:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from toolglot.conversation import Failure, Reply
-from toolglot.conversation.believed_usage import COUNTS, NOT_BELIEVED, believed
+from toolglot.conversation.plausible_usage import COUNTS, IMPLAUSIBLE, plausible_usage
 from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
@@ -38,7 +38,7 @@ from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
-from toolglot.protocols.errors.failures import ProviderError, from_answer_limit
+from toolglot.protocols.errors.failures import ProviderError, from_reply_limit
 from toolglot.store import StoreError
 from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
@@ -289,7 +289,7 @@ class ModelRequest:
     async def _read_reply(self, exchange: UpstreamReply) -> tuple[bytes, int]:
         """A whole reply, which counts against the memory for bodies, and the number of its JSON values."""
         hold = self._request.hold
-        data = await read_upstream_body(exchange, self._services.answer_limits.max_bytes, hold)
+        data = await read_upstream_body(exchange, self._services.reply_limits.max_bytes, hold)
         values = await offloading.count_values(data)
         hold(VALUE_BYTES * values)
         return data, values
@@ -304,12 +304,12 @@ class ModelRequest:
                 request=out,
                 policy=self._call.policy,
                 overrides=self._config.overrides,
-                limits=self._services.answer_limits,
+                limits=self._services.reply_limits,
                 reply_id=self._reply_id(),
                 reply_model=self._reply_model(out),
             )
         except LimitError as error:  # not the client's mistake
-            raise ProviderError(from_answer_limit(error)) from error
+            raise ProviderError(from_reply_limit(error)) from error
         body = self._with_date(reply.body, out)
         self._record.reply.report(count_entries(reply.report.entries))
         return reply, body, reply.data if body is reply.body else msgspec.json.encode(body)
@@ -323,7 +323,7 @@ class ModelRequest:
             request=out,
             policy=self._call.policy,
             overrides=self._config.overrides,
-            limits=self._services.answer_limits,
+            limits=self._services.reply_limits,
             created=int(time.time()),
             reply_id=self._reply_id(),
             reply_model=self._reply_model(out),
@@ -404,7 +404,7 @@ class ModelRequest:
     async def _translate(self, response: HttpResponse, translator: StreamTranslator) -> AsyncIterator[bytes]:
         """The reply as the client reads it, piece by piece, with one end in every case."""
         pieces = response.pieces()
-        size, max_bytes = 0, self._services.answer_limits.max_bytes
+        size, max_bytes = 0, self._services.reply_limits.max_bytes
         pending = PendingBytes(self._request)
         try:
             async for piece in pieces:
@@ -418,7 +418,7 @@ class ModelRequest:
                 if translator.is_over:
                     break
                 if size > max_bytes:
-                    yield translator.fail(from_answer_limit(LimitError(f"it is longer than max_bytes={max_bytes}")))
+                    yield translator.fail(from_reply_limit(LimitError(f"it is longer than max_bytes={max_bytes}")))
                     break
             if translator.is_over and translator.failure is None:
                 async for data in trailing_pieces(pieces, translator.feed):
@@ -494,12 +494,12 @@ class ModelRequest:
         if reply.usage is None:
             self._record.reply.count(None)
             return
-        usage = believed(reply.usage)
+        usage = plausible_usage(reply.usage)
         counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
         if usage is not reply.usage:
             counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
             counts.setdefault("output_tokens", len(repr(reply.turn.blocks)) // BYTES_PER_TOKEN)
-            entry = Entry(action="assumed", reason=f"{NOT_BELIEVED}; they are estimated", fault="loss", path="$.usage")
+            entry = Entry(action="assumed", reason=f"{IMPLAUSIBLE}; they are estimated", fault="loss", path="$.usage")
             if entry not in self._record.reply.entries:
                 self._record.reply.add(entry)
         self._record.reply.count(counts)

@@ -12,7 +12,7 @@ import msgspec
 from toolglot.conversation import Failure
 from toolglot.gateway.http.requests import ClientRequest, Hold
 from toolglot.gateway.routing.upstream_call import UpstreamReply
-from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError
+from toolglot.protocols.errors.failures import REPLY_LIMIT, ProviderError
 from toolglot.upstream import HttpResponse
 
 MAX_ON_LOOP: Final = 32 * 1024
@@ -38,7 +38,7 @@ async def _read_all(response: HttpResponse, max_bytes: int) -> bytes:
         return await response.whole(max_bytes)
     except ProviderError as error:
         failure = error.failure
-        if failure.code != ANSWER_LIMIT:
+        if failure.code != REPLY_LIMIT:
             raise
         message = f"{failure.message} (max_answer_bytes of the gateway)"
         raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
@@ -53,7 +53,7 @@ async def _read_counted(exchange: UpstreamReply, max_bytes: int, hold: Hold) -> 
         if size > max_bytes:
             name = exchange.upstream.name
             message = f"{name} sent a response of more than {max_bytes} bytes (max_answer_bytes of the gateway)"
-            raise ProviderError(Failure("server", message, code=ANSWER_LIMIT))
+            raise ProviderError(Failure("server", message, code=REPLY_LIMIT))
         hold(len(piece))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

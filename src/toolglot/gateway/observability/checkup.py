@@ -183,7 +183,7 @@ def _check_version(path: Path) -> CheckResult:
         return CheckResult(_STORE, "fail", f"{path}: {error.message}", error.hint)
     except sqlite3.Error as error:
         hint = "stop the gateway and move the file away, or set store in [gateway] to another file"
-        return CheckResult(_STORE, "fail", f"{path} cannot be read: {error}", hint)
+        return CheckResult(_STORE, "fail", f"{path}: cannot read file: {error}", hint)
     if version_found < newest:
         message = f"{path} has version {version_found}; the next start migrates it to {newest}"
         return CheckResult(_STORE, "warn", message, "make a copy first: an older toolglot cannot read it afterwards")

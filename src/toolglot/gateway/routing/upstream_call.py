@@ -201,7 +201,7 @@ class UpstreamCall:
             if response.status < 300:
                 is_open = True
                 return response, NO_FAILURE
-            failure = await failure_of(response, out, self._services.answer_limits.max_bytes)
+            failure = await failure_of(response, out, self._services.reply_limits.max_bytes)
         except ProviderError as error:
             failure = error.failure
         finally:

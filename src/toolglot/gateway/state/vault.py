@@ -40,7 +40,7 @@ from toolglot.conversation import (
 from toolglot.conversation.canonical_json import VERSION
 from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry
-from toolglot.conversation.version_1 import upgraded
+from toolglot.conversation.version_1 import upgrade
 from toolglot.gateway.http.offloading import WorkOffloader, at_once
 from toolglot.profiles import Profile
 from toolglot.protocols.base import get
@@ -100,7 +100,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(KeptTurn, dec_hook=read_form)
 
 def _read(data: bytes) -> KeptTurn:
     turn = _DECODER.decode(data)
-    return turn if turn.version >= VERSION else upgraded(turn)
+    return turn if turn.version >= VERSION else upgrade(turn)
 
 
 class Vault:

@@ -19,7 +19,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
-from toolglot.conversation.tool_memory import written_tools
+from toolglot.conversation.tool_memory import encode_tools
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.protocols.anthropic.blocks import READERS, read_content, write_blocks
@@ -233,7 +233,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if top:
         body["system"] = _write_system(top)
     body["messages"] = [_write_message(turn) for turn in turns]
-    tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
+    tools = encode_tools(conversation.tools, PROTOCOL, _write_tools)
     if tools or form.has_empty_tools:
         body["tools"] = tools
     if options.tool_choice is not None:

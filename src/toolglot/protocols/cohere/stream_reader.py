@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Failure, Media, Reply, Text, Thinking, ToolCall, Turn
 from toolglot.conversation.events import Event
-from toolglot.conversation.reply_events import spoken
+from toolglot.conversation.reply_events import delta_text
 from toolglot.errors import InputError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.cohere import errors, reply
@@ -275,7 +275,7 @@ class Decoder:
             self.builder.report("a block began at the index of one that had not ended")
             self.builder.close(before)
         key = opened[index] = _Key(type(block))
-        text, _ = spoken(block)
+        text, _ = delta_text(block)
         self.builder.open(key, _without_words(block))
         if text:
             self.builder.add(key, text)

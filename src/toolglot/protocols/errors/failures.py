@@ -220,15 +220,15 @@ def from_input_error(error: InputError) -> Failure:
     return Failure(kind, message_of(str(error)), code=code, param=word_of(error.path))
 
 
-ANSWER_LIMIT: Final = "answer_limit"
+REPLY_LIMIT: Final = "answer_limit"
 """The code of a failure: the reply is larger, deeper or longer than toolglot reads."""
 
 
-def from_answer_limit(error: LimitError) -> Failure:
+def from_reply_limit(error: LimitError) -> Failure:
     """The failure of a reply that exceeds a limit. It is the provider's: the client could not have made it smaller."""
     named = next((name for name in ("max_bytes", "max_nodes", "max_depth") if name in error.message), "")
     setting = f" (Limits.{named}{', max_answer_bytes of the gateway' if named == 'max_bytes' else ''})" if named else ""
-    return Failure("server", f"the provider's reply exceeds a limit: {error.message}{setting}", code=ANSWER_LIMIT)
+    return Failure("server", f"the provider's reply exceeds a limit: {error.message}{setting}", code=REPLY_LIMIT)
 
 
 # --- to a client ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import Block, Extra, Failure, Form, Media, StopReason, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.events import (
-    CUT_UNSAID,
+    UNREPORTED_CUT,
     BlockEnded,
     BlockStarted,
     Event,
@@ -30,7 +30,7 @@ from toolglot.conversation.events import (
     ThinkingDelta,
     Used,
 )
-from toolglot.conversation.reply_events import opening, spoken
+from toolglot.conversation.reply_events import delta_text, opening_block
 from toolglot.errors import LimitError
 from toolglot.limits import DEFAULT_LIMITS, Limits
 from toolglot.protocols.fields.argument_text import ends_early, read_arguments
@@ -52,8 +52,8 @@ BEGAN_WITH_INPUT: Final = "a call began with its input"
 """Problems that only some clients have. Mistral's clients read the first two. A client of another protocol gets the
 third in its own form. Some providers end with the fourth when a call was forced (`stream.forced_stop`), and some leave
 out what was streamed (`stream.last_items`). Anthropic sends the sixth where a server tool calls, and its SDKs read it.
-`CUT_UNSAID` is not a problem of the form: a client of the same protocol gets such a call as it came, whole or in pieces
-(J4)."""
+`UNREPORTED_CUT` is not a problem of the form: a client of the same protocol gets such a call as it came, whole or in
+pieces (J4)."""
 
 CUT_OFF: Final = Failure(
     "server", "the provider's stream was cut off: it ended without saying that the reply is over", in_band=True
@@ -280,8 +280,8 @@ class EventBuilder:
 
     def add_whole_block(self, block: Block, *, cut: bool = False) -> None:
         """Add a whole block: its beginning, its text in one piece, its end. One that was `cut` must not be used."""
-        key, text = object(), spoken(block)[0]
-        self.open(key, opening(block))
+        key, text = object(), delta_text(block)[0]
+        self.open(key, opening_block(block))
         if text:
             self.add(key, text)
         self.update(key, block)
@@ -306,7 +306,7 @@ class EventBuilder:
         self._end_all(is_cut_off=reason in ("length", "error"))
         stop = derive_stop(reason or "stop", has_calls=self.has_calls)
         if self.has_cut_calls and stop in ("stop", "tool_calls"):
-            self.report(CUT_UNSAID)
+            self.report(UNREPORTED_CUT)
             stop = "length"
         self.is_over = True
         self.events.append(Finished(stop, extra, form, turn_extra, turn_form))

@@ -17,7 +17,7 @@ from toolglot.conversation import (
     ToolChoice,
     ToolSpec,
 )
-from toolglot.conversation.tool_memory import written_tools
+from toolglot.conversation.tool_memory import encode_tools
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import (
@@ -196,7 +196,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     for turn in conversation.turns:
         write_turn(turn, messages, style)
     body["messages"] = messages
-    tools = written_tools(conversation.tools, PROTOCOL, _write_tools)
+    tools = encode_tools(conversation.tools, PROTOCOL, _write_tools)
     form = conversation.form if type(conversation.form) is ChatRequest else _PLAIN
     if tools or form.has_empty_tools:
         body["tools"] = tools

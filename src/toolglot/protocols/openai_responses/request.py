@@ -16,7 +16,7 @@ from toolglot.conversation import (
     ToolChoice,
     Turn,
 )
-from toolglot.conversation.tool_memory import written_tools
+from toolglot.conversation.tool_memory import encode_tools
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import (
     Fields,
@@ -203,7 +203,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if turns or not form.has_no_input:
         body["input"] = _write_input(turns)
     if conversation.tools or form.has_empty_tools:
-        body["tools"] = written_tools(conversation.tools, PROTOCOL, write_tools)
+        body["tools"] = encode_tools(conversation.tools, PROTOCOL, write_tools)
     if options.tool_choice is not None:
         _write_choice(body, options.tool_choice)
     body.update(write_sampling(options.sampling, _SAMPLING))

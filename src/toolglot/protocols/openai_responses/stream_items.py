@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from toolglot import jsontext
 from toolglot.conversation import Block, Text, Thinking, ToolCall
-from toolglot.conversation.reply_events import spoken
+from toolglot.conversation.reply_events import delta_text
 from toolglot.errors import InputError
 from toolglot.limits import Limits
 from toolglot.protocols.fields.argument_text import read_arguments
@@ -363,7 +363,7 @@ class Assembly:
         if block is None:
             self._close(item, part, cut=cut)
             return
-        text = spoken(block)[0] if isinstance(block, Text | Thinking | ToolCall) else ""
+        text = delta_text(block)[0] if isinstance(block, Text | Thinking | ToolCall) else ""
         if part not in item.parts:
             item.parts[part] = None
             self.builder.open(key, _unspoken(block))

@@ -30,7 +30,7 @@ from toolglot.conversation import (
     Turn,
     ids,
 )
-from toolglot.conversation.events import CUT_UNSAID
+from toolglot.conversation.events import UNREPORTED_CUT
 from toolglot.conversation.report import Action
 from toolglot.errors import InputError, TruncatedArgumentsError
 from toolglot.profiles import Profile
@@ -172,7 +172,7 @@ class ReplyProjection:
         """The stop reason, considering the calls that the client gets. A reply without one counts as complete."""
         self.report_rest(original)
         if self._has_cut_call and original in (None, "stop", "tool_calls"):
-            self._ctx.report("assumed", CUT_UNSAID, "canonical", path="$.stop")
+            self._ctx.report("assumed", UNREPORTED_CUT, "canonical", path="$.stop")
             return "length"
         if original is None:
             meant: StopReason = "tool_calls" if self._runnable else "error" if self._malformed else "stop"

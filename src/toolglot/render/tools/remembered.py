@@ -49,7 +49,7 @@ def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ct
         return None
     if type(tools) is not RememberedTools:
         return _recall_accepted(tools, plain, ctx) if ctx.is_native else None
-    known: FittedTools | None = tools.made.get(_key(ctx))
+    known: FittedTools | None = tools.conversions.get(_key(ctx))
     if known is None or known.of[0] is not ctx.profile or known.of[1] is not ctx.policy:
         return None
     return known if known.of[2] is ctx.source and known.declared.issuperset(plain.called_tools()) else None

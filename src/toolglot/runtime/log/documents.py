@@ -20,7 +20,7 @@ from toolglot import jsontext
 from toolglot.conversation import Conversation, canonical_json
 from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry as ReportEntry
-from toolglot.conversation.version_1 import upgraded
+from toolglot.conversation.version_1 import upgrade
 from toolglot.errors import InputError, VersionError
 from toolglot.history.history import History
 from toolglot.limits import Limits
@@ -119,7 +119,7 @@ def read_document(data: bytes | str, *, limits: Limits = DOCUMENT_LIMITS) -> Ses
         message, _, where = str(error).partition(" - at `")
         raise InputError(message, path=where.removesuffix("`") or "$") from None
     if is_old:
-        document = upgraded(document)
+        document = upgrade(document)
     if document.info.id:
         check_id(document.info.id)
     return document

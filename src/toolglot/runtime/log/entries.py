@@ -24,7 +24,7 @@ from toolglot.conversation import ToolResult, Turn, Usage
 from toolglot.conversation.canonical_json import VERSION
 from toolglot.conversation.forms import read_form
 from toolglot.conversation.report import Entry as ReportEntry
-from toolglot.conversation.version_1 import upgraded
+from toolglot.conversation.version_1 import upgrade
 from toolglot.errors import InputError, ToolglotError, VersionError, cut, quote
 
 DIGITS: Final = 12
@@ -169,7 +169,7 @@ def decode(data: bytes, *, session: str, number: int) -> LogEntry:
         raise _unreadable_error(data, session, number, str(error)) from None
     if entry.version >= VERSION or isinstance(entry, _PLAIN):
         return entry
-    return replace(upgraded(entry), version=VERSION)
+    return replace(upgrade(entry), version=VERSION)
 
 
 def damaged_error(session: str, number: int, what: str) -> SessionDamagedError:

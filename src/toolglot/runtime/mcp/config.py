@@ -54,7 +54,7 @@ def _read(path: str | Path) -> Any:
         with Path(path).open("rb") as file:
             data = file.read(FILE_LIMITS.max_bytes + 1)
     except OSError as error:
-        raise InputError(f"{quote(str(path))} cannot be read: {error.strerror}", path="config") from None
+        raise InputError(f"cannot read file {quote(str(path))}: {error.strerror}", path="config") from None
     return jsontext.parse(data, limits=FILE_LIMITS).value
 
 

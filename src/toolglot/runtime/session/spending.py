@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from toolglot.conversation import Conversation, Reply, ToolSpec, Turn, Usage
-from toolglot.conversation.believed_usage import NOT_BELIEVED, believed
+from toolglot.conversation.plausible_usage import IMPLAUSIBLE, plausible_usage
 from toolglot.conversation.report import Entry
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
@@ -99,8 +99,8 @@ def measure_reply(
     reply: Reply, turns: Iterable[Turn], tools: Iterable[ToolSpec] = (), *, is_answer: bool = True
 ) -> ReplyCost:
     """The tokens of a reply to these turns. A failed one counts what its provider reports, or what it contains."""
-    reported = believed(reply.usage)
-    notes = (NOT_BELIEVED,) if reported != reply.usage else ()
+    reported = plausible_usage(reply.usage)
+    notes = (IMPLAUSIBLE,) if reported != reply.usage else ()
     known = reported if reported is not None else Usage()
     is_whole = bool(known.input_tokens) and (bool(known.output_tokens) or not reply.turn.blocks)
     if is_whole or not (is_answer or reply.turn.blocks):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from toolglot import jsontext
 from toolglot.conversation import Media, Opaque, Text, ToolCall, ToolResult, Turn
-from toolglot.conversation.canonical_json import checked
+from toolglot.conversation.canonical_json import validate
 from toolglot.errors import InputError, LimitError, type_name
 from toolglot.jsontext import fix_surrogates
 from toolglot.protocols.fields.media import read_data_url
@@ -147,7 +147,7 @@ class _PartCollector:
 def _from_parts(parts: tuple[Part, ...]) -> ToolOutcome:
     """Validate parts as a history does: a tool may have put anything into their fields."""
     try:
-        turn, changes = checked(Turn("tool", (ToolResult("", parts),)))
+        turn, changes = validate(Turn("tool", (ToolResult("", parts),)))
     except LimitError as problem:
         return _unusable(problem)
     except InputError as problem:

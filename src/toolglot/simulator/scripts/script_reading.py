@@ -256,7 +256,7 @@ def _parse(data: bytes, name: str) -> Any:
         )
         raise InputError(error.message, path=error.path, hint=hint) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {error}", path=name, hint="it is not TOML") from None
+        raise InputError(f"not TOML: {error}", path=name, hint="see https://toml.io") from None
 
 
 def _yaml(data: bytes, name: str) -> Any:

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from toolglot.conversation import Failure, FailureKind
 from toolglot.errors import InputError
-from toolglot.protocols.errors.failures import ANSWER_LIMIT, ProviderError
+from toolglot.protocols.errors.failures import REPLY_LIMIT, ProviderError
 
 UNKNOWN_HOST: Final = "its host is not known; check its url and the network's DNS"
 REFUSED: Final = "the connection was refused; check that it is running, and its url"
@@ -212,7 +212,7 @@ async def read_whole(request: HttpRequest, response: HttpResponse, max_bytes: in
         if size > max_bytes:
             await response.close()
             reason = f"sent a response of more than {max_bytes} bytes"
-            raise ProviderError(Failure("server", f"{request.recipient} {reason}", code=ANSWER_LIMIT))
+            raise ProviderError(Failure("server", f"{request.recipient} {reason}", code=REPLY_LIMIT))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

@@ -1,6 +1,6 @@
-"""Token counts of a provider, as far as they can be true: what is negative or far too large is not counted.
+"""Token counts of a provider without those that cannot be true: negative or far too large.
 
-Whoever counts what was used, a gateway or a session, asks here first. Law: pure.
+The gateway and the session filter counts here before they add them up. Law: pure.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from toolglot.conversation.values import Usage
 
 MAX_TOKENS: Final = 10**12
-"""More than any answer takes."""
+"""More than any reply takes."""
 
-NOT_BELIEVED: Final = "token counts of the provider were not believed: they are negative, or far too large"
+IMPLAUSIBLE: Final = "ignored token counts of the provider that are negative or far too large"
 
 COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith("_tokens"))
 """The names of the counts of a `Usage`."""
 
 
-def believed(usage: Usage | None) -> Usage | None:
-    """The counts that can be true; the very same usage where all of them can."""
+def plausible_usage(usage: Usage | None) -> Usage | None:
+    """A usage without implausible counts; the same object if there are none."""
     if usage is None:
         return None
     wrong = [name for name in COUNTS if not _is_possible(getattr(usage, name))]
