@@ -27,14 +27,14 @@ def leave(screen: Screen) -> None:
     assert screen.ended() == 0
 
 
-def roles(place: Folder) -> list[str]:
-    (session,) = place.sessions()
-    shown = place.run("sessions", "show", session["id"], "--format", "json").json
+def roles(project: Folder) -> list[str]:
+    (session,) = project.sessions()
+    shown = project.run("sessions", "show", session["id"], "--format", "json").json
     return [turn["role"] for turn in shown["conversation"]]
 
 
 def test_text_streams_and_the_session_is_kept(tmp_path: Path) -> None:
-    with folder(tmp_path, chunk=5, pace=0.02) as place, place.terminal("chat") as screen:
+    with folder(tmp_path, chunk=5, pace=0.02) as project, project.terminal("chat") as screen:
         begun(screen).say("please stream")
         screen.expect("These words go on")
         before = len(screen.text)
@@ -43,14 +43,14 @@ def test_text_streams_and_the_session_is_kept(tmp_path: Path) -> None:
         screen.expect("> ")
         screen.send(CTRL_D)
         assert screen.ended() == 0
-        assert roles(place) == ["user", "assistant"]
-        (session,) = place.sessions()
+        assert roles(project) == ["user", "assistant"]
+        (session,) = project.sessions()
         assert session["title"] == "please stream"
         assert session["model"] == "anthropic/claude-sonnet-4-5"
 
 
 def test_a_tool_call_is_shown_while_it_runs_with_its_state_and_result(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use weather")
         screen.expect('→ weather {"city":"Bonn"}')
         screen.expect("✓ weather ")
@@ -58,29 +58,29 @@ def test_a_tool_call_is_shown_while_it_runs_with_its_state_and_result(tmp_path: 
         screen.expect("That is done.")
         screen.expect("> ")
         leave(screen)
-        assert roles(place) == ["user", "assistant", "tool", "assistant"]
+        assert roles(project) == ["user", "assistant", "tool", "assistant"]
 
 
 @pytest.mark.parametrize(
-    ("said", "shown", "ran"),
+    ("line", "shown", "ran"),
     [
         ("y", "deleted a.txt", "a.txt"),
         ("n not that one", "Reason: not that one", ""),
         ("", "", ""),
     ],
 )
-def test_an_approval_is_asked_for(tmp_path: Path, said: str, shown: str, ran: str) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+def test_an_approval_is_asked_for(tmp_path: Path, line: str, shown: str, ran: str) -> None:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("? delete wants to run")
         screen.expect('"path": "a.txt"')
         screen.expect("[e]dit: ")
-        if not said:  # what is no answer is asked again, and the end of the input is no leave
+        if not line:  # anything but an answer repeats the question, and the end of the input does not approve
             screen.say("perhaps")
             screen.expect("[e]dit: ")
             screen.send(CTRL_D)
         else:
-            screen.say(said)
+            screen.say(line)
         screen.expect(shown)
         screen.expect("That is done.")
         found = tmp_path / "deleted"
@@ -88,7 +88,7 @@ def test_an_approval_is_asked_for(tmp_path: Path, said: str, shown: str, ran: st
 
 
 def test_an_approval_for_always_is_asked_for_once(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("[e]dit: ")
         screen.say("a")
@@ -99,7 +99,7 @@ def test_an_approval_for_always_is_asked_for_once(tmp_path: Path) -> None:
 
 
 def test_arguments_are_edited_before_a_tool_runs(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("[e]dit: ")
         screen.say("e")
@@ -118,25 +118,25 @@ def test_arguments_are_edited_before_a_tool_runs(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_the_middle_of_a_stream_keeps_what_came_and_the_talk_goes_on(tmp_path: Path) -> None:
-    with folder(tmp_path, chunk=5, pace=0.1) as place, place.terminal("chat") as screen:
+    with folder(tmp_path, chunk=5, pace=0.1) as project, project.terminal("chat") as screen:
         begun(screen).say("please stream")
         screen.expect("These words")
         screen.press(CTRL_C, "stopped; the reply so far is kept, marked as interrupted")
         screen.expect("> ")
         assert "discarded" not in screen.text
-        place.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
+        project.server.script(rules=[{"reply": {"text": "Well said."}}], pace=0)
         screen.say("hello")
         screen.expect("Well said.")
         leave(screen)
-        assert roles(place) == ["user", "assistant", "user", "assistant"]
-        assert [seen.status for seen in place.server.requests] == [200, 200]
-        assert "These words" in str(place.server.requests[-1].body)
-        shown = place.run("sessions", "show", place.sessions()[0]["id"]).out
+        assert roles(project) == ["user", "assistant", "user", "assistant"]
+        assert [seen.status for seen in project.server.requests] == [200, 200]
+        assert "These words" in str(project.server.requests[-1].body)
+        shown = project.run("sessions", "show", project.sessions()[0]["id"]).out
         assert "[interrupted: Cancelled by the user.]" in shown
 
 
 def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use wait")
         screen.expect("still here")
         screen.press(CTRL_C, "⊘ wait")
@@ -145,13 +145,13 @@ def test_ctrl_c_in_the_middle_of_a_tool_cancels_it_and_the_talk_goes_on(tmp_path
         screen.say("hello")
         screen.expect("Well said.")
         leave(screen)
-        assert roles(place) == ["user", "assistant", "tool", "user", "assistant"]
+        assert roles(project) == ["user", "assistant", "tool", "user", "assistant"]
 
 
 def test_ctrl_c_in_a_tool_that_does_not_end_says_at_once_what_happens_and_once_more_goes_on_without_it(
     tmp_path: Path,
 ) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use stuck")
         screen.expect("→ stuck")
         screen.press(CTRL_C, "cancelling stuck: press Ctrl-C again to continue without it")
@@ -162,12 +162,12 @@ def test_ctrl_c_in_a_tool_that_does_not_end_says_at_once_what_happens_and_once_m
         screen.expect("Well said.")
         (tmp_path / "free").touch()
         leave(screen)
-        assert roles(place) == ["user", "assistant", "tool", "user", "assistant"]
-        assert [seen.status for seen in place.server.requests] == [200, 200]
+        assert roles(project) == ["user", "assistant", "tool", "user", "assistant"]
+        assert [seen.status for seen in project.server.requests] == [200, 200]
 
 
 def test_what_is_waited_for_is_shown_and_nothing_of_it_stays(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use stuck")
         screen.expect("anthropic/claude-sonnet-4-5")
         screen.expect("→ stuck")
@@ -186,7 +186,7 @@ def test_what_is_waited_for_is_shown_and_nothing_of_it_stays(tmp_path: Path) -> 
 @pytest.mark.parametrize("words", [[], ["--plain"]])
 def test_nothing_is_drawn_and_erased_in_a_dumb_terminal_or_a_plain_chat(tmp_path: Path, words: list[str]) -> None:
     environment = {} if words else {"TERM": "dumb"}
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py", *words, **environment) as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py", *words, **environment) as screen:
         begun(screen).say("use stuck")
         screen.expect("→ stuck")
         screen.press(CTRL_C, "cancelling stuck; press Ctrl-C again to continue without it")
@@ -201,7 +201,7 @@ def test_nothing_is_drawn_and_erased_in_a_dumb_terminal_or_a_plain_chat(tmp_path
 
 
 def test_markdown_is_rendered_while_it_comes(tmp_path: Path) -> None:
-    with folder(tmp_path, chunk=7, pace=0.02) as place, place.terminal("chat") as screen:
+    with folder(tmp_path, chunk=7, pace=0.02) as project, project.terminal("chat") as screen:
         begun(screen).say("markdown")
         screen.expect("A title")
         screen.expect("The end.")
@@ -216,7 +216,7 @@ def test_markdown_is_rendered_while_it_comes(tmp_path: Path) -> None:
             *(" • one", " • two", "", "  def f():", '      return "x"', "", " name  value", " ───────────"),
             *(" a     1", "", "The end."),
         ]
-        assert [seen.status for seen in place.server.requests] == [200]
+        assert [seen.status for seen in project.server.requests] == [200]
 
 
 def visible_lines(raw: str) -> list[str]:
@@ -229,7 +229,7 @@ def visible_lines(raw: str) -> list[str]:
 
 
 def test_ctrl_c_at_an_approval_cancels_the_turn(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("[e]dit: ")
         screen.press(CTRL_C, "stopped")
@@ -240,7 +240,7 @@ def test_ctrl_c_at_an_approval_cancels_the_turn(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_twice_at_the_prompt_leaves_and_once_only_clears_the_line(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat") as screen:
+    with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).send("half a line")
         screen.expect("half a line")
         screen.press(CTRL_C, "press Ctrl-C again, or Ctrl-D, to leave")
@@ -252,33 +252,33 @@ def test_ctrl_c_twice_at_the_prompt_leaves_and_once_only_clears_the_line(tmp_pat
         screen.expect("> ")
         screen.send(CTRL_C)
         assert screen.ended() == 0
-        assert "half a line" not in str(place.run("sessions", "show", place.sessions()[0]["id"]).out)
+        assert "half a line" not in str(project.run("sessions", "show", project.sessions()[0]["id"]).out)
 
 
 def test_sigterm_leaves_in_order_in_the_middle_of_a_tool_and_at_the_prompt(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        with place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project:
+        with project.terminal("chat", "--tools", "tools.py") as screen:
             begun(screen).say("use wait")
             screen.expect("still here")
             screen.process.send_signal(signal.SIGTERM)
             screen.expect("⊘ wait")
             assert screen.ended() == 128 + signal.SIGTERM
-        with place.terminal("chat", "--continue") as screen:
+        with project.terminal("chat", "--continue") as screen:
             begun(screen)
             screen.process.send_signal(signal.SIGTERM)
             assert screen.ended() == 128 + signal.SIGTERM
-        assert roles(place) == ["user", "assistant", "tool"]
+        assert roles(project) == ["user", "assistant", "tool"]
 
 
 def test_a_session_is_gone_on_with_and_shows_where_it_was(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        with place.terminal("chat") as screen:
+    with folder(tmp_path) as project:
+        with project.terminal("chat") as screen:
             begun(screen).say("remember the number 4711")
             screen.expect("Well said.")
             leave(screen)
-        (session,) = place.sessions()
+        (session,) = project.sessions()
         for words in (["--continue"], ["--session", session["id"][:-2]]):
-            with place.terminal("chat", *words) as screen:
+            with project.terminal("chat", *words) as screen:
                 screen.expect(session["id"])
                 screen.expect("> remember the number 4711")
                 screen.expect("Well said.")
@@ -286,20 +286,20 @@ def test_a_session_is_gone_on_with_and_shows_where_it_was(tmp_path: Path) -> Non
                 screen.say("hello again")
                 screen.expect("Well said.")
                 leave(screen)
-        assert "4711" in str(place.server.requests[-1].body)
-        assert len(place.sessions()) == 1
+        assert "4711" in str(project.server.requests[-1].body)
+        assert len(project.sessions()) == 1
 
 
 def test_the_last_turns_are_shown_on_resume_and_all_of_them_by_history(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        with place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project:
+        with project.terminal("chat", "--tools", "tools.py") as screen:
             begun(screen)
-            for said in ("first of all", "use weather", "markdown"):
-                screen.say(said)
+            for line in ("first of all", "use weather", "markdown"):
+                screen.say(line)
                 screen.expect(" out · ")
                 screen.expect("> ")
             leave(screen)
-        with place.terminal("chat", "--continue") as screen:
+        with project.terminal("chat", "--continue") as screen:
             screen.expect("… 2 turns before this; /history shows them")
             screen.expect("> use weather")
             screen.expect("I use weather.")
@@ -326,14 +326,14 @@ def test_the_last_turns_are_shown_on_resume_and_all_of_them_by_history(tmp_path:
 
 
 def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        with place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project:
+        with project.terminal("chat", "--tools", "tools.py") as screen:
             begun(screen).say("use stuck")
             screen.expect("→ stuck")
             screen.expect("stuck · 1 s")
             screen.process.kill()
             screen.ended()
-        with place.terminal("chat", "--tools", "tools.py", "--continue") as screen:
+        with project.terminal("chat", "--tools", "tools.py", "--continue") as screen:
             screen.expect("> use stuck")
             screen.expect("→ stuck")
             screen.expect("✗ stuck")
@@ -345,27 +345,27 @@ def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_pat
             screen.expect("That is done.")
             screen.expect("> ")
             leave(screen)
-        assert "its outcome is unknown" in str(place.server.requests[-1].body)
-        with place.terminal("chat", "--continue") as screen:
+        assert "its outcome is unknown" in str(project.server.requests[-1].body)
+        with project.terminal("chat", "--continue") as screen:
             begun(screen)
             leave(screen)
-            assert "was running when" not in screen.text, "it is told once"
-        assert roles(place) == ["user", "assistant", "tool", "assistant"]
+            assert "was running when" not in screen.text, "it is shown once"
+        assert roles(project) == ["user", "assistant", "tool", "assistant"]
 
 
 def test_a_session_that_another_process_holds_is_told_with_its_holder(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat") as screen:
+    with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).say("hello")
         screen.expect("Well said.")
         screen.expect("> ")
-        ended = place.run("run", "me too", "--continue")
+        ended = project.run("run", "me too", "--continue")
         assert ended.code == 2
         assert f"is held by process {screen.process.pid} on " in ended.err
         assert "hint: close it there" in ended.err
 
 
 def test_undo_takes_back_and_offers_what_was_said_for_editing(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat") as screen:
+    with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).say("one")
         screen.expect("Well said.")
         screen.expect("> ")
@@ -378,13 +378,13 @@ def test_undo_takes_back_and_offers_what_was_said_for_editing(tmp_path: Path) ->
         screen.say(" and a half")
         screen.expect("Well said.")
         leave(screen)
-        sent = str(place.server.requests[-1].body)
+        sent = str(project.server.requests[-1].body)
         assert "two and a half" in sent
-        assert roles(place) == ["user", "assistant"] * 2
+        assert roles(project) == ["user", "assistant"] * 2
 
 
 def test_model_switches_in_the_middle_of_a_talk(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use weather")
         screen.expect("That is done.")
         screen.expect("> ")
@@ -396,23 +396,23 @@ def test_model_switches_in_the_middle_of_a_talk(tmp_path: Path) -> None:
         screen.say("hello")
         screen.expect("openai/gpt-4.1 · ")
         leave(screen)
-        assert [seen.provider for seen in place.server.requests] == ["anthropic", "anthropic", "openai"]
-        assert all(seen.status == 200 for seen in place.server.requests)
-        assert place.sessions()[0]["model"] == "openai/gpt-4.1"
+        assert [seen.provider for seen in project.server.requests] == ["anthropic", "anthropic", "openai"]
+        assert all(seen.status == 200 for seen in project.server.requests)
+        assert project.sessions()[0]["model"] == "openai/gpt-4.1"
 
 
 def test_what_a_broken_try_showed_is_taken_back(tmp_path: Path) -> None:
-    with folder(tmp_path, chunk=5) as place, place.terminal("chat") as screen:
-        place.server.fault("reset,after=8")
+    with folder(tmp_path, chunk=5) as project, project.terminal("chat") as screen:
+        project.server.fault("reset,after=8")
         begun(screen).say("please stream")
         screen.expect("discarded: the text above from “These")
         screen.expect("> ")
         leave(screen)
-        assert roles(place) == ["user", "assistant"]
+        assert roles(project) == ["user", "assistant"]
 
 
 def test_control_sequences_of_models_and_tools_are_harmless(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("paint")
         screen.expect("a \\x1b[31mred\\x1b[0m word")
         screen.expect("> ")
@@ -423,7 +423,7 @@ def test_control_sequences_of_models_and_tools_are_harmless(tmp_path: Path) -> N
 
 
 def test_lines_are_continued_and_pasted_ones_are_one_message(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat") as screen:
+    with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).say("one \\")
         screen.expect(". ")
         screen.say("two")
@@ -434,33 +434,33 @@ def test_lines_are_continued_and_pasted_ones_are_one_message(tmp_path: Path) -> 
         screen.say("")
         screen.expect("Well said.")
         leave(screen)
-        bodies = [str(seen.body) for seen in place.server.requests]
+        bodies = [str(seen.body) for seen in project.server.requests]
         assert len(bodies) == 2
         assert "one \\ntwo" in bodies[0]
         assert "three\\nfour" in bodies[1]
 
 
 def test_what_was_typed_is_remembered_until_the_next_time(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
+    with folder(tmp_path) as project:
         for _ in range(2):
-            with place.terminal("chat") as screen:
+            with project.terminal("chat") as screen:
                 begun(screen)
-                screen.send("\x1b[A\x1b[A" if place.server.requests else "first words")
+                screen.send("\x1b[A\x1b[A" if project.server.requests else "first words")
                 screen.expect("first words")
                 screen.say("")
                 screen.expect("Well said.")
                 leave(screen)
-        assert [str(seen.body).count("first words") for seen in place.server.requests] == [1, 1]
+        assert [str(seen.body).count("first words") for seen in project.server.requests] == [1, 1]
         memory = tmp_path / "state" / "toolglot" / "chat_input.jsonl"
         assert memory.stat().st_mode & 0o077 == 0
 
 
 def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("chat", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("hello")
         screen.expect("Well said.")
-        (first,) = place.sessions()
-        for said, shown in [
+        (first,) = project.sessions()
+        for line, shown in [
             ("/help", "/resume [ID]"),
             ("/tools", "delete"),
             ("/cost", "this session: "),
@@ -478,7 +478,7 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
             ("/save", "expected a file"),
             ("/fork", f"{first['id']} is unchanged"),
         ]:
-            screen.say(said)
+            screen.say(line)
             screen.expect(shown)
             screen.expect("> ")
         assert "Well said." in (tmp_path / "talk.md").read_text()
@@ -496,7 +496,7 @@ def test_fork_resume_save_and_the_other_commands(tmp_path: Path) -> None:
         screen.expect("> ")
         screen.say("/quit")
         assert screen.ended() == 0
-        assert sorted(session["turns"] for session in place.sessions()) in ([2, 4], [3, 4])
+        assert sorted(session["turns"] for session in project.sessions()) in ([2, 4], [3, 4])
 
 
 def test_without_a_key_a_simulated_model_answers_and_says_so(tmp_path: Path) -> None:
@@ -523,8 +523,8 @@ def test_a_chat_simulates_by_the_rule_of_the_gateway(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        with place.terminal("chat", "--no-store") as screen:
+    with folder(tmp_path) as project:
+        with project.terminal("chat", "--no-store") as screen:
             screen.expect("not stored")
             begun(screen).say("hello")
             screen.expect("Well said.")
@@ -539,18 +539,20 @@ def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_pat
             screen.expect("wrote talk.json")
             leave(screen)
         assert not (tmp_path / "state").exists()
-        with place.terminal("chat") as screen:
+        with project.terminal("chat") as screen:
             begun(screen)
             leave(screen)
-        assert place.sessions() == []
+        assert project.sessions() == []
 
 
 # --- without a terminal -----------------------------------------------------------------------------
 
 
 def test_piped_lines_are_messages_and_the_answers_are_plain(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        ended = place.run("chat", "--tools", "tools.py", stdin=b"hello\nuse weather\nuse delete\n\n/quit\nnever said\n")
+    with folder(tmp_path) as project:
+        ended = project.run(
+            "chat", "--tools", "tools.py", stdin=b"hello\nuse weather\nuse delete\n\n/quit\nnever said\n"
+        )
         assert ended.code == 0
         assert "\x1b" not in ended.out
         assert ended.out == "Well said.\nThat is done.\nThat is done.\n", "the answers, and nothing about them"
@@ -559,14 +561,14 @@ def test_piped_lines_are_messages_and_the_answers_are_plain(tmp_path: Path) -> N
         assert "delete was not run" in ended.err, "there is no user to ask"
         assert "--allow delete" in ended.err
         assert not (tmp_path / "deleted").exists()
-        assert "never said" not in str([seen.body for seen in place.server.requests])
+        assert "never said" not in str([seen.body for seen in project.server.requests])
         assert "anthropic/claude-sonnet-4-5 · session" in ended.err
 
 
 def test_piped_chat_ends_with_1_where_an_answer_failed(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        place.server.fault(401)
-        ended = place.run("chat", stdin=b"hello\nhello\n")
+    with folder(tmp_path) as project:
+        project.server.fault(401)
+        ended = project.run("chat", stdin=b"hello\nhello\n")
         assert ended.code == 1
         assert "auth" in ended.err
         assert "Well said." in ended.out, "the talk goes on"

@@ -1,4 +1,4 @@
-"""`toolglot chat` and `toolglot run` in this process: what they say, do and refuse, with somebody who types fast."""
+"""`toolglot chat` and `toolglot run` in this process: what they say, do and refuse, with input that comes at once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Talk:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     with folder(tmp_path, chunk=20) as made:
         monkeypatch.chdir(tmp_path)
         for name, value in made.environment.items():
@@ -86,8 +86,8 @@ def talk(*lines: str | int | BaseException, words: tuple[str, ...] = ("--tools",
     return Talk(code, out.getvalue(), err.getvalue())
 
 
-def test_a_talk_with_every_command(place: Folder) -> None:
-    said = talk(
+def test_a_talk_with_every_command(project: Folder) -> None:
+    result = talk(
         "hello",
         "",
         "/tools",
@@ -115,7 +115,7 @@ def test_a_talk_with_every_command(place: Folder) -> None:
         "/history none",
         "/quit",
     )
-    assert said.code == 0
+    assert result.code == 0
     for shown in (
         "> use weather\nI use weather.",
         "Well said.",
@@ -128,62 +128,62 @@ def test_a_talk_with_every_command(place: Folder) -> None:
         "wrote talk.json",
         "is unchanged; continuing in",
     ):
-        assert shown in said.out, shown
-    for told in (
+        assert shown in result.out, shown
+    for message in (
         "expected a number of turns",
         "file already exists",
         "expected a file",
         "unknown command",
         "no session",
     ):
-        assert told in said.err, told
-    assert (place.path / "talk.md").read_text().startswith("## User")
-    assert len(place.sessions()) == 2
+        assert message in result.err, message
+    assert (project.path / "talk.md").read_text().startswith("## User")
+    assert len(project.sessions()) == 2
 
 
-def test_a_talk_goes_on_where_it_was(place: Folder) -> None:
+def test_a_talk_goes_on_where_it_was(project: Folder) -> None:
     talk("use weather")
-    (first,) = place.sessions()
-    said = talk(f"/resume {first['id']}", "hello", words=("--continue", "--model", "quick"))
-    assert said.out.count(str(first["id"])) == 2
-    assert place.sessions()[0]["model"] == "openai/gpt-4.1"
-    said = talk("hello", words=("--session", str(first["id"])))
-    assert said.out.startswith("openai/gpt-4.1")
+    (first,) = project.sessions()
+    result = talk(f"/resume {first['id']}", "hello", words=("--continue", "--model", "quick"))
+    assert result.out.count(str(first["id"])) == 2
+    assert project.sessions()[0]["model"] == "openai/gpt-4.1"
+    result = talk("hello", words=("--session", str(first["id"])))
+    assert result.out.startswith("openai/gpt-4.1")
 
 
-def test_a_session_whose_model_is_gone_needs_another_one(place: Folder) -> None:
+def test_a_session_whose_model_is_gone_needs_another_one(project: Folder) -> None:
     talk("hello")
-    text = (place.path / "toolglot.toml").read_text()
-    place.write("toolglot.toml", text.replace("simulate = true", "").replace("[upstreams.anthropic]", OTHER))
+    text = (project.path / "toolglot.toml").read_text()
+    project.write("toolglot.toml", text.replace("simulate = true", "").replace("[upstreams.anthropic]", OTHER))
     with pytest.raises(InputError, match="the session's model is not available"):
         talk("hello", words=("--continue",))
     assert talk("hello", words=("--continue", "--model", "quick")).code == 0
 
 
-def test_approvals_are_asked_for_and_answered(place: Folder) -> None:
-    said = talk("use delete", "n because", "use delete", "y")
-    assert "Reason: because" in said.out
-    assert "deleted a.txt" in said.out
-    assert (place.path / "deleted").read_text() == "a.txt"
+def test_approvals_are_asked_for_and_answered(project: Folder) -> None:
+    result = talk("use delete", "n because", "use delete", "y")
+    assert "Reason: because" in result.out
+    assert "deleted a.txt" in result.out
+    assert (project.path / "deleted").read_text() == "a.txt"
     assert "wants to run" not in talk("use delete", words=("--tools", "tools.py", "--allow", "delete")).out
 
 
-def test_ctrl_c_at_an_approval_stops_the_turn(place: Folder) -> None:
-    said = talk("use delete", signal.SIGINT, "hello", words=("--tools", "tools.py"))
-    assert "⊘ delete" in said.out
-    assert "stopped" in said.out
-    assert "Well said." in said.out
-    assert not (place.path / "deleted").exists()
+def test_ctrl_c_at_an_approval_stops_the_turn(project: Folder) -> None:
+    result = talk("use delete", signal.SIGINT, "hello", words=("--tools", "tools.py"))
+    assert "⊘ delete" in result.out
+    assert "stopped" in result.out
+    assert "Well said." in result.out
+    assert not (project.path / "deleted").exists()
 
 
-def test_ctrl_c_twice_at_the_prompt_leaves(place: Folder) -> None:
-    said = talk("hello", signal.SIGINT, "hello", signal.SIGINT, signal.SIGINT, "never said")
-    assert said.code == 0
-    assert said.out.count("press Ctrl-C again, or Ctrl-D, to leave") == 2
-    assert len(place.server.requests) == 2
+def test_ctrl_c_twice_at_the_prompt_leaves(project: Folder) -> None:
+    result = talk("hello", signal.SIGINT, "hello", signal.SIGINT, signal.SIGINT, "never said")
+    assert result.code == 0
+    assert result.out.count("press Ctrl-C again, or Ctrl-D, to leave") == 2
+    assert len(project.server.requests) == 2
 
 
-def test_ctrl_c_that_comes_too_late_stops_nothing(place: Folder) -> None:
+def test_ctrl_c_that_comes_too_late_stops_nothing(project: Folder) -> None:
     class Late(Typist):
         def read(self, prompt: str, prefill: str = "") -> str:
             line = super().read(prompt, prefill)
@@ -196,54 +196,54 @@ def test_ctrl_c_that_comes_too_late_stops_nothing(place: Folder) -> None:
     hall = ChatSessions(settings("chat"), Terminal(out, io.StringIO()), foreground)
     assert foreground.run(hall.run) == 0
     assert out.getvalue().count("this session: ") == 2
-    assert len(place.server.requests) <= 1
+    assert len(project.server.requests) <= 1
 
 
-def test_sigterm_at_the_prompt_leaves(place: Folder) -> None:
-    said = talk("hello", signal.SIGTERM, "never said")
-    assert said.code == 128 + signal.SIGTERM
-    assert len(place.server.requests) == 1
+def test_sigterm_at_the_prompt_leaves(project: Folder) -> None:
+    result = talk("hello", signal.SIGTERM, "never said")
+    assert result.code == 128 + signal.SIGTERM
+    assert len(project.server.requests) == 1
 
 
-def test_sigterm_in_a_turn_stops_it_and_leaves(place: Folder) -> None:
-    place.write("stop.py", STOP.replace("SIGINT", "SIGTERM"))
-    said = talk("stop", "never said", words=("--tools", "stop.py", "-m", "simulated/openai/gpt-4.1"))
-    assert said.code == 128 + signal.SIGTERM
-    assert "⊘ stop" in said.out
-    assert "never said" not in place.run("sessions", "search", "never said").out
+def test_sigterm_in_a_turn_stops_it_and_leaves(project: Folder) -> None:
+    project.write("stop.py", STOP.replace("SIGINT", "SIGTERM"))
+    result = talk("stop", "never said", words=("--tools", "stop.py", "-m", "simulated/openai/gpt-4.1"))
+    assert result.code == 128 + signal.SIGTERM
+    assert "⊘ stop" in result.out
+    assert "never said" not in project.run("sessions", "search", "never said").out
 
 
-def test_the_time_of_an_answer_is_bounded(place: Folder) -> None:
-    said = talk("use wait", "hello", words=("--tools", "tools.py", "--timeout", "0.5"))
-    assert "stopped: timeout" in said.out
-    assert "Well said." in said.out
+def test_the_time_of_an_answer_is_bounded(project: Folder) -> None:
+    result = talk("use wait", "hello", words=("--tools", "tools.py", "--timeout", "0.5"))
+    assert "stopped: timeout" in result.out
+    assert "Well said." in result.out
 
 
-def test_a_provider_that_fails_is_told_and_the_talk_goes_on(place: Folder) -> None:
-    place.server.fault(401)
-    said = talk("hello", "hello", "cut this")
-    assert said.code == 0
-    assert "auth 401" in said.err
-    assert "truncated" in said.err
-    assert "Well said." in said.out
+def test_a_provider_that_fails_is_told_and_the_talk_goes_on(project: Folder) -> None:
+    project.server.fault(401)
+    result = talk("hello", "hello", "cut this")
+    assert result.code == 0
+    assert "auth 401" in result.err
+    assert "truncated" in result.err
+    assert "Well said." in result.out
 
 
-def test_nothing_is_kept_without_a_store(place: Folder) -> None:
-    said = talk("hello", "/fork", "/resume", "/save talk.json", words=("--no-store",))
-    assert "not stored · 2 turns" in said.out
-    assert "sessions are not stored" in said.err
-    assert json.loads((place.path / "talk.json").read_text())["format"] == "toolglot.conversation"
-    assert not (place.path / "state").exists()
+def test_nothing_is_kept_without_a_store(project: Folder) -> None:
+    result = talk("hello", "/fork", "/resume", "/save talk.json", words=("--no-store",))
+    assert "not stored · 2 turns" in result.out
+    assert "sessions are not stored" in result.err
+    assert json.loads((project.path / "talk.json").read_text())["format"] == "toolglot.conversation"
+    assert not (project.path / "state").exists()
 
 
-def test_a_simulated_model_says_so(place: Folder) -> None:
-    said = talk("hello", "/model simulated/gemini/gemini-2.5-pro", "/cost", words=("-m", "simulated/openai/gpt-4.1"))
-    assert "simulated: no real model answers" in said.out
-    assert "(simulated)" in said.out
-    assert " · simulated" in said.out
+def test_a_simulated_model_says_so(project: Folder) -> None:
+    result = talk("hello", "/model simulated/gemini/gemini-2.5-pro", "/cost", words=("-m", "simulated/openai/gpt-4.1"))
+    assert "simulated: no real model answers" in result.out
+    assert "(simulated)" in result.out
+    assert " · simulated" in result.out
 
 
-def test_a_session_that_is_open_already_is_told_with_what_to_do(place: Folder) -> None:
+def test_a_session_that_is_open_already_is_told_with_what_to_do(project: Folder) -> None:
     async def open_twice() -> InputError:
         host = SessionHost(settings("chat"))
         async with host, host.open(NewSession()) as session:
@@ -253,10 +253,10 @@ def test_a_session_that_is_open_already_is_told_with_what_to_do(place: Folder) -
                     pass
             return as_input_error(refused.value)
 
-    told = asyncio.run(open_twice())
-    assert "is open in this process already" in told.message
-    assert told.hint
-    assert len(place.sessions()) == 1
+    error = asyncio.run(open_twice())
+    assert "is open in this process already" in error.message
+    assert error.hint
+    assert len(project.sessions()) == 1
 
 
 def test_errors_that_are_no_input_are_told_as_such() -> None:
@@ -270,8 +270,8 @@ def test_errors_that_are_no_input_are_told_as_such() -> None:
 
 
 @pytest.fixture
-def cli(place: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(place.path, monkeypatch, capsys)
+def cli(project: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(project.path, monkeypatch, capsys)
 
 
 class Tty(io.StringIO):
@@ -288,19 +288,19 @@ def ran(*words: str, prompt: str, form: str = "text", lines: tuple[str, ...] = (
     return Talk(code, out.getvalue(), err.getvalue())
 
 
-def test_a_run_at_a_terminal_tells_what_happens(place: Folder) -> None:
-    said = ran("--tools", "tools.py", prompt="use delete", lines=("y",))
-    assert (said.code, said.out) == (0, "That is done.\n")
-    for told in ("? delete wants to run", "✓ delete", "· session "):
-        assert told in said.err
-    assert place.server.requests
+def test_a_run_at_a_terminal_tells_what_happens(project: Folder) -> None:
+    result = ran("--tools", "tools.py", prompt="use delete", lines=("y",))
+    assert (result.code, result.out) == (0, "That is done.\n")
+    for message in ("? delete wants to run", "✓ delete", "· session "):
+        assert message in result.err
+    assert project.server.requests
 
 
 def test_a_run_in_every_form(cli: Cli) -> None:
     assert cli("run", "use weather", "--tools", "tools.py").out == "That is done.\n"
-    told = cli("run", "use delete", "--tools", "tools.py", "--json")
-    assert told.json["calls"][0]["state"] == "error"
-    assert "delete was not run" in told.err
+    ended = cli("run", "use delete", "--tools", "tools.py", "--json")
+    assert ended.json["calls"][0]["state"] == "error"
+    assert "delete was not run" in ended.err
     lines = cli("run", "hello", "--stream-json", "--no-store", "-m", "simulated/openai/gpt-4.1").out.splitlines()
     assert json.loads(lines[-1])["event"] == "ended"
     assert cli("run", "-", stdin=b"hello").out == "Well said.\n"
@@ -362,8 +362,8 @@ def test_chat_reads_lines_of_a_pipe(cli: Cli) -> None:
     assert shown["conversation"][0]["blocks"][0]["text"] == "one \ntwo"
 
 
-def test_chat_ends_with_1_where_an_answer_failed_and_nobody_saw_it(cli: Cli, place: Folder) -> None:
-    place.server.fault(401)
+def test_chat_ends_with_1_where_an_answer_failed_and_nobody_saw_it(cli: Cli, project: Folder) -> None:
+    project.server.fault(401)
     assert cli("chat", stdin=b"hello\n/nonsense\n").code == 1
 
 
@@ -375,31 +375,33 @@ def test_what_is_worth_telling_of_the_configuration_is_told(cli: Cli, monkeypatc
     assert "note: " in cli("chat", "--no-store", stdin=b"hello\n").err
 
 
-def test_a_line_that_cannot_be_read_is_told_and_the_talk_goes_on(place: Folder) -> None:
-    said = talk(LimitError("too long", path="stdin"), "/go", "hello")
-    assert "too long" in said.err
-    assert "there is no message yet" in said.err
-    assert "Well said." in said.out
-    assert len(place.server.requests) == 1
+def test_a_line_that_cannot_be_read_is_told_and_the_talk_goes_on(project: Folder) -> None:
+    result = talk(LimitError("too long", path="stdin"), "/go", "hello")
+    assert "too long" in result.err
+    assert "there is no message yet" in result.err
+    assert "Well said." in result.out
+    assert len(project.server.requests) == 1
 
 
-def test_what_a_name_sets_holds_from_the_switch_to_it_on(place: Folder) -> None:
-    config = place.path / "toolglot.toml"
+def test_what_a_name_sets_holds_from_the_switch_to_it_on(project: Folder) -> None:
+    config = project.path / "toolglot.toml"
     config.write_text(config.read_text() + '[models.short]\nto = "openai/gpt-4.1"\ndefault = { max_tokens = 77 }\n')
     for words in ((), ("--no-store",)):
-        said = talk(
+        result = talk(
             "/model short", "hello", "/model anthropic/claude-sonnet-4-5", "hello", "/model short", "x", words=words
         )
-        assert said.code == 0
-        limits = [seen.body.get("max_tokens", seen.body.get("max_completion_tokens")) for seen in place.server.requests]
+        assert result.code == 0
+        limits = [
+            seen.body.get("max_tokens", seen.body.get("max_completion_tokens")) for seen in project.server.requests
+        ]
         assert limits[-3] == limits[-1] == 77
         assert limits[-2] != 77
-        assert len(place.server.requests[-1].body["messages"]) == 5, "it is one conversation"
+        assert len(project.server.requests[-1].body["messages"]) == 5, "it is one conversation"
 
 
-def test_a_system_prompt_stays_when_another_name_is_switched_to(place: Folder) -> None:
-    config = place.path / "toolglot.toml"
+def test_a_system_prompt_stays_when_another_name_is_switched_to(project: Folder) -> None:
+    config = project.path / "toolglot.toml"
     config.write_text(config.read_text() + '[models.english]\nto = "openai/gpt-4.1"\nsystem = "English."\n')
-    said = talk("hello", "/model quick", "hello", words=("--model", "english"))
-    assert "the session keeps its original system prompt" in said.out
-    assert "English." in str(place.server.requests[-1].body)
+    result = talk("hello", "/model quick", "hello", words=("--model", "english"))
+    assert "the session keeps its original system prompt" in result.out
+    assert "English." in str(project.server.requests[-1].body)

@@ -28,38 +28,38 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_the_answer_is_on_stdout_and_nothing_else(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        assert place.run("run", "hello") == (0, "Well said.\n", "")
-        ended = place.run("run", "use weather", "--tools", "tools.py")
+    with folder(tmp_path) as project:
+        assert project.run("run", "hello") == (0, "Well said.\n", "")
+        ended = project.run("run", "use weather", "--tools", "tools.py")
         assert (ended.code, ended.out) == (0, "That is done.\n")
         assert ended.err == "this is no answer\n", "what a tool prints is not the answer"
 
 
 def test_the_prompt_may_come_from_stdin(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        assert place.run("run", "-", stdin="grüß dich\n".encode()).code == 0
-        assert "grüß dich" in str(place.server.requests[-1].body)
-        assert place.run("run", "-", stdin=b"  \n").code == 2
-        ended = place.run("run", "-", stdin=b"\xff\xfe")
+    with folder(tmp_path) as project:
+        assert project.run("run", "-", stdin="grüß dich\n".encode()).code == 0
+        assert "grüß dich" in str(project.server.requests[-1].body)
+        assert project.run("run", "-", stdin=b"  \n").code == 2
+        ended = project.run("run", "-", stdin=b"\xff\xfe")
         assert ended.code == 2
         assert "error: stdin: not UTF-8" in ended.err
 
 
 def test_json_has_the_answer_the_calls_and_what_they_cost(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        ended = place.run("run", "use weather", "--tools", "tools.py", "--json")
+    with folder(tmp_path) as project:
+        ended = project.run("run", "use weather", "--tools", "tools.py", "--json")
         assert ended.code == 0
-        told = ended.json
-        (session,) = place.sessions()
-        assert told["answer"] == "That is done."
-        assert told["stop"] == "stop"
-        assert told["model"] == "anthropic/claude-sonnet-4-5"
-        assert told["simulated"] is False
-        assert told["session"] == session["id"]
-        assert told["usage"]["input_tokens"] > 0
-        assert told["cost_usd"] > 0
-        assert told["failure"] is None
-        (call,) = told["calls"]
+        output = ended.json
+        (session,) = project.sessions()
+        assert output["answer"] == "That is done."
+        assert output["stop"] == "stop"
+        assert output["model"] == "anthropic/claude-sonnet-4-5"
+        assert output["simulated"] is False
+        assert output["session"] == session["id"]
+        assert output["usage"]["input_tokens"] > 0
+        assert output["cost_usd"] > 0
+        assert output["failure"] is None
+        (call,) = output["calls"]
         assert call["name"] == "weather"
         assert call["arguments"] == {"city": "Bonn"}
         assert (call["state"], call["result"], call["is_error"], call["attempts"]) == (
@@ -68,13 +68,13 @@ def test_json_has_the_answer_the_calls_and_what_they_cost(tmp_path: Path) -> Non
             False,
             1,
         )
-        assert all({"action", "reason", "fault"} <= set(entry) for entry in told["report"])
+        assert all({"action", "reason", "fault"} <= set(entry) for entry in output["report"])
 
 
 def test_stream_json_is_a_line_for_each_event(tmp_path: Path) -> None:
-    with folder(tmp_path, chunk=5) as place:
-        place.server.fault("reset,after=6")
-        ended = place.run(
+    with folder(tmp_path, chunk=5) as project:
+        project.server.fault("reset,after=6")
+        ended = project.run(
             "run", "use weather", "--tools", "tools.py", "--stream-json", "--system", "Be brief.", "--no-store"
         )
         events = [json.loads(line) for line in ended.out.splitlines()]
@@ -90,36 +90,36 @@ def test_stream_json_is_a_line_for_each_event(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_needs_an_approval_is_denied_with_the_option_that_allows_it(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
+    with folder(tmp_path) as project:
         words = ("run", "use delete", "--tools", "tools.py", "--json")
-        ended = place.run(*words)
+        ended = project.run(*words)
         assert ended.code == 0
         assert ended.json["calls"][0]["state"] == "error"
         assert "--allow delete" in ended.json["calls"][0]["result"]
         assert "delete was not run" in ended.err
         assert not (tmp_path / "deleted").exists()
         for allow in (["--allow", "del*"], ["--allow-all"]):
-            ended = place.run(*words, *allow)
+            ended = project.run(*words, *allow)
             assert ended.json["calls"][0]["result"] == "deleted a.txt"
 
 
 def test_a_session_is_gone_on_with_by_another_model(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        first = place.run("run", "use weather", "--tools", "tools.py", "--json").json
-        ended = place.run("run", "and now?", "--continue", "--model", "quick", "--json")
+    with folder(tmp_path) as project:
+        first = project.run("run", "use weather", "--tools", "tools.py", "--json").json
+        ended = project.run("run", "and now?", "--continue", "--model", "quick", "--json")
         assert ended.json["session"] == first["session"]
         assert ended.json["model"] == "openai/gpt-4.1"
-        assert place.server.requests[-1].status == 200
-        assert "7 degrees" in str(place.server.requests[-1].body)
-        ended = place.run("run", "again", "--session", first["session"], "--json")
+        assert project.server.requests[-1].status == 200
+        assert "7 degrees" in str(project.server.requests[-1].body)
+        ended = project.run("run", "again", "--session", first["session"], "--json")
         assert ended.json["model"] == "openai/gpt-4.1", "the session knows whom it was switched to"
-        assert place.run("run", "x", "--session", "nothing-like-it").code == 2
+        assert project.run("run", "x", "--session", "nothing-like-it").code == 2
 
 
 def test_another_model_answers_where_the_first_one_does_not(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        place.server.fault(401)
-        ended = place.run("run", "hello", "--fallback", "quick", "--json")
+    with folder(tmp_path) as project:
+        project.server.fault(401)
+        ended = project.run("run", "hello", "--fallback", "quick", "--json")
         assert ended.code == 0
         assert ended.json["model"] == "openai/gpt-4.1"
         (switched,) = ended.json["switched"]
@@ -127,7 +127,7 @@ def test_another_model_answers_where_the_first_one_does_not(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["hello"], 1, "error: anthropic/claude-sonnet-4-5: auth 401"),
         (["cut this"], 1, "truncated"),
@@ -137,18 +137,18 @@ def test_another_model_answers_where_the_first_one_does_not(tmp_path: Path) -> N
     ],
     ids=["failed", "cut", "loop", "timeout", "budget"],
 )
-def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], code: int, told: str) -> None:
-    with folder(tmp_path) as place:
+def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], code: int, message: str) -> None:
+    with folder(tmp_path) as project:
         if words == ["hello"]:
-            place.server.fault(401)
-        ended = place.run("run", *words)
+            project.server.fault(401)
+        ended = project.run("run", *words)
         assert ended.code == code
-        assert told in ended.err
+        assert message in ended.err
         assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["x", "--model", "no such model at all", "--config", "none.toml"], "none.toml: cannot read file"),
         (["x", "--tools", "missing.py"], "missing.py: no such file"),
@@ -186,14 +186,14 @@ def test_what_is_no_whole_answer_ends_with_1(tmp_path: Path, words: list[str], c
     ],
 )
 def test_what_is_used_wrongly_ends_with_2_one_line_and_a_hint(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(cli.folder / "state"))
     for name, text in FILES.items():
         cli.write(name, text)
     ended = cli("run", *words)
     assert ended.code == 2
-    assert told in ended.err
+    assert message in ended.err
     assert "Traceback" not in ended.err
     assert ended.out == ""
     assert len([line for line in ended.err.splitlines() if line.startswith(("error: ", "toolglot run: "))]) == 1
@@ -222,10 +222,10 @@ def test_public_functions_names_lists_and_modules_are_tools(cli: Cli, monkeypatc
         "from beside import WORD\n\ndef look(x: str) -> str:\n    return WORD\n\ndef other() -> int:\n    return 1\n\n"
         "BOTH = [look, other]\n",
     )
-    for given in ("plain.py", "plain.py:look,other", "plain.py:BOTH"):
-        ended = cli("run", "look at 'it'", "--tools", given, "--json", "--no-store", "-q")
+    for option in ("plain.py", "plain.py:look,other", "plain.py:BOTH"):
+        ended = cli("run", "look at 'it'", "--tools", option, "--json", "--no-store", "-q")
         assert ended.code == 0, ended.err
-        assert [call["result"] for call in ended.json["calls"]] == ["here"], given
+        assert [call["result"] for call in ended.json["calls"]] == ["here"], option
     assert cli("run", "x", "--tools", "textwrap:dedent", "--no-store").code == 0
 
 
@@ -236,30 +236,30 @@ def test_tools_of_mcp_servers_over_stdio_http_and_a_configuration(tmp_path: Path
             {"reply": {"text": "Done."}},
         ]
     }
-    with folder(tmp_path, **script) as place:
+    with folder(tmp_path, **script) as project:
         config = {"mcpServers": {"kinds": {"command": sys.executable, "args": [EVERY_KIND]}}}
-        place.write("servers.json", json.dumps(config))
-        for given in (SERVER, "servers.json"):
-            told = place.run("run", "go", "--mcp", given, "--allow", "echo", "--json").json
-            assert told["calls"][0]["result"] == "aye"
+        project.write("servers.json", json.dumps(config))
+        for option in (SERVER, "servers.json"):
+            output = project.run("run", "go", "--mcp", option, "--allow", "echo", "--json").json
+            assert output["calls"][0]["result"] == "aye"
         with over_http() as (address, _):
-            told = place.run("run", "go", "--mcp", address, "--allow", "echo", "--json").json
-            assert told["calls"][0]["result"] == "aye"
-        told = place.run("run", "go", "--mcp", SERVER, "--json").json
-        assert "--allow echo" in told["calls"][0]["result"], "a server's tools ask"
-        place.server.script(
+            output = project.run("run", "go", "--mcp", address, "--allow", "echo", "--json").json
+            assert output["calls"][0]["result"] == "aye"
+        output = project.run("run", "go", "--mcp", SERVER, "--json").json
+        assert "--allow echo" in output["calls"][0]["result"], "a server's tools ask"
+        project.server.script(
             rules=[
                 {"when": {"results": 0}, "reply": {"calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}]}},
                 {"reply": {"text": "Done."}},
             ]
         )
-        told = place.run("run", "go", "--mcp", SERVER, "--json").json
-        assert told["calls"][0]["state"] == "success", "unless they say that they only read"
+        output = project.run("run", "go", "--mcp", SERVER, "--json").json
+        assert output["calls"][0]["state"] == "success", "unless they say that they only read"
 
 
 def test_two_servers_of_one_program_are_told_apart(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        assert place.run("run", "hello", "--mcp", SERVER, "--mcp", SERVER, "--no-store").code == 0
+    with folder(tmp_path) as project:
+        assert project.run("run", "hello", "--mcp", SERVER, "--mcp", SERVER, "--no-store").code == 0
 
 
 # --- signals ----------------------------------------------------------------------------------------
@@ -267,7 +267,10 @@ def test_two_servers_of_one_program_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_run_in_order_and_keeps_the_session(tmp_path: Path, number: signal.Signals) -> None:
-    with folder(tmp_path) as place, place.started("run", "use wait", "--tools", "tools.py", "--stream-json") as process:
+    with (
+        folder(tmp_path) as project,
+        project.started("run", "use wait", "--tools", "tools.py", "--stream-json") as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             if json.loads(line).get("progress"):
@@ -279,9 +282,9 @@ def test_a_signal_stops_the_run_in_order_and_keeps_the_session(tmp_path: Path, n
         assert ended["stop"] == "cancelled"
         assert ended["calls"][0]["state"] == "cancelled"
         assert b"the session is stored" in err
-        again = place.run("run", "hello", "--continue")
+        again = project.run("run", "hello", "--continue")
         assert (again.code, again.out) == (0, "Well said.\n")
-        assert all(seen.status == 200 for seen in place.server.requests)
+        assert all(seen.status == 200 for seen in project.server.requests)
 
 
 STUBBORN = """\
@@ -300,25 +303,25 @@ def stubborn(context: ToolContext) -> None:
 
 
 def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        place.write("stubborn.py", STUBBORN)
+    with folder(tmp_path) as project:
+        project.write("stubborn.py", STUBBORN)
         words = ("run", "stubborn", "--tools", "stubborn.py", "-m", "simulated/openai/gpt-4.1", "-q", "--json")
-        with place.started(*words) as process:
+        with project.started(*words) as process:
             assert process.stderr is not None
-            for said in (b"begun\n", b"told\n"):
-                assert process.stderr.readline() == said
+            for line in (b"begun\n", b"told\n"):
+                assert process.stderr.readline() == line
                 process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=120)
             assert (process.returncode, out) == (130, b"")
-        shown = place.run("sessions", "show", place.sessions()[0]["id"], "--format", "json").json
+        shown = project.run("sessions", "show", project.sessions()[0]["id"], "--format", "json").json
         assert [turn["role"] for turn in shown["conversation"]] == ["user", "assistant"], "what was said is kept"
 
 
 def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:
     slow = f'{shlex.quote(sys.executable)} -c \'import sys; open("here", "w").close(); sys.stdin.read()\''
-    with folder(tmp_path) as place:
+    with folder(tmp_path) as project:
         os.mkfifo(tmp_path / "here")
-        with place.started("run", "x", "--mcp", slow) as process:
+        with project.started("run", "x", "--mcp", slow) as process:
             (tmp_path / "here").read_text()  # the server is there, and says nothing
             process.send_signal(signal.SIGINT)
             written = process.communicate(timeout=120)
@@ -329,7 +332,7 @@ def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_on_a_terminal_and_approvals_are_asked_there(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("run", "use delete", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("run", "use delete", "--tools", "tools.py") as screen:
         screen.expect("? delete wants to run")
         screen.expect("[e]dit: ")
         screen.say("e")
@@ -343,7 +346,7 @@ def test_progress_is_told_on_a_terminal_and_approvals_are_asked_there(tmp_path: 
 
 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
-    with folder(tmp_path) as place, place.terminal("run", "use wait", "--tools", "tools.py") as screen:
+    with folder(tmp_path) as project, project.terminal("run", "use wait", "--tools", "tools.py") as screen:
         screen.expect("still here")
         screen.press(CTRL_C, "⊘ wait")
         screen.expect("stopped: interrupted; the session is stored")
@@ -351,9 +354,9 @@ def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
 
 
 def test_the_answer_is_harmless_on_a_terminal_and_as_it_is_in_a_pipe(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        assert place.run("run", "paint").out == "a \x1b[31mred\x1b[0m word\n"
-        with place.terminal("run", "paint") as screen:
+    with folder(tmp_path) as project:
+        assert project.run("run", "paint").out == "a \x1b[31mred\x1b[0m word\n"
+        with project.terminal("run", "paint") as screen:
             screen.expect("a \\x1b[31mred\\x1b[0m word")
             assert screen.ended() == 0
 
@@ -370,10 +373,10 @@ def test_without_a_key_a_simulated_model_answers_and_says_so(
             monkeypatch.delenv(name)
     assert main(["run", "hello", "--no-store", "--json"]) == 0
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["simulated"] is True
-    assert told["cost_usd"] is None
-    assert told["answer"].startswith("[simulated by toolglot")
+    output = json.loads(out)
+    assert output["simulated"] is True
+    assert output["cost_usd"] is None
+    assert output["answer"].startswith("[simulated by toolglot")
     assert "no real model answers" in err
 
 
@@ -429,39 +432,39 @@ default = { max_tokens = 77 }
 """
 
 
-def with_names(place: Folder) -> Folder:
-    place.write("toolglot.toml", (place.path / "toolglot.toml").read_text() + CAREFUL)
-    return place
+def with_names(project: Folder) -> Folder:
+    project.write("toolglot.toml", (project.path / "toolglot.toml").read_text() + CAREFUL)
+    return project
 
 
 def test_what_a_name_of_models_sets_holds_and_the_rest_is_told(tmp_path: Path) -> None:
     with folder(tmp_path) as made:
-        place = with_names(made)
-        ended = place.run("run", "hello", "--model", "careful", "--system", "Be brief.", "--tools", "tools.py")
+        project = with_names(made)
+        ended = project.run("run", "hello", "--model", "careful", "--system", "Be brief.", "--tools", "tools.py")
         assert ended.code == 0
-        sent = place.server.requests[-1]
+        sent = project.server.requests[-1]
         assert sent.body["max_tokens"] == 77
         assert sent.body["temperature"] == 0.5
         assert "tool_choice" not in sent.body
         assert "Answer in English.\\n\\nBe brief." in json.dumps(sent.body["system"])
         assert sent.headers["x-team"] == "search"
-        told = " ".join(ended.err.split())
+        output = " ".join(ended.err.split())
         for left_out in ("[models] careful: not applied here", "weights", "openai/gpt-4.1 alone", "tool_choice"):
-            assert left_out in told
-        place.server.fault(401)
-        ended = place.run("run", "hello", "--model", "careful", "--json")
+            assert left_out in output
+        project.server.fault(401)
+        ended = project.run("run", "hello", "--model", "careful", "--json")
         assert ended.json["model"] == "openai/gpt-4.1", "those that its entry lists stand in"
-        ended = place.run("run", "hello", "--model", "quick", "--fallback", "careful")
+        ended = project.run("run", "hello", "--model", "quick", "--fallback", "careful")
         assert "--fallback careful uses the settings of openai/gpt-4.1" in " ".join(ended.err.split())
 
 
 def test_a_session_that_began_otherwise_is_told_of_the_system_prompt_of_a_name(tmp_path: Path) -> None:
     with folder(tmp_path) as made:
-        place = with_names(made)
-        assert "careful" not in place.run("run", "hello").err
-        ended = place.run("run", "hello", "--continue", "--model", "careful")
+        project = with_names(made)
+        assert "careful" not in project.run("run", "hello").err
+        ended = project.run("run", "hello", "--continue", "--model", "careful")
         assert "system: this session started without it" in " ".join(ended.err.split())
-        assert place.server.requests[-1].body["max_tokens"] == 77
+        assert project.server.requests[-1].body["max_tokens"] == 77
 
 
 def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
@@ -473,7 +476,7 @@ def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         ("opnai/gpt-4.1", "did you mean 'openai/gpt-4.1'"),
         ("no/such", "unknown model 'no/such'"),
@@ -481,12 +484,12 @@ def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
         ("gemini-3-pro", "simulated/gemini/gemini-3-pro is a simulated model"),
     ],
 )
-def test_no_simulated_model_answers_for_a_model_that_was_meant(tmp_path: Path, model: str, told: str) -> None:
-    with folder(tmp_path) as place:
-        ended = place.run("run", "hello", "--model", model)
+def test_no_simulated_model_answers_for_a_model_that_was_meant(tmp_path: Path, model: str, message: str) -> None:
+    with folder(tmp_path) as project:
+        ended = project.run("run", "hello", "--model", model)
         assert (ended.code, ended.out) == (2, "")
-        assert told in " ".join(ended.err.split())
-        assert place.run("run", "hello", "--model", "simulated/gemini/gemini-3-pro").code == 0
+        assert message in " ".join(ended.err.split())
+        assert project.run("run", "hello", "--model", "simulated/gemini/gemini-3-pro").code == 0
 
 
 def test_without_keys_and_configuration_no_model_is_simulated_that_was_named_otherwise(cli: Cli) -> None:
@@ -496,18 +499,18 @@ def test_without_keys_and_configuration_no_model_is_simulated_that_was_named_oth
     cli.monkeypatch.setenv("TOOLGLOT_CONFIG", "")
     for words in (("--model", "openai/gpt-5.5"), ("--model", "gpt-5.5"), ("--fallback", "openai/gpt-5.5")):
         ended = cli("run", "hello", "--no-store", *words)
-        told = " ".join(ended.err.split())
+        output = " ".join(ended.err.split())
         assert (ended.code, ended.out) == (2, "")
-        assert "there is no key for OpenAI" in told
-        assert "set the environment variable OPENAI_API_KEY" in told
-        assert "simulated/openai/gpt-5.5 is a simulated model" in told
+        assert "there is no key for OpenAI" in output
+        assert "set the environment variable OPENAI_API_KEY" in output
+        assert "simulated/openai/gpt-5.5 is a simulated model" in output
     cli.monkeypatch.setenv("TOOLGLOT_MODEL", "anthropic/claude-opus-5")
     assert cli("run", "hello", "--no-store").code == 2
     ended = cli("run", "hello", "--no-store", "--model", "opnai/gpt-5.5")
     assert ended.code == 2
-    told = " ".join(ended.err.split())
-    assert "did you mean 'simulated/openai/gpt-5.5'?" in told
-    assert "set OPENAI_API_KEY for a real model; without one, only names that begin with simulated/" in told
+    output = " ".join(ended.err.split())
+    assert "did you mean 'simulated/openai/gpt-5.5'?" in output
+    assert "set OPENAI_API_KEY for a real model; without one, only names that begin with simulated/" in output
     ended = cli("run", "hello", "--no-store", "--model", "simulated/openai/gpt-5.5", "--json")
     assert (ended.code, ended.json["model"], ended.json["simulated"]) == (0, "simulated/openai/gpt-5.5", True)
     cli.monkeypatch.setenv("TOOLGLOT_MODEL", "")
@@ -532,29 +535,29 @@ def test_with_a_file_that_names_no_upstream_run_simulates_only_by_name(cli: Cli)
 
 
 def test_a_denied_call_was_never_tried_and_an_unknown_leave_is_told(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        ended = place.run("run", "use delete", "--tools", "tools.py", "--json", "--allow", "delte")
+    with folder(tmp_path) as project:
+        ended = project.run("run", "use delete", "--tools", "tools.py", "--json", "--allow", "delte")
         (call,) = ended.json["calls"]
         assert (call["state"], call["attempts"]) == ("error", 0)
         assert "--allow delte: matches no tool; did you mean delete?" in ended.err
-        ended = place.run("run", "hello", "--allow", "delte")
+        ended = project.run("run", "hello", "--allow", "delte")
         assert "matches no tool; tools: none" in ended.err
 
 
 def test_a_call_is_known_by_the_id_under_which_it_was_seen(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        ended = place.run("run", "use weather", "--tools", "tools.py", "--stream-json")
+    with folder(tmp_path) as project:
+        ended = project.run("run", "use weather", "--tools", "tools.py", "--stream-json")
         events = [json.loads(line) for line in ended.out.splitlines()]
         (seen,) = (event["provider_id"] for event in events if event["event"] == "call_seen")
         assert {event["provider_id"] for event in events if event["event"] == "call"} == {seen}
 
 
 def test_a_host_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        place.write(
+    with folder(tmp_path) as project:
+        project.write(
             "toolglot.toml", '[upstreams.openai]\nurl = "http://127.0.0.1:9/v1"\nkey_env = "STAGE_KEY"\nretries = 0\n'
         )
-        ended = place.run("run", "hello", "--model", "openai/gpt-4.1")
+        ended = project.run("run", "hello", "--model", "openai/gpt-4.1")
         assert ended.code == 1
         assert "the host cannot be reached: the connection was refused" in " ".join(ended.err.split())
         assert "overloaded" not in ended.err

@@ -33,8 +33,8 @@ ID = "s"
 SLEEP = 60.0
 
 
-class Place:
-    """A store, and a clock that goes when it is told to."""
+class LogSetup:
+    """A store with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -71,96 +71,96 @@ def user(text: str) -> Turn:
     return Turn("user", (Text(text),))
 
 
-def at_a_place(test: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
+def with_setup(test: Callable[[LogSetup], Coroutine[Any, Any, None]]) -> None:
     async def whole() -> None:
-        place = Place()
-        await test(place)
-        await place.store.close()
+        setup = LogSetup()
+        await test(setup)
+        await setup.store.close()
 
     asyncio.run(asyncio.wait_for(whole(), 120))
 
 
-async def rewound_elsewhere(place: Place, *, shrink: bool = True) -> None:
+async def rewound_elsewhere(setup: LogSetup, *, shrink: bool = True) -> None:
     """Another process takes the session over, writes, rewinds and lets go; what it left behind is taken away."""
-    async with await place.open() as other:
+    async with await setup.open() as other:
         for n in range(4):
             await other.add_turn(user(f"b{n}"))
         await other.change(lambda history: history.rewind(history.turns[4].key))
     if shrink:
-        await shrink_session(place.store, ID, clock=place.clock)
+        await shrink_session(setup.store, ID, clock=setup.clock)
 
 
 REWOUND = ["a0", "a1", "a2", "b0", "b1"]
 
 
 def test_a_sleeper_that_closes_leaves_the_row_of_the_list_as_a_later_process_wrote_it() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += SLEEP
-        await rewound_elsewhere(place)
-        row = await place.rows()
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += SLEEP
+        await rewound_elsewhere(setup)
+        row = await setup.rows()
         await sleeper.close()
-        assert await place.rows() == row
-        assert await place.texts() == REWOUND
-        assert await place.listed() == [ID]
+        assert await setup.rows() == row
+        assert await setup.texts() == REWOUND
+        assert await setup.listed() == [ID]
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_sleeper_whose_clock_stood_still_does_not_write_the_row_either() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await SessionLog.create(place.store, id=ID, clock=lambda: 1_000_000.0)
+    async def test(setup: LogSetup) -> None:
+        sleeper = await SessionLog.create(setup.store, id=ID, clock=lambda: 1_000_000.0)
         for text in ("a0", "a1", "a2"):
             await sleeper.add_turn(user(text))
-        place.now += SLEEP
-        await rewound_elsewhere(place)
-        row = await place.rows()
+        setup.now += SLEEP
+        await rewound_elsewhere(setup)
+        row = await setup.rows()
         with pytest.raises(SessionTakenError):
             await sleeper.rename("the sleeper's")
         await sleeper.close()
-        assert await place.rows() == row
-        assert await place.texts() == REWOUND
+        assert await setup.rows() == row
+        assert await setup.texts() == REWOUND
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_row_that_was_under_way_when_the_process_fell_asleep_does_not_come_late() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
         seen: list[dict[str, bytes]] = []
 
         async def hook(moment: str) -> None:
             if moment == "before keep sessions" and not seen:
                 seen.append({})
-                place.now += SLEEP
-                await rewound_elsewhere(place)
-                seen.append(await place.rows())
+                setup.now += SLEEP
+                await rewound_elsewhere(setup)
+                seen.append(await setup.rows())
 
-        place.store.hook = hook
+        setup.store.hook = hook
         await sleeper.close()
-        assert await place.rows() == seen[1]
-        assert await place.texts() == REWOUND
+        assert await setup.rows() == seen[1]
+        assert await setup.texts() == REWOUND
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_process_that_opened_but_never_wrote_its_row_does_not_come_late() -> None:
-    async def test(place: Place) -> None:
-        async with await place.sleeper():
+    async def test(setup: LogSetup) -> None:
+        async with await setup.sleeper():
             pass
-        second = await place.open()  # its row is only written later
-        place.now += SLEEP
-        await rewound_elsewhere(place)
-        row = await place.rows()
+        second = await setup.open()  # its row is only written later
+        setup.now += SLEEP
+        await rewound_elsewhere(setup)
+        row = await setup.rows()
         await second.close()
-        assert await place.rows() == row
+        assert await setup.rows() == row
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_process_that_slept_while_it_closed_does_not_come_late() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
         sleeper.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
         rows: list[dict[str, bytes]] = []
 
@@ -168,267 +168,267 @@ def test_a_process_that_slept_while_it_closed_does_not_come_late() -> None:
             if moment == "before keep turns" and not rows:  # closing, and its row is written once more before the end
                 rows.append({})
                 await sleeper._write_info()
-            elif moment == "before keep sessions" and len(rows) == 1 and b"told" in await last_entry(place):
+            elif moment == "before keep sessions" and len(rows) == 1 and b"told" in await last_entry(setup):
                 rows.append({})
-                place.now += SLEEP
-                await rewound_elsewhere(place)
-                rows.append(await place.rows())
+                setup.now += SLEEP
+                await rewound_elsewhere(setup)
+                rows.append(await setup.rows())
 
-        place.store.hook = hook
+        setup.store.hook = hook
         await sleeper.close()
-        assert await place.rows() == rows[2]
-        assert await place.texts() == REWOUND
+        assert await setup.rows() == rows[2]
+        assert await setup.texts() == REWOUND
 
-    async def last_entry(place: Place) -> bytes:
-        return (await place.kept.scan("turns", client=ID, limit=100))[-1].value or b""
+    async def last_entry(setup: LogSetup) -> bytes:
+        return (await setup.kept.scan("turns", client=ID, limit=100))[-1].value or b""
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_sleeper_does_not_bring_back_a_session_that_was_removed() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += SLEEP
-        await remove_session(place.store, ID, clock=place.clock)
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += SLEEP
+        await remove_session(setup.store, ID, clock=setup.clock)
         await sleeper.close()
-        assert await place.listed() == []
+        assert await setup.listed() == []
         with pytest.raises(SessionMissingError):
-            await place.open()
+            await setup.open()
 
-    at_a_place(test)
+    with_setup(test)
 
 
 @pytest.mark.parametrize("held_again", [False, True])
 def test_a_sleeper_is_refused_by_a_session_that_was_removed_and_imported(held_again: bool) -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += SLEEP
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += SLEEP
         if held_again:
-            async with await place.open() as other:
+            async with await setup.open() as other:
                 await other.add_turn(user("b"))
-        document = await export_session(place.store, ID)
-        await remove_session(place.store, ID, clock=place.clock)
-        assert (await import_session(place.store, document)).id == ID
-        row = await place.rows()
+        document = await export_session(setup.store, ID)
+        await remove_session(setup.store, ID, clock=setup.clock)
+        assert (await import_session(setup.store, document)).id == ID
+        row = await setup.rows()
         with pytest.raises(SessionTakenError):
             await sleeper.add_turn(user("stale"))
         await sleeper.close()
-        assert await place.rows() == row
-        texts = await place.texts()
+        assert await setup.rows() == row
+        texts = await setup.texts()
         assert texts == ["a0", "a1", "a2", *(["b"] if held_again else [])]
-        async with await place.open() as log:
+        async with await setup.open() as log:
             for n in range(6):
                 await log.add_turn(user(f"c{n}"))
-        assert len(await place.texts()) == len(texts) + 6
+        assert len(await setup.texts()) == len(texts) + 6
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_what_a_removed_session_leaves_is_gone_a_day_later() -> None:
-    async def test(place: Place) -> None:
-        async with await place.sleeper():
+    async def test(setup: LogSetup) -> None:
+        async with await setup.sleeper():
             pass
-        sleeper = await place.open()
-        place.now += SLEEP
-        async with await place.open():
+        sleeper = await setup.open()
+        setup.now += SLEEP
+        async with await setup.open():
             pass
         await sleeper.close()
-        await remove_session(place.store, ID, clock=place.clock)
-        assert await place.store.scan("turns", limit=10) != []
-        place.now += FENCE_SECONDS + 1
-        assert await place.store.scan("turns", limit=10) == await place.store.scan("sessions", limit=10) == []
+        await remove_session(setup.store, ID, clock=setup.clock)
+        assert await setup.store.scan("turns", limit=10) != []
+        setup.now += FENCE_SECONDS + 1
+        assert await setup.store.scan("turns", limit=10) == await setup.store.scan("sessions", limit=10) == []
 
-    at_a_place(test)
+    with_setup(test)
 
 
 @pytest.mark.parametrize("clock_stands", [False, True])
 def test_the_fence_outlives_a_shrink(clock_stands: bool) -> None:
-    async def test(place: Place) -> None:
-        began = place.now
-        sleeper = await SessionLog.create(place.store, id=ID, clock=lambda: began if clock_stands else place.now)
+    async def test(setup: LogSetup) -> None:
+        began = setup.now
+        sleeper = await SessionLog.create(setup.store, id=ID, clock=lambda: began if clock_stands else setup.now)
         for text in ("a0", "a1", "a2"):
             await sleeper.add_turn(user(text))
-        place.now += SLEEP
-        await rewound_elsewhere(place)
+        setup.now += SLEEP
+        await rewound_elsewhere(setup)
         with pytest.raises(SessionTakenError):
             await sleeper.add_turn(user("into a hole"))
         await sleeper.close()
-        assert await place.texts() == REWOUND
+        assert await setup.texts() == REWOUND
 
-    at_a_place(test)
+    with_setup(test)
 
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_sleep_longer_than_any_fence_is_noticed_by_its_length(removed: bool) -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += SLEEP
-        await rewound_elsewhere(place)
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += SLEEP
+        await rewound_elsewhere(setup)
         if removed:
-            await remove_session(place.store, ID, clock=place.clock)
-        place.now += FENCE_SECONDS * 2
-        row = await place.rows()
+            await remove_session(setup.store, ID, clock=setup.clock)
+        setup.now += FENCE_SECONDS * 2
+        row = await setup.rows()
         with pytest.raises(SessionTakenError, match="another process"):
             await sleeper.add_turn(user("into a hole"))
         await sleeper.close()
-        assert await place.rows() == row
-        assert await place.listed() == ([] if removed else [ID])
+        assert await setup.rows() == row
+        assert await setup.listed() == ([] if removed else [ID])
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_who_slept_and_was_not_missed_goes_on() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += FENCE_SECONDS * 2
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += FENCE_SECONDS * 2
         await sleeper.add_turn(user("awake"))
         await sleeper.rename("still mine")
         with pytest.raises(SessionTakenError):
-            await place.open()
+            await setup.open()
         await sleeper.close()
-        assert await place.texts() == ["a0", "a1", "a2", "awake"]
-        assert (await list_sessions(place.store)).sessions[0].title == "still mine"
+        assert await setup.texts() == ["a0", "a1", "a2", "awake"]
+        assert (await list_sessions(setup.store)).sessions[0].title == "still mine"
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_who_slept_while_his_write_was_under_way_goes_on() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
         checks: list[bool] = []
 
         async def hook(moment: str) -> None:
             if moment == "after keep turns" and not checks:  # it is in the store, and he does not know yet
                 checks.append(True)
-                place.now += SLEEP
+                setup.now += SLEEP
                 renewal = asyncio.create_task(sleeper._claim.confirm())
                 await asyncio.sleep(0)
                 waiting.append(renewal)
 
         waiting: list[asyncio.Task[bool]] = []
-        place.store.hook = hook
+        setup.store.hook = hook
         await sleeper.add_turn(user("one more"))
         assert await waiting[0]
         await sleeper.add_turn(user("and another"))
         await sleeper.close()
-        assert await place.texts() == ["a0", "a1", "a2", "one more", "and another"]
+        assert await setup.texts() == ["a0", "a1", "a2", "one more", "and another"]
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_renewal_that_comes_too_late_gives_back_what_was_another_s_meanwhile() -> None:
-    async def test(place: Place) -> None:
+    async def test(setup: LogSetup) -> None:
         untouched: list[bool] = []
 
         async def is_untouched() -> bool:
             untouched.append(False)
             return False
 
-        claim = SessionClaim(place.store, ID, lease=0.03, clock=place.clock)
+        claim = SessionClaim(setup.store, ID, lease=0.03, clock=setup.clock)
         await claim.take()
         claim.watch(is_untouched)
-        place.now += SLEEP
+        setup.now += SLEEP
         while claim.lost_to is None:
             await asyncio.sleep(0.005)
         assert claim.lost_to == ""
         assert untouched == [False]
-        assert await place.kept.claim("sessions", "", ID, "other", until=place.now + 60) == "other"
+        assert await setup.kept.claim("sessions", "", ID, "other", until=setup.now + 60) == "other"
         assert not await claim.confirm()
         await claim.release()
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_lost_session_is_not_claimed_by_whoever_asks_who_has_it() -> None:
-    async def test(place: Place) -> None:
-        sleeper = await place.sleeper()
-        place.now += SLEEP
-        await rewound_elsewhere(place, shrink=False)
+    async def test(setup: LogSetup) -> None:
+        sleeper = await setup.sleeper()
+        setup.now += SLEEP
+        await rewound_elsewhere(setup, shrink=False)
         with pytest.raises(SessionTakenError):
             await sleeper.add_turn(user("stale"))
-        assert await place.texts() == REWOUND  # the sleeper is not closed, and holds nothing
+        assert await setup.texts() == REWOUND  # the sleeper is not closed, and holds nothing
 
-    at_a_place(test)
+    with_setup(test)
 
 
 @pytest.mark.parametrize("removed_before", [False, True])
 def test_a_creator_that_slept_does_not_unmake_the_session_that_another_opened(removed_before: bool) -> None:
-    async def test(place: Place) -> None:
+    async def test(setup: LogSetup) -> None:
         async def hook(moment: str) -> None:
             if moment == "before keep turns":
-                place.store.hook = nothing
-                place.now += SLEEP
-                async with await place.open() as other:
+                setup.store.hook = nothing
+                setup.now += SLEEP
+                async with await setup.open() as other:
                     await other.add_turn(user("mine now"))
 
         async def nothing(moment: str) -> None:
             pass
 
         if removed_before:
-            async with await place.sleeper():
+            async with await setup.sleeper():
                 pass
-            await remove_session(place.store, ID, clock=place.clock)
-        place.store.hook = hook
+            await remove_session(setup.store, ID, clock=setup.clock)
+        setup.store.hook = hook
         with pytest.raises(SessionTakenError):
-            await SessionLog.create(place.store, id=ID, clock=place.clock)
-        assert await place.texts() == ["mine now"]
-        assert await place.texts() == ["mine now"]
+            await SessionLog.create(setup.store, id=ID, clock=setup.clock)
+        assert await setup.texts() == ["mine now"]
+        assert await setup.texts() == ["mine now"]
 
-    at_a_place(test)
+    with_setup(test)
 
 
 # --- a row that points nowhere ------------------------------------------------------------------
 
 
-async def point(place: Place, first: int) -> None:
+async def point(setup: LogSetup, first: int) -> None:
     """Make the row say that reading begins there."""
-    info = msgspec.json.decode((await place.rows())[ID], type=SessionInfo)
+    info = msgspec.json.decode((await setup.rows())[ID], type=SessionInfo)
     changed = msgspec.structs.replace(info, first=first)
-    await place.kept.keep("sessions", "", {ID: msgspec.json.encode(changed)}, until=math.inf)
+    await setup.kept.keep("sessions", "", {ID: msgspec.json.encode(changed)}, until=math.inf)
 
 
 @pytest.mark.parametrize("first", [0, 1, 3, 8])
 def test_a_row_that_points_nowhere_does_not_keep_a_session_closed(first: int) -> None:
-    async def test(place: Place) -> None:
-        async with await place.sleeper():
+    async def test(setup: LogSetup) -> None:
+        async with await setup.sleeper():
             pass
-        await rewound_elsewhere(place)
-        await point(place, first)
-        assert await place.texts() == REWOUND
-        await point(place, first)
-        info, problems = await recover_session(place.store, ID)
+        await rewound_elsewhere(setup)
+        await point(setup, first)
+        assert await setup.texts() == REWOUND
+        await point(setup, first)
+        info, problems = await recover_session(setup.store, ID)
         assert (info.turns, problems) == (len(REWOUND), ())
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_log_that_has_lost_its_beginning_is_still_damaged() -> None:
-    async def test(place: Place) -> None:
-        async with await place.sleeper():
+    async def test(setup: LogSetup) -> None:
+        async with await setup.sleeper():
             pass
-        await place.kept.remove("turns", ID, [row_key(0), row_key(1)])
+        await setup.kept.remove("turns", ID, [row_key(0), row_key(1)])
         with pytest.raises(SessionDamagedError, match="entry 0 is missing"):
-            await place.open()
-        info, problems = await recover_session(place.store, ID)
+            await setup.open()
+        info, problems = await recover_session(setup.store, ID)
         assert info.turns == 2
         assert "entry 0 is missing" in problems[0]
 
-    at_a_place(test)
+    with_setup(test)
 
 
 def test_a_session_is_made_behind_whatever_its_id_has_left() -> None:
-    async def test(place: Place) -> None:
-        await place.kept.keep("turns", ID, {row_key(7): b"anything"}, until=math.inf)
-        await place.kept.keep("sessions", "", {f"{ID}/{row_key(9)}": b""}, until=math.inf)
-        async with await place.sleeper("one") as log:
+    async def test(setup: LogSetup) -> None:
+        await setup.kept.keep("turns", ID, {row_key(7): b"anything"}, until=math.inf)
+        await setup.kept.keep("sessions", "", {f"{ID}/{row_key(9)}": b""}, until=math.inf)
+        async with await setup.sleeper("one") as log:
             assert log.info.first == 10
-        assert await place.texts() == ["one"]
-        assert await place.kept.find("turns", ID, [row_key(7)]) == {}
-        assert (await rewind_session(place.store, ID, None)).turns == 0
+        assert await setup.texts() == ["one"]
+        assert await setup.kept.find("turns", ID, [row_key(7)]) == {}
+        assert (await rewind_session(setup.store, ID, None)).turns == 0
         with pytest.raises(StoreConflictError):
-            await place.kept.keep("turns", ID, {row_key(10): b""}, until=math.inf, unless=[row_key(10)])
+            await setup.kept.keep("turns", ID, {row_key(10): b""}, until=math.inf, unless=[row_key(10)])
 
-    at_a_place(test)
+    with_setup(test)
 
 
 # --- clocks that do not agree -------------------------------------------------------------------
@@ -465,7 +465,7 @@ async def test_a_process_whose_clock_is_ahead_keeps_its_session_for_so_much_long
     with pytest.raises(SessionTakenError):
         await SessionLog.open(right, ID, clock=lambda: now + HOUR - 1)
     await fast.add_turn(user("still here"))
-    await fast.close()  # given back is given back, whatever the time
+    await fast.close()  # a released claim stays released, whatever the time
     async with await SessionLog.open(right, ID, clock=lambda: now) as log:
         await log.add_turn(user("right"))
     async with await SessionLog.open(ahead, ID, clock=lambda: now + HOUR) as log:
@@ -479,26 +479,26 @@ async def test_a_process_whose_clock_is_ahead_keeps_its_session_for_so_much_long
 
 def test_opening_takes_steps_in_proportion_to_the_turns() -> None:
     async def steps(turns: int) -> int:
-        place = Place()
-        log = await place.sleeper("begin")
+        setup = LogSetup()
+        log = await setup.sleeper("begin")
         for n in range(turns // 2):
-            asked = await log.add_turn(Turn("assistant", (ToolCall("call_0", "f", {"n": n}),), issuer=Issuer("openai")))
+            turn = await log.add_turn(Turn("assistant", (ToolCall("call_0", "f", {"n": n}),), issuer=Issuer("openai")))
             log.history.add_entry(Entry(action="dropped", reason="a try failed", fault="policy"))
-            await log.publish([ToolResult(asked.calls[0].id, "result")])
+            await log.publish([ToolResult(turn.calls[0].id, "result")])
         await log.close()
-        place.store.rows_read = count = 0
+        setup.store.rows_read = count = 0
 
         def counted(_frame: object, event: str, _argument: object) -> None:
             nonlocal count
             count += event.endswith("call")
 
         sys.setprofile(counted)
-        again = await place.open()
+        again = await setup.open()
         sys.setprofile(None)
-        assert place.store.rows_read <= turns + 10
+        assert setup.store.rows_read <= turns + 10
         assert len(again.history) == turns + 1
         await again.close()
-        await place.store.close()
+        await setup.store.close()
         return count
 
     few, many = asyncio.run(steps(300)), asyncio.run(steps(1200))
