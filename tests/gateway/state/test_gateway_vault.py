@@ -12,6 +12,7 @@ import pytest
 
 from support.gateway.http_client import ask
 from support.gateway.served_gateway import Served, gateway
+from toolglot.protocols.anthropic.form import UNSIGNED
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
@@ -240,3 +241,69 @@ def test_a_refusal_about_anything_else_is_not_tried_again(simulated: Server) -> 
     with gateway(simulated) as served:
         assert ask(served, path, body).status == 400
     assert len(simulated.requests) == 1
+
+
+# --- clients that send back less ----------------------------------------------------------------------
+
+
+DECLARATION = {"name": "read_file", "parameters": TOOL["function"]["parameters"]}
+
+
+@pytest.mark.parametrize("words", ["read a.txt", "read both"])
+def test_a_gemini_client_that_sends_no_ids_gets_its_thinking_back(simulated: Server, words: str) -> None:
+    with gateway(simulated) as served:
+        contents: list[Any] = [{"role": "user", "parts": [{"text": words}]}]
+        asked: dict[str, Any] = {
+            "tools": [{"functionDeclarations": [DECLARATION]}],
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": 2000, "includeThoughts": True}},
+        }
+        path = f"/v1beta/models/{MODELS['signed thinking']}:generateContent"
+        said = ask(served, path, {**asked, "contents": contents}).body
+        parts = said["candidates"][0]["content"]["parts"]
+        made = [part["functionCall"] for part in parts if "functionCall" in part]
+        calls = [{"name": call["name"], "args": call["args"]} for call in made]
+        kept = [{"text": part["text"]} for part in parts if "text" in part and not part.get("thought")]
+        contents += [
+            {"role": "model", "parts": [*kept, *({"functionCall": call} for call in calls)]},
+            {"role": "user", "parts": [_response(call) for call in calls]},
+        ]
+        answered = ask(served, path, {**asked, "contents": contents})
+    assert answered.status == 200
+    assert opaque_in(simulated.requests[-1].body) == 1
+    blocks = [block for message in simulated.requests[-1].body["messages"] for block in message["content"]]
+    ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"] == ids
+    assert len(set(ids)) == len(calls)
+
+
+def _response(call: dict[str, Any]) -> dict[str, Any]:
+    return {"functionResponse": {"name": call["name"], "response": {"output": "hello"}}}
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["with its thinking", "without"])
+@pytest.mark.parametrize("model", ["kimi/kimi-k2-thinking", "deepseek/deepseek-reasoner"])
+def test_an_anthropic_client_sees_a_signature_that_no_provider_gets(simulated: Server, model: str, keeps: bool) -> None:
+    tool = {"name": "read_file", "input_schema": TOOL["function"]["parameters"]}
+    with gateway(simulated) as served:
+        messages: list[Any] = [{"role": "user", "content": "read a.txt"}]
+        asked: dict[str, Any] = {
+            "model": model,
+            "max_tokens": 4000,
+            "tools": [tool],
+            "thinking": {"type": "enabled", "budget_tokens": 2000},
+        }
+        said = ask(served, "/v1/messages", {**asked, "messages": messages}).body["content"]
+        thoughts = [block for block in said if block["type"] == "thinking"]
+        assert all(block["signature"] == UNSIGNED for block in thoughts)
+        assert thoughts
+        (call,) = [block for block in said if block["type"] == "tool_use"]
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": "hello"}
+        messages += [
+            {"role": "assistant", "content": said if keeps else [block for block in said if block not in thoughts]},
+            {"role": "user", "content": [result]},
+        ]
+        assert ask(served, "/v1/messages", {**asked, "messages": messages}).status == 200
+        assert opaque_in(simulated.requests[-1].body) == 1
+        home = {**asked, "model": MODELS["signed thinking"], "messages": messages}
+        assert ask(served, "/v1/messages", home).status == 200
+    assert not any(UNSIGNED in json.dumps(request.body) for request in simulated.requests)

@@ -23,6 +23,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.protocols.anthropic import reply, request
+from toolglot.protocols.anthropic.form import UNSIGNED
 
 BASE: Fields = {"model": "claude", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
 
@@ -182,9 +183,9 @@ def reply_of(*blocks: Block, stop: StopReason = "stop", usage: Usage | None = No
 @pytest.mark.parametrize(
     ("thought", "written"),
     [
-        (Thinking("hm"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
-        (Thinking("hm", "sig"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
-        (Thinking("hm", redacted="xx", id="rs_1"), [{"type": "thinking", "thinking": "hm", "signature": ""}]),
+        (Thinking("hm"), [{"type": "thinking", "thinking": "hm", "signature": UNSIGNED}]),
+        (Thinking("hm", "sig"), [{"type": "thinking", "thinking": "hm", "signature": UNSIGNED}]),
+        (Thinking("hm", redacted="xx", id="rs_1"), [{"type": "thinking", "thinking": "hm", "signature": UNSIGNED}]),
         (Thinking(redacted="xx"), []),
     ],
 )

@@ -46,7 +46,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import of_block, of_reply
 from toolglot.protocols.anthropic import errors, reply
-from toolglot.protocols.anthropic.form import PLAIN_REPLY
+from toolglot.protocols.anthropic.form import PLAIN_REPLY, UNSIGNED
 from toolglot.protocols.anthropic.stream_reader import Decoder, framer
 from toolglot.protocols.anthropic.stream_writer import Encoder
 from toolglot.protocols.base import StreamOptions, get
@@ -314,7 +314,7 @@ def contents(*blocks: Block, is_native: bool = False) -> list[Fields]:
 
 
 def test_what_another_issuer_signed_is_not_shown_as_signed() -> None:
-    thought = {"type": "thinking", "thinking": "t", "signature": ""}
+    thought = {"type": "thinking", "thinking": "t", "signature": UNSIGNED}
     assert contents(Thinking("t", "sig"), Thinking("", "sig"), Thinking(redacted="x")) == [thought]
 
 

@@ -386,16 +386,23 @@ def _restore_blocks(turn: Turn, kept: KeptTurn, taken: set[str], renamed: dict[s
 
 
 def _same_calls(calls: Sequence[ToolCall], known: Sequence[KeptCall]) -> bool:
-    """Whether these are the calls that were kept. The client may have set the id of one that had none."""
+    """Whether these are the calls that were kept.
+
+    The client may have set the id of one that had none. It may also send no ids, as clients of Gemini do: such a turn
+    was found by the whole conversation up to it, which includes the names of its calls.
+    """
     if len(calls) != len(known):
         return False
-    return all(call.id == kept.id or not kept.id for call, kept in zip(calls, known, strict=True))
+    return all(call.id == kept.id or not kept.id or not call.id for call, kept in zip(calls, known, strict=True))
 
 
 def _restore_call(call: ToolCall, kept: KeptCall, taken: set[str], renamed: dict[str, str]) -> ToolCall:
-    """A call with the provider's own id, unless another call has it."""
+    """A call with the provider's own id, unless another call has it.
+
+    One without an id stays without: its result has none either, and their order pairs them.
+    """
     id = call.id
-    if kept.native_id.strip() and kept.native_id != call.id and kept.native_id not in taken:
+    if id and kept.native_id.strip() and kept.native_id != call.id and kept.native_id not in taken:
         id = renamed[call.id] = kept.native_id
         taken.add(id)
     extra, form = _merge_extra(call.extra, kept.extra), kept.form or call.form

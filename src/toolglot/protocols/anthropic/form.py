@@ -24,6 +24,9 @@ from toolglot.conversation.forms import CacheMarking, FormStruct
 from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
 
 PROTOCOL: Final = "anthropic"
+UNSIGNED: Final = "dG9vbGdsb3Q6dW5zaWduZWQ="
+"""The signature that an Anthropic client sees on thinking of another provider: some clients drop thinking whose
+signature is empty. No provider gets it (anthropic-foreign-marks). The gateway's vault has what was signed."""
 CACHE_MARKING: Final = CacheMarking(field="cache_control")
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Block, Media, Reply, StopReason, Thinking, Turn, Usage
 from toolglot.protocols.anthropic.blocks import read_content, write_block, write_blocks
-from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicUsage
+from toolglot.protocols.anthropic.form import PROTOCOL, UNSIGNED, AnthropicReply, AnthropicUsage
 from toolglot.protocols.fields.reading import (
     Fields,
     from_root,
@@ -118,7 +118,7 @@ def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
 
 def _write_thought(block: Thinking) -> Fields | None:
     """Its text alone: a signature of another issuer would be taken for Anthropic's own (law 12)."""
-    return {"type": "thinking", "thinking": block.text, "signature": ""} if block.text else None
+    return {"type": "thinking", "thinking": block.text, "signature": UNSIGNED} if block.text else None
 
 
 def _write_usage(usage: Usage) -> Fields:
