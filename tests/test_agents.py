@@ -215,6 +215,38 @@ def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated:
     assert {request.model for request in asked(simulated)} == {"gpt-4o"}
 
 
+CLOUDS: Final = {
+    "bedrock": {
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "ANTHROPIC_BEDROCK_BASE_URL": "{url}",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+    },
+    "vertex": {
+        "CLAUDE_CODE_USE_VERTEX": "1",
+        "ANTHROPIC_VERTEX_BASE_URL": "{url}/v1",
+        "CLOUD_ML_REGION": "global",
+        "ANTHROPIC_VERTEX_PROJECT_ID": "p",
+        "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
+    },
+}
+
+
+@pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "gemini"])
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_claude_code_works_where_it_believes_to_be_in_a_cloud(
+    cloud: str, upstream: str, simulated: Server, work: Path
+) -> None:
+    simulated.script(rules=loop(CLAUDE))
+    with gateway(simulated, models={**to_upstream(upstream), "us.*": f"{upstream}/{MODELS[upstream]}"}) as served:
+        variables = {name: value.format(url=served.url) for name, value in CLOUDS[cloud].items()}
+        run = run_claude("", PROMPT, work, cloud=variables)
+    check_accepted(simulated, run)
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
+    assert (run.text, run.exit) == (DONE, 0), run.told()
+
+
 def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
     """Its search is a request of its own, with a tool that only Anthropic runs: an answer would be made up.
 

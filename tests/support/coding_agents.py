@@ -110,12 +110,21 @@ CLAUDE_ENVIRONMENT: Final = {
 }
 
 
-def run_claude(address: str, prompt: str, cwd: Path, *, model: str = "", extra: Sequence[str] = ()) -> AgentRun:
-    """Claude Code at a base address of Anthropic's Messages."""
+def run_claude(
+    address: str,
+    prompt: str,
+    cwd: Path,
+    *,
+    model: str = "",
+    extra: Sequence[str] = (),
+    cloud: Mapping[str, str] | None = None,
+) -> AgentRun:
+    """Claude Code at a base address of Anthropic's Messages, or at that of a cloud, by variables of its own."""
     command = started_with("Claude Code", "@anthropic-ai/claude-code/cli-wrapper.cjs")
     command += ["-p", prompt, "--output-format", "json", "--allowedTools", "Bash,Read,Write,Edit"]
     command += ["--model", model] * bool(model) + [*extra]
-    exit_, stdout, stderr = run(command, _home(cwd), cwd, {**CLAUDE_ENVIRONMENT, "ANTHROPIC_BASE_URL": address})
+    where = {"ANTHROPIC_BASE_URL": address} if cloud is None else cloud
+    exit_, stdout, stderr = run(command, _home(cwd), cwd, {**CLAUDE_ENVIRONMENT, **where})
     said = _json(stdout)
     return AgentRun("" if said.get("is_error", True) else str(said.get("result", "")), exit_, stdout, stderr)
 

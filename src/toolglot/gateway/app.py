@@ -65,6 +65,7 @@ from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
+from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import Store, StoreError, is_address, open_store, shown
 from toolglot.translate.requests import ConvertedError, error_for
@@ -384,14 +385,14 @@ class Gateway:
             record.response.disconnect()
         except asyncio.CancelledError:
             if resume_if_cut(record):
-                await self._fail(ProviderError(STOPPING), request, record)
+                await self._fail(ProviderError(STOPPING), request, record, endpoint)
             elif channel.is_gone:
                 _uncancel()
                 record.response.disconnect()
             else:
                 raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a response
-            await self._fail(error, request, record)
+            await self._fail(error, request, record, endpoint)
         finally:
             record.response.complete()
             channel.stop_watching()
@@ -488,7 +489,9 @@ class Gateway:
 
     # --- errors -------------------------------------------------------------------------------------
 
-    async def _fail(self, error: Exception, request: ClientRequest, record: RequestRecord) -> None:
+    async def _fail(
+        self, error: Exception, request: ClientRequest, record: RequestRecord, endpoint: GatewayEndpoint | None
+    ) -> None:
         failure = self._failure_of(error)
         if isinstance(failure, Failure) and failure.kind in _KEYS and failure.status is not None and record.calls.count:
             # Otherwise the client would take it for an error about its own key.
@@ -503,6 +506,8 @@ class Gateway:
         if record.response.status:  # the response has begun: only its end can still be sent
             return
         source = record.request.source
+        if endpoint is not None and endpoint.error_protocol:
+            source = get(endpoint.error_protocol).provider
         try:
             converted = self._error_for(failure, source)
         except (OSError, MemoryError):  # the codec of the client's protocol cannot be loaded

@@ -141,6 +141,8 @@ class StreamCodec:
         """Frames for a client of the same protocol, where the protocol has more than one form of a stream."""
         self.array_writer: Callable[[], ArrayWriter] | None = getattr(writer, "array_writer", None)
         """Writes a stream as one JSON array, where the protocol has that form."""
+        self.host_writer: Callable[[], ArrayWriter] | None = getattr(writer, "host_writer", None)
+        """Writes a stream in the frames of a cloud that hosts the protocol, where it has other ones."""
         self.counts_blocks: bool = getattr(reader, "COUNTS_BLOCKS", True)
         """Whether events number the blocks that they belong to."""
         self.closing_events: frozenset[str] = getattr(writer, "CLOSING_EVENTS", frozenset())
@@ -369,6 +371,11 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     """Whether a request that does not say so asks for a stream."""
     is_array: bool = False
     """Whether a stream is one JSON array, not events."""
+    is_hosted: bool = False
+    """Whether it is the path of a cloud that hosts the protocol: the model is in the path, and some fields of the body
+    are those of `Protocol.host_fields`."""
+    error_protocol: str = ""
+    """The protocol whose errors, and whose frames of a stream, the client reads; empty: this one."""
     required: Mapping[str, Any] = {}
     """The fields that a body must have, with their JSON Schemas; for the OpenAPI document."""
     optional: Mapping[str, Any] = {}
@@ -432,6 +439,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """How a key is sent, unless a provider wants it otherwise."""
     headers: Mapping[str, str] = {}
     """Headers that every request needs."""
+    host_fields: Mapping[str, str] = {}
+    """Fields that only bodies for a cloud that hosts the protocol have, and the header that says the same elsewhere;
+    empty: none."""
     forwarded_headers: tuple[str, ...] = ()
     """Headers of a client that mean something to a provider of its own protocol."""
     request_id_header: str = "x-request-id"

@@ -8,6 +8,7 @@ reply, so that its next request finds it. A client that disconnects ends the cal
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from operator import attrgetter
@@ -58,6 +59,7 @@ _counts_of: Final = attrgetter(*COUNTS)
 _MEMORY: Final = ToolMemory()
 """The tools of all clients. A client can learn from it only that another has sent the same tools."""
 
+_HEADER_WORD: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _UNBUFFERED: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -165,6 +167,9 @@ class ModelRequest:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
         body = self._request.body
         received = await self._call.offload(lambda: self._read(body))
+        if self._endpoint.is_hosted:
+            fields = self._own_fields(received.fields)
+            received = await self._call.offload(lambda: self._read(fields))
         self._fields = received.fields
         routes = self._choose_routes(received)
         meter, client = self._services.meter, self._request.client
@@ -195,6 +200,18 @@ class ModelRequest:
             wants = True
         received.address(model=self._endpoint.model, stream=wants)
         return received
+
+    def _own_fields(self, hosted: Fields) -> Fields:
+        """A body for a cloud that hosts the protocol as one for the protocol's own provider."""
+        headers, record = self._request.headers, get(self._endpoint.protocol)
+        for field, header in record.host_fields.items():
+            value = hosted.get(field)
+            listed = value if isinstance(value, list) else []
+            names = [name for name in listed if isinstance(name, str) and _HEADER_WORD.fullmatch(name)]
+            if header and names:
+                headers[header] = ",".join([*headers.get(header, "").split(","), *names]).strip(",")
+        fields = {name: value for name, value in hosted.items() if name not in record.host_fields}
+        return {"model": self._endpoint.model, **fields, **({"stream": True} if self._endpoint.stream else {})}
 
     def _choose_routes(self, received: ReceivedRequest) -> list[Route]:
         conversation = received.conversation
@@ -329,7 +346,10 @@ class ModelRequest:
             reply_model=self._reply_model(out),
             as_events=True,
         )
-        new_array = codec(self._endpoint.protocol).stream.array_writer if self._endpoint.is_array else None
+        forms = codec(self._endpoint.protocol).stream
+        new_array = forms.array_writer if self._endpoint.is_array else None
+        if self._endpoint.error_protocol:
+            new_array = forms.host_writer
         array = new_array() if new_array is not None else None
         content_type = array.CONTENT_TYPE if array is not None else translator.content_type
 

@@ -133,7 +133,7 @@ _REASONS: Final = {
 
 def _errors(endpoint: GatewayEndpoint) -> Fields:
     is_shared = endpoint.action in ("models", "model") and endpoint.protocol == DEFAULT
-    name = "shared" if is_shared else endpoint.protocol
+    name = "shared" if is_shared else endpoint.error_protocol or endpoint.protocol
     return {status: {"$ref": f"#/components/responses/{name}_{status}"} for status in _REASONS}
 
 
@@ -152,7 +152,7 @@ def _content(endpoint: GatewayEndpoint) -> Fields:
     if endpoint.action == "metrics":
         return {METRICS: {"schema": TEXT}}
     whole: Fields = {JSON: {"schema": {"type": "array" if endpoint.is_array else "object"}}}
-    stream: Fields = {get(endpoint.protocol).stream_type: {}}
+    stream: Fields = {get(endpoint.error_protocol or endpoint.protocol).stream_type: {}}
     if endpoint.action != "generate" or (endpoint.stream is False):
         return whole
     if endpoint.stream and not endpoint.is_array:

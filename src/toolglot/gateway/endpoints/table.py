@@ -45,6 +45,10 @@ class GatewayEndpoint(Struct, frozen=True):
     streams_by_default: bool = False
     is_array: bool = False
     """A stream is one JSON array, not events."""
+    is_hosted: bool = False
+    """The request is one for a cloud that hosts the protocol."""
+    error_protocol: str = ""
+    """The protocol whose errors, and whose frames of a stream, the client reads, if it is not `protocol`."""
     name: str = ""
     """The id of the object, such as a stored response."""
 
@@ -100,6 +104,8 @@ def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
         stream=route.stream,
         streams_by_default=route.streams_by_default,
         is_array=route.is_array,
+        is_hosted=route.is_hosted,
+        error_protocol=route.error_protocol,
     )
 
 

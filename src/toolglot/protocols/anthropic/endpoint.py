@@ -23,6 +23,10 @@ _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "think
 """The fields of a request that the count takes."""
 
 
+_VERTEX: Final = r"/v1/projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/publishers/anthropic/models/"
+_HOSTED: Final = {"messages": OBJECTS, "max_tokens": TOKENS}
+
+
 def _count_request(body: Fields, _model: str) -> Fields:
     return {key: body[key] for key in _COUNTED if key in body}
 
@@ -72,6 +76,7 @@ PROTOCOL: Final = Protocol(
     auth="x-api-key",
     headers={"anthropic-version": "2023-06-01"},
     forwarded_headers=("anthropic-version", "anthropic-beta"),
+    host_fields={"anthropic_version": "", "anthropic_beta": "anthropic-beta"},
     request_id_header="request-id",
     client_request_id_header="request-id",
     models=ModelList(path="/v1/models", entry=_model_entry, page=_model_page, query=("limit", "after_id", "before_id")),
@@ -87,6 +92,46 @@ PROTOCOL: Final = Protocol(
             action="count",
             paths=("/v1/messages/count_tokens", "/messages/count_tokens"),
             required={"model": MODEL, "messages": OBJECTS},
+        ),
+        ClientRoute(
+            action="count",
+            paths=(f"{_VERTEX}count-tokens:rawPredict",),
+            is_pattern=True,
+            required={"model": MODEL, "messages": OBJECTS},
+        ),
+        ClientRoute(
+            action="generate",
+            paths=(rf"{_VERTEX}(?P<model>[^/]+):rawPredict",),
+            is_pattern=True,
+            stream=False,
+            is_hosted=True,
+            required=_HOSTED,
+        ),
+        ClientRoute(
+            action="generate",
+            paths=(rf"{_VERTEX}(?P<model>[^/]+):streamRawPredict",),
+            is_pattern=True,
+            stream=True,
+            is_hosted=True,
+            required=_HOSTED,
+        ),
+        ClientRoute(
+            action="generate",
+            paths=(r"/model/(?P<model>.+)/invoke",),
+            is_pattern=True,
+            stream=False,
+            is_hosted=True,
+            error_protocol="bedrock",
+            required=_HOSTED,
+        ),
+        ClientRoute(
+            action="generate",
+            paths=(r"/model/(?P<model>.+)/invoke-with-response-stream",),
+            is_pattern=True,
+            stream=True,
+            is_hosted=True,
+            error_protocol="bedrock",
+            required=_HOSTED,
         ),
         ClientRoute(
             action="telemetry",

@@ -34,11 +34,13 @@ from toolglot.conversation.events import (
 from toolglot.jsontext import compact
 from toolglot.protocols.anthropic import errors, reply
 from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicText
+from toolglot.protocols.anthropic.host_frames import AwsEventWriter
 from toolglot.protocols.base import StreamOptions
 from toolglot.protocols.block_streams.writer import ANY_CALL, BlockStreamEncoder
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.json_line import json_bytes
 
+host_writer: Final = AwsEventWriter
 _PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 _END_OF_DELTA: Final = b"}}\n\n"
 _NO_USAGE: Final[Fields] = {"input_tokens": 0, "output_tokens": 0}
