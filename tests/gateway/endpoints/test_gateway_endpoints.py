@@ -259,7 +259,7 @@ def test_a_change_of_the_effort_in_the_middle_reaches_anthropic_with_its_beta(
     """Anthropic refuses the field without the header."""
     beta = "mid-conversation-output-config-2026-07-01"
     path, body = request_of("anthropic", "claude-opus-5")
-    body["messages"].append({"role": "system", "content": "Think.", "output_config": {"effort": "high"}})
+    body["messages"].append({"role": "system", "content": [], "output_config": {"effort": "high"}})
     got = ask(served, path, json.dumps(body).encode(), headers={"anthropic-beta": beta})
     assert got.status == 200, got.data
     sent = simulated.requests[-1]

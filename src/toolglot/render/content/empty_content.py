@@ -83,10 +83,12 @@ def _has_wanted_empty_text(turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _is_empty_prompt(turn: Turn, ctx: RenderContext) -> bool:
-    """Whether a system prompt in a field of its own is empty, which is harmless in a native request: it has no blocks,
-    or is an empty string."""
+    """Whether a system prompt of a native request may be empty: it is in a field of its own, or it is a message that
+    only sets something, such as Anthropic's change of effort."""
     if turn.role != "system" or not ctx.is_native:
         return False
+    if not turn.blocks and turn.extra is not None and turn.extra.get(ctx.profile.protocol):
+        return True
     form = turn.form
     if form is None or form.protocol != ctx.profile.protocol or form.prompt_position != "field":
         return False
