@@ -194,7 +194,7 @@ def test_canonical_values_inside_each_other_are_bounded() -> None:
     nested: Any = Opaque("p", None)
     for _ in range(40):
         nested = ToolResult("x", (nested, nested))
-    with pytest.raises(InputError, match="a ToolResult cannot stand this deep"):
+    with pytest.raises(InputError, match="a ToolResult is nested too deeply"):
         History().append(Turn("user", (nested,)))
     opaque: Any = None
     for _ in range(5_000):
