@@ -3,7 +3,7 @@
 #   make demo        what toolglot does, in half a minute, offline
 #   make serve       the gateway on loopback
 #   make test        every check and every test, but for the coding agents; what cannot run here is listed at the end
-#   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (770 MB)
+#   make test-agents the tests with Claude Code, Codex and Gemini CLI, which are installed the first time (860 MB)
 #   make agents-update
 #                    move tests/agents to the newest versions of the coding agents on npm
 #   make quick       a minute: formatting, lint, types, and the fast tests with a sample of their cases
@@ -90,7 +90,7 @@ $(CLIENTS): tests/javascript/package.json tests/javascript/package-lock.json
 $(AGENTS): tests/agents/package.json tests/agents/package-lock.json
 	@if ! command -v npm >/dev/null; then \
 	  echo "==> there is no npm here: the tests with the coding agents are skipped; install Node.js 20 or later"; \
-	elif echo "==> setting up tests/agents (once, 770 MB)" && cd tests/agents \
+	elif echo "==> setting up tests/agents (once, 860 MB)" && cd tests/agents \
 	  && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error; then touch node_modules/.package-lock.json; \
 	else echo "==> the coding agents could not be installed: their tests are skipped"; fi
 
