@@ -247,7 +247,7 @@ def test_claude_code_works_where_it_believes_to_be_in_a_cloud(
     assert (run.text, run.exit) == (DONE, 0), run.told()
 
 
-def test_claude_code_is_told_that_nobody_behind_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
+def test_claude_code_learns_that_no_upstream_of_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
     """Its search is a request of its own, with a tool that only Anthropic runs: an answer would be made up.
 
     The tool for it is one of those that the model has to find first.

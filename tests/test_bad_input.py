@@ -119,7 +119,7 @@ def test_a_bad_turn_is_refused_with_its_path_and_nothing_is_written(name: str) -
     ],
     ids=["not UTF-8", "deep", "huge", "cut", "not JSON", "empty", "overflow", "many", "no text"],
 )
-def test_a_bad_document_is_refused_with_its_place(body: Any, message: str) -> None:
+def test_a_bad_document_is_refused_with_its_path(body: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(body)
 
@@ -312,7 +312,7 @@ def test_a_provider_is_a_name_that_can_be_written(bad: str) -> None:
             write()
 
 
-def test_a_key_with_half_a_character_is_mended() -> None:
+def test_a_key_with_half_a_character_is_fixed() -> None:
     history = History()
     assert history.append(Turn("user"), key="a\ud800").key == "a\ufffd"
     assert load(dump(history.conversation)) == history.conversation

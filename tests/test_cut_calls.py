@@ -111,7 +111,7 @@ def _told(reply: Reply, runnable: tuple[Any, ...]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("tool", SCHEMAS)
 @pytest.mark.parametrize("client", CLIENTS[1:])
 @pytest.mark.parametrize("written", ["", " \n"])
-def test_law_8_a_call_cut_before_its_arguments_is_told_alike_and_never_run(
+def test_law_8_a_call_cut_before_its_arguments_is_reported_alike_and_never_run(
     client: str, tool: str, written: str
 ) -> None:
     answer, request = chat(written, "length"), request_of(client, "openai", tool)
@@ -140,7 +140,7 @@ def test_law_11_without_the_request_a_stream_shows_nothing_of_a_call_cut_before_
 @pytest.mark.parametrize("tool", ["", *SCHEMAS])
 @pytest.mark.parametrize("finish", ["tool_calls", "stop", "length"])
 @pytest.mark.parametrize("client", CLIENTS[1:])
-def test_law_8_a_call_cut_inside_its_arguments_is_told_alike_whatever_reason_is_given(
+def test_law_8_a_call_cut_inside_its_arguments_is_reported_alike_whatever_the_stop_reason(
     client: str, finish: str, tool: str
 ) -> None:
     answer = chat('{"city": "Os', finish)
@@ -161,7 +161,7 @@ def test_law_8_an_empty_object_that_was_written_out_is_what_the_model_meant(
 @pytest.mark.parametrize("tool", ["", *SCHEMAS])
 @pytest.mark.parametrize("stop", ["max_tokens", "tool_use"])
 @pytest.mark.parametrize("client", [client for client in CLIENTS if client != "anthropic"])
-def test_law_8_F1_a_call_that_anthropic_cut_before_its_arguments_is_told_alike(
+def test_law_8_F1_a_call_that_anthropic_cut_before_its_arguments_is_reported_alike(
     client: str, stop: str, tool: str
 ) -> None:
     whole, streamed = both_ways(anthropic(stop), "anthropic", client, request_of(client, "anthropic", tool))

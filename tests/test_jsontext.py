@@ -79,7 +79,7 @@ def test_malformed_text_is_refused_at_its_character(text: str, position: int) ->
 
 @pytest.mark.law
 @given(json_objects, st.booleans())
-def test_F1_a_cut_is_told_from_a_mistake_at_every_byte(value: dict[str, object], ascii_only: bool) -> None:
+def test_F1_a_cut_is_distinguished_from_a_mistake_at_every_byte(value: dict[str, object], ascii_only: bool) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only).encode()
     for end in range(len(data)):
         error = refused(data[:end])
@@ -197,7 +197,7 @@ def test_G4_half_a_surrogate_pair_becomes_the_replacement_character(text: str, v
 
 
 @pytest.mark.parametrize("text", [r'"\\ud83d"', r'"\ud83d\ude00"', '"\U0001f600"', r'"\\\\ud83d"'])
-def test_G4_what_is_whole_is_not_mended(text: str) -> None:
+def test_G4_what_is_whole_is_not_fixed(text: str) -> None:
     assert parse(text) == jsontext.Parsed(json.loads(text))
 
 
@@ -303,7 +303,7 @@ def test_a_plain_value_is_its_own_clone(value: object) -> None:
         ("a\ud83d", "a\ufffd"),
     ],
 )
-def test_what_is_not_plain_json_becomes_so_and_is_told(value: object, plain: object) -> None:
+def test_what_is_not_plain_json_becomes_so_and_is_reported(value: object, plain: object) -> None:
     found, reason = changed(value)
     assert found == plain
     assert type(found) is type(plain)
@@ -311,7 +311,7 @@ def test_what_is_not_plain_json_becomes_so_and_is_told(value: object, plain: obj
     json.dumps(found, allow_nan=False).encode()
 
 
-def test_objects_that_lie_about_their_class_are_not_asked() -> None:
+def test_objects_that_lie_about_their_class_are_not_trusted() -> None:
     def lie(_: object) -> Any:
         raise AssertionError("called")
 

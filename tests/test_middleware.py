@@ -73,7 +73,7 @@ def test_R_003_12_the_seeds_usage_example() -> None:
 
 
 @pytest.mark.parametrize("asked", ["openai", "", "generic", "unheard of"])
-def test_R_003_12_the_output_is_anthropics_if_asked_for_and_otherwise_openais(asked: str) -> None:
+def test_R_003_12_the_output_is_anthropics_on_request_and_otherwise_openais(asked: str) -> None:
     response = Response(anthropic_body(), "anthropic", asked)
     ToolingMiddleware().process_response(response)
     assert response.tool_calls_formatted == response.get_tool_calls("openai")
@@ -189,7 +189,7 @@ def test_a_free_text_tool_comes_back_as_free_text() -> None:
     assert response.get_tool_calls("anthropic")[0]["input"] == {"input": "*** Begin"}
 
 
-def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_told_and_none_is_dropped() -> None:
+def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_reported_and_none_is_dropped() -> None:
     calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(11)]
     for provider, is_told in (("xai", True), ("openai", True), ("mistral", False), ("anthropic", False)):
         body: Any = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": calls}}]}
@@ -223,7 +223,7 @@ def test_R_003_12_T5_a_call_without_arguments_has_an_empty_object() -> None:
     ]
 
 
-def test_the_same_call_said_again_later_gets_another_id_where_the_provider_gives_none() -> None:
+def test_the_same_call_made_again_later_gets_another_id_where_the_provider_gives_none() -> None:
     body = {"functionCall": {"name": "now", "args": {}}}
     made = []
     for count in (1, 3, 3):
@@ -416,7 +416,7 @@ HOSTILE_TOOLS = st.dictionaries(TOOL_KEYS, json_values | st.sampled_from(["funct
 
 @pytest.mark.law
 @given(st.lists(HOSTILE_TOOLS | json_values, max_size=3), st.sampled_from(profiles.names()))
-def test_hostile_definitions_give_tools_or_a_told_error(tools: list[Any], provider: str) -> None:
+def test_hostile_definitions_give_tools_or_an_error(tools: list[Any], provider: str) -> None:
     request = Request(provider_id=provider, tools=tools)
     try:
         ToolingMiddleware().process_request(request)

@@ -79,7 +79,7 @@ def test_importing_toolglot_takes_little_work() -> None:
     assert int(run(sys.executable, "-c", code).stdout) < 200_000
 
 
-def test_importing_toolglot_loads_no_dialect_before_one_is_asked_for() -> None:
+def test_importing_toolglot_loads_no_dialect_before_one_is_requested() -> None:
     code = (
         "import sys, toolglot; before = sorted(name for name in sys.modules if name.startswith('toolglot.dialects'))\n"
         "assert before == ['toolglot.dialects'], before\n"

@@ -57,7 +57,7 @@ def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [part["servers"][name] for name in NAMES]
 
 
-def test_a_limit_is_kept_or_not_and_who_is_missing_is_told() -> None:
+def test_a_limit_is_kept_or_not_and_who_is_missing_is_reported() -> None:
     found = read_measures()
     whole = found["compared"][0]
     for server, ratio in (("litellm", 51.0), ("llm-rosetta", 4.9), ("nginx", 1 / 14)):

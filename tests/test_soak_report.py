@@ -51,7 +51,7 @@ def test_the_table_has_every_part_and_their_sums(tmp_path: Path, capsys: pytest.
     ],
     ids=["a wrong answer", "memory that grows"],
 )
-def test_what_is_wrong_is_said_and_fails(
+def test_what_is_wrong_is_reported_and_fails(
     part: Part, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(written(tmp_path, FUZZED, part)) == 1
@@ -85,7 +85,7 @@ def test_the_page_gets_the_table_and_keeps_the_rest(tmp_path: Path) -> None:
     assert "python scripts/soak_sessions.py" in text
 
 
-def test_the_page_of_the_docs_has_a_place_for_it() -> None:
+def test_the_page_of_the_docs_has_a_section_for_it() -> None:
     text = soak_report.PAGE.read_text()
     assert text.index(BEGIN) < text.index(END)
 

@@ -275,7 +275,7 @@ def test_F2_hostile_schemas_cost_no_more_than_their_size() -> None:
         ("<a>\ud83d</a>", {"a": "\ufffd"}),
     ],
 )
-def test_R_003_9_xml_is_read_in_place_of_json(text: str, expected: dict[str, Any]) -> None:
+def test_R_003_9_xml_is_read_instead_of_json(text: str, expected: dict[str, Any]) -> None:
     found = parse(text, xml=True)
     assert found.arguments == parse_xml(text) == expected
     assert actions(found)[-1] == "read-as-xml"

@@ -69,7 +69,7 @@ def test_a_tool_call_is_shown_while_it_runs_with_its_state_and_result(tmp_path: 
         ("", "", ""),
     ],
 )
-def test_an_approval_is_asked_for(tmp_path: Path, line: str, shown: str, ran: str) -> None:
+def test_an_approval_is_requested(tmp_path: Path, line: str, shown: str, ran: str) -> None:
     with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("? delete wants to run")
@@ -87,7 +87,7 @@ def test_an_approval_is_asked_for(tmp_path: Path, line: str, shown: str, ran: st
         assert (found.read_text() if found.exists() else "") == ran
 
 
-def test_an_approval_for_always_is_asked_for_once(tmp_path: Path) -> None:
+def test_an_approval_for_always_is_requested_once(tmp_path: Path) -> None:
     with folder(tmp_path) as project, project.terminal("chat", "--tools", "tools.py") as screen:
         begun(screen).say("use delete")
         screen.expect("[e]dit: ")
@@ -325,7 +325,7 @@ def test_the_last_turns_are_shown_on_resume_and_all_of_them_by_history(tmp_path:
             leave(screen)
 
 
-def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_path: Path) -> None:
+def test_what_became_of_a_call_that_a_kill_interrupted_is_reported_on_resume(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         with project.terminal("chat", "--tools", "tools.py") as screen:
             begun(screen).say("use stuck")
@@ -353,7 +353,7 @@ def test_what_became_of_a_call_that_a_kill_interrupted_is_told_on_resume(tmp_pat
         assert roles(project) == ["user", "assistant", "tool", "assistant"]
 
 
-def test_a_session_that_another_process_holds_is_told_with_its_holder(tmp_path: Path) -> None:
+def test_a_session_that_another_process_holds_is_reported_with_its_holder(tmp_path: Path) -> None:
     with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).say("hello")
         screen.expect("Well said.")
@@ -364,7 +364,7 @@ def test_a_session_that_another_process_holds_is_told_with_its_holder(tmp_path: 
         assert "hint: close it there" in ended.err
 
 
-def test_undo_takes_back_and_offers_what_was_said_for_editing(tmp_path: Path) -> None:
+def test_undo_takes_back_the_message_and_offers_it_for_editing(tmp_path: Path) -> None:
     with folder(tmp_path) as project, project.terminal("chat") as screen:
         begun(screen).say("one")
         screen.expect("Well said.")
@@ -522,7 +522,7 @@ def test_a_chat_simulates_by_the_rule_of_the_gateway(tmp_path: Path) -> None:
     assert "OPENAI_API_KEY" in keyed.err
 
 
-def test_nothing_is_kept_where_nothing_was_said_or_nothing_is_to_be_kept(tmp_path: Path) -> None:
+def test_nothing_is_kept_where_nothing_was_sent_or_nothing_is_to_be_kept(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         with project.terminal("chat", "--no-store") as screen:
             screen.expect("not stored")

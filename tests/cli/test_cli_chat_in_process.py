@@ -160,7 +160,7 @@ def test_a_session_whose_model_is_gone_needs_another_one(project: Folder) -> Non
     assert talk("hello", words=("--continue", "--model", "quick")).code == 0
 
 
-def test_approvals_are_asked_for_and_answered(project: Folder) -> None:
+def test_approvals_are_requested_and_answered(project: Folder) -> None:
     result = talk("use delete", "n because", "use delete", "y")
     assert "Reason: because" in result.out
     assert "deleted a.txt" in result.out
@@ -219,7 +219,7 @@ def test_the_time_of_an_answer_is_bounded(project: Folder) -> None:
     assert "Well said." in result.out
 
 
-def test_a_provider_that_fails_is_told_and_the_talk_goes_on(project: Folder) -> None:
+def test_a_provider_that_fails_is_reported_and_the_chat_goes_on(project: Folder) -> None:
     project.server.fault(401)
     result = talk("hello", "hello", "cut this")
     assert result.code == 0
@@ -243,7 +243,7 @@ def test_a_simulated_model_says_so(project: Folder) -> None:
     assert " · simulated" in result.out
 
 
-def test_a_session_that_is_open_already_is_told_with_what_to_do(project: Folder) -> None:
+def test_a_session_that_is_open_already_is_reported_with_what_to_do(project: Folder) -> None:
     async def open_twice() -> InputError:
         host = SessionHost(settings("chat"))
         async with host, host.open(NewSession()) as session:
@@ -259,7 +259,7 @@ def test_a_session_that_is_open_already_is_told_with_what_to_do(project: Folder)
     assert len(project.sessions()) == 1
 
 
-def test_errors_that_are_no_input_are_told_as_such() -> None:
+def test_errors_that_are_no_input_are_reported_as_such() -> None:
     taken = as_input_error(SessionTakenError("session x is held: close it", session="x"))
     assert (taken.message, taken.path, taken.hint) == ("session x is held", "", "close it")
     assert as_input_error(StoreError("disk is full")).path == "store"
@@ -288,7 +288,7 @@ def ran(*words: str, prompt: str, form: str = "text", lines: tuple[str, ...] = (
     return Talk(code, out.getvalue(), err.getvalue())
 
 
-def test_a_run_at_a_terminal_tells_what_happens(project: Folder) -> None:
+def test_a_run_at_a_terminal_reports_what_happens(project: Folder) -> None:
     result = ran("--tools", "tools.py", prompt="use delete", lines=("y",))
     assert (result.code, result.out) == (0, "That is done.\n")
     for message in ("? delete wants to run", "✓ delete", "· session "):
@@ -362,12 +362,12 @@ def test_chat_reads_lines_of_a_pipe(cli: Cli) -> None:
     assert shown["conversation"][0]["blocks"][0]["text"] == "one \ntwo"
 
 
-def test_chat_ends_with_1_where_an_answer_failed_and_nobody_saw_it(cli: Cli, project: Folder) -> None:
+def test_chat_ends_with_1_where_an_answer_failed_unseen(cli: Cli, project: Folder) -> None:
     project.server.fault(401)
     assert cli("chat", stdin=b"hello\n/nonsense\n").code == 1
 
 
-def test_what_is_worth_telling_of_the_configuration_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_on_the_configuration_are_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHORT", "abc")
     text = (cli.folder / "toolglot.toml").read_text()
     cli.write("toolglot.toml", text.replace("simulate = true", 'simulate = true\nclient_keys = ["env:SHORT"]'))
@@ -375,7 +375,7 @@ def test_what_is_worth_telling_of_the_configuration_is_told(cli: Cli, monkeypatc
     assert "note: " in cli("chat", "--no-store", stdin=b"hello\n").err
 
 
-def test_a_line_that_cannot_be_read_is_told_and_the_talk_goes_on(project: Folder) -> None:
+def test_a_line_that_cannot_be_read_is_reported_and_the_chat_goes_on(project: Folder) -> None:
     result = talk(LimitError("too long", path="stdin"), "/go", "hello")
     assert "too long" in result.err
     assert "there is no message yet" in result.err

@@ -54,7 +54,7 @@ from toolglot.runtime.session.events import (
 
 @pytest.mark.law
 @given(st.lists(st.text(alphabet="ab \n界", max_size=12), max_size=12), st.integers(1, 20))
-def test_wrapping_only_puts_line_breaks_in_the_place_of_blanks(pieces: list[str], width: int) -> None:
+def test_wrapping_only_replaces_blanks_by_line_breaks(pieces: list[str], width: int) -> None:
     wrap = WordWrap(lambda: width)
     shown = "".join(wrap.feed(piece) for piece in pieces) + wrap.flush()
     text = "".join(pieces)
@@ -137,7 +137,7 @@ def test_where_words_are_not_shown_only_calls_are_taken_back() -> None:
     assert "discarded: a call" in shown(AttemptDiscarded(Shown(calls=("look",)), "", "m"), tty=False, shows_words=False)
 
 
-def test_what_happens_while_somebody_is_asked_is_shown_later() -> None:
+def test_what_happens_while_a_question_is_open_is_shown_later() -> None:
     stream = io.StringIO()
     view = TranscriptView(TerminalPage(stream, "never"))
     with view.hold():
@@ -207,7 +207,7 @@ def test_the_status_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch)
         assert drawn(view, stream).endswith(" · 5 s")
 
 
-def test_the_status_line_is_not_drawn_while_somebody_is_asked_or_text_is_being_written() -> None:
+def test_the_status_line_is_not_drawn_while_a_question_is_open_or_text_is_being_written() -> None:
     stream = Tty()
     view = live(stream, Clock(), plain=False)
     view.show(RequestStarted("a/b", "anthropic"))
@@ -268,7 +268,7 @@ def test_a_terminal_that_lacks_characters_gets_a_plain_status_line(monkeypatch: 
 # --- what was said earlier ------------------------------------------------------------------------
 
 
-def test_what_became_of_a_call_that_a_crash_left_open_is_told_by_what_is_known_of_it() -> None:
+def test_what_became_of_a_call_that_a_crash_left_open_is_reported_by_what_is_known_of_it() -> None:
     result = ToolResult("id", "x")
     notes = [recovery_note(RecoveredCall(CALL, how, result)) for how in ("finished", "unknown", "not_run")]
     assert all("look" in note and "not run again" in note for note in notes)
@@ -318,7 +318,7 @@ def test_piped_lines_end_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         PipedLines(io.StringIO("x" * 5_000_000)).read("")
 
 
-def test_answers_are_asked_for_on_another_page() -> None:
+def test_answers_are_requested_on_another_page() -> None:
     page = Tty()
     lines = StderrLines(Tty("yes\n"), page)
     assert lines.is_interactive

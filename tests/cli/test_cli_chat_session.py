@@ -102,7 +102,7 @@ def test_what_the_work_raises_is_raised_and_an_interrupt_without_a_listener_canc
     assert foreground.run(waits) == 130
 
 
-def test_a_signal_that_the_system_hands_to_another_thread_is_heard() -> None:
+def test_a_signal_that_the_system_hands_to_another_thread_is_handled() -> None:
     foreground = Foreground(Lines())
 
     async def waits() -> int:
@@ -230,7 +230,7 @@ def test_the_first_model_is_a_real_one_where_there_is_one() -> None:
 # --- other words ----------------------------------------------------------------------------------
 
 
-def test_why_there_is_no_answer_is_told_with_what_to_do() -> None:
+def test_why_there_is_no_answer_is_reported_with_what_to_do() -> None:
     failed = problem_of(RunResult(stop="failed", failure=Failure("rate_limit", "slow down", 429), model="a/b"))
     assert failed is not None
     assert (failed.message, failed.path) == ("rate_limit 429: slow down", "a/b")
@@ -367,7 +367,7 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.Monke
         ("_x = 1\n", "defines no nothing"),
     ],
 )
-def test_what_a_file_does_when_it_is_loaded_is_told(tmp_path: Path, text: str, told: str) -> None:
+def test_what_a_file_does_when_it_is_loaded_is_reported(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "other_broken.py").write_text("def (")
     made = tmp_path / "made.py"
     made.write_text(text)

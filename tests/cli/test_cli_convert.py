@@ -81,7 +81,7 @@ def test_several_files_that_need_no_change_are_one_line_each_too(cli: Cli) -> No
     assert [json.loads(line) for line in ended.out.splitlines()] == [claude()] * 2
 
 
-def test_a_server_tool_is_refused_or_dropped_as_asked(cli: Cli) -> None:
+def test_a_server_tool_is_refused_or_dropped_as_requested(cli: Cli) -> None:
     cli.write("request.json", SERVED)
     refused = cli("convert", "request.json", "--to", "openai@gpt-4.1", "-o", "out.json")
     assert refused.code == 1
@@ -112,7 +112,7 @@ def test_an_ambiguous_body_needs_from(cli: Cli) -> None:
     assert cli("convert", "request.json", "--from", "ollama", "--to", "anthropic").code == 0
 
 
-def test_a_protocol_that_only_the_models_name_decides_is_told_once(cli: Cli) -> None:
+def test_a_protocol_that_only_the_models_name_decides_is_reported_once(cli: Cli) -> None:
     cli.write("lines.jsonl", [chat(), chat()])
     ended = cli("convert", "lines.jsonl", "--to", "anthropic@claude-opus-4-6")
     assert ended.err.count("assuming openai_chat, from the model's name") == 1
@@ -152,7 +152,7 @@ def test_an_existing_file_is_replaced_only_with_force(cli: Cli) -> None:
         (["latin.json", "--to", "openai"], "not UTF-8"),
     ],
 )
-def test_every_mistake_is_told_and_ends_with_2(cli: Cli, words: list[str], message: str) -> None:
+def test_every_mistake_is_reported_and_ends_with_2(cli: Cli, words: list[str], message: str) -> None:
     cli.write("request.json", claude())
     cli.write("empty.json", " \n\n")
     cli.write("list.json", "[\n{}\n]")
@@ -211,7 +211,7 @@ def test_the_switch_report_groups_changes_by_fault_and_kind(cli: Cli) -> None:
     assert "3 of 3 requests can move" in ended.out
 
 
-def test_the_switch_report_as_json_counts_what_the_library_tells(cli: Cli) -> None:
+def test_the_switch_report_as_json_counts_what_the_library_reports(cli: Cli) -> None:
     cli.write("request.json", chat(answered=False))
     ended = cli("switch-report", "request.json", "--from", "mistral", "--to", "gemini", "--format", "json")
     told = convert(chat(answered=False), source="mistral", target="gemini").report
@@ -226,7 +226,7 @@ def test_the_switch_report_as_json_counts_what_the_library_tells(cli: Cli) -> No
     }
 
 
-def test_the_switch_report_counts_housekeeping_and_lists_it_when_asked(cli: Cli) -> None:
+def test_the_switch_report_counts_housekeeping_and_lists_it_on_request(cli: Cli) -> None:
     cli.write("request.json", {**claude(), "metadata": {"user_id": "u"}, "service_tier": "auto", "top_k": 3})
     ended = cli("switch-report", "request.json", "--to", "openai@gpt-4.1")
     assert "service_tier" not in ended.out

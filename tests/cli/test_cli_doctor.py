@@ -121,7 +121,7 @@ def test_a_gateway_that_is_well(cli: Cli, simulated: Server) -> None:
     assert KEY not in page.out
 
 
-def test_upstreams_that_are_not_well_are_told_apart(cli: Cli) -> None:
+def test_upstreams_that_are_not_well_are_distinguished(cli: Cli) -> None:
     ways = {"passed": once(whole(b'{"error": "no"}', 401))}
     lost = {"passed": once(whole(b"nothing", 404))}
     busy = {"passed": once(whole(b"{}", 429))}
@@ -159,7 +159,7 @@ def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:
     assert "no response in time" in found.message
 
 
-def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulated: Server) -> None:
+def test_an_upstream_without_a_list_is_tried_with_a_connection(cli: Cli, simulated: Server) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     tables = [
         f'[upstreams.{name}]\nprovider = "bedrock"\nurl = "{url}"\nkey_env = "SIMULATED_KEY"\nauth = "bearer"\n'
@@ -171,7 +171,7 @@ def test_an_upstream_without_a_list_is_asked_for_a_connection(cli: Cli, simulate
     assert "gone: " in said(ended, "upstreams", "fail")[0]
 
 
-def test_a_configuration_that_is_wrong_is_told_with_its_line(cli: Cli) -> None:
+def test_a_configuration_that_is_wrong_is_reported_with_its_line(cli: Cli) -> None:
     cli.write("toolglot.toml", "[gateway]\nprot = 8400\n")
     ended = doctor(cli)
     assert ended.code == 1
@@ -198,7 +198,7 @@ def test_a_configuration_that_is_wrong_is_told_with_its_line(cli: Cli) -> None:
     )
 
 
-def test_a_store_of_an_older_version_is_told_and_left_as_it_is(cli: Cli) -> None:
+def test_a_store_of_an_older_version_is_reported_and_left_as_it_is(cli: Cli) -> None:
     with sqlite3.connect(cli.folder / "s.db") as old:
         old.executescript(VERSION_1)
     old.close()
@@ -209,7 +209,7 @@ def test_a_store_of_an_older_version_is_told_and_left_as_it_is(cli: Cli) -> None
     assert (cli.folder / "s.db").read_bytes() == before
 
 
-def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
+def test_a_store_that_cannot_be_used_is_reported(cli: Cli) -> None:
     write(cli, settings="simulate = true")
     assert "does not exist yet" in said(doctor(cli), "store", "ok")[0]
     assert not (cli.folder / "s.db").exists()
@@ -229,7 +229,7 @@ def test_a_store_that_cannot_be_used_is_told(cli: Cli) -> None:
     assert f"cannot be created → make {cli.folder} writable" in said(doctor(cli), "store", "fail")[0]
 
 
-def test_a_port_that_is_taken_is_told_apart_by_who_has_it(cli: Cli, simulated: Server) -> None:
+def test_a_port_that_is_taken_is_distinguished_by_who_has_it(cli: Cli, simulated: Server) -> None:
     with gateway(None, settings="simulate = true") as served:
         write(cli, settings="simulate = true", port=int(served.url.rpartition(":")[2]))
         ended = doctor(cli)
@@ -299,7 +299,7 @@ def test_what_leads_to_the_gateway_is_known_as_such() -> None:
     assert not any(is_same(address, root) for address in others)
 
 
-def test_a_clock_that_is_off_is_told() -> None:
+def test_a_clock_that_is_off_is_reported() -> None:
     assert [_check_clock(skew).state for skew in (0.5, -20, 40, -90, 4000)] == ["ok", "ok", "warn", "warn", "fail"]
     late = formatdate(time.time() - 1000, usegmt=True)
     way = once(whole(b"{}", 200, f"date: {late}\r\n"))
@@ -311,7 +311,7 @@ def test_a_clock_that_is_off_is_told() -> None:
     assert "s ahead of the upstreams' clocks" in found[-1].message
 
 
-def test_packages_that_are_missing_are_told_with_what_they_would_give() -> None:
+def test_packages_that_are_missing_are_reported_with_what_they_would_give() -> None:
     none = {finding.message: finding for finding in check_packages(lambda _: "")}
     (failed,) = [finding for finding in none.values() if finding.state == "fail"]
     assert failed == CheckResult(
@@ -363,7 +363,7 @@ def test_a_long_finding_is_wrapped_beside_its_state() -> None:
     assert lines[-1] == "1 failed, 0 warnings, 0 ok"
 
 
-def test_keys_of_aws_and_no_key_at_all_are_told() -> None:
+def test_keys_of_aws_and_no_key_at_all_are_reported() -> None:
     text = '[gateway]\nstore = "off"\n[upstreams.bedrock]\n[upstreams.box]\nurl = "http://127.0.0.1:9/v1"'
     environ = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s" * 30, "AWS_REGION": "us-east-1"}
     found = check_keys(parse_config(ConfigText("x.toml", text), environ))

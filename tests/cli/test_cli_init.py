@@ -138,7 +138,7 @@ def test_it_writes_toolglot_toml(cli: Cli) -> None:
     assert not read_config(None, BARE).simulates_known
 
 
-def test_it_writes_where_it_is_told_and_tells_what_is_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_writes_to_the_named_path_and_reports_what_is_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-123456")
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-secret-123456")
     ended = cli("init", "mine.toml")
@@ -180,7 +180,7 @@ def test_it_writes_to_stdout(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("path", [".", "no/such/folder.toml"])
-def test_what_cannot_be_written_is_told(cli: Cli, path: str) -> None:
+def test_what_cannot_be_written_is_reported(cli: Cli, path: str) -> None:
     ended = cli("init", path, "--force")
     assert ended.code == 2
     assert ended.err.startswith("error: ")

@@ -62,7 +62,7 @@ def test_a_key_is_shown_once_alone_on_stdout_and_works(cli: Cli) -> None:
     assert client == digest(secret)
 
 
-def test_every_limit_is_kept_as_it_was_said(cli: Cli) -> None:
+def test_every_limit_is_stored_as_it_was_written(cli: Cli) -> None:
     words = ["--models", "gpt-5*, claude-haiku-*", "--models", "opus", "--rpm", "60", "--tpm", "500k"]
     words += [
         "--tokens-per-day",
@@ -115,7 +115,7 @@ def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
         (["--config", "nowhere.toml"], "cannot read file"),
     ],
 )
-def test_what_makes_no_sense_is_told_and_makes_nothing(cli: Cli, words: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_reported_and_makes_nothing(cli: Cli, words: list[str], said: str) -> None:
     ended = (
         cli("keys", "add", "a", "--store", "s.db", *words)
         if "--config" not in words
@@ -205,7 +205,7 @@ def test_the_store_is_that_of_the_configuration(cli: Cli) -> None:
     assert "set store in [gateway] to a file" in " ".join(off.err.split())
 
 
-def test_a_file_that_is_no_store_is_told(cli: Cli) -> None:
+def test_a_file_that_is_no_store_is_reported(cli: Cli) -> None:
     cli.write("s.db", "not a database at all" * 50)
     ended = cli("keys", "list", "--store", "s.db")
     assert ended.code == 2

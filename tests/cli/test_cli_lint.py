@@ -18,7 +18,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return Cli(tmp_path, monkeypatch, capsys)
 
 
-def test_a_refusal_is_told_in_the_providers_words_with_path_and_place(cli: Cli) -> None:
+def test_a_refusal_is_reported_in_the_providers_words_with_path_and_line(cli: Cli) -> None:
     cli.write("request.json", chat())
     ended = cli("lint", "request.json", "--for", "mistral")
     assert ended.code == 1
@@ -76,21 +76,21 @@ def test_the_mark_stands_below_the_value_in_a_long_line(cli: Cli) -> None:
     assert source[marks.index("^") :].startswith('{"id": "call_abcd"')
 
 
-def test_several_targets_are_each_asked_with_their_model(cli: Cli) -> None:
+def test_several_targets_are_each_checked_with_their_model(cli: Cli) -> None:
     cli.write("request.json", chat())
     ended = cli("lint", "request.json", "--for", "mistral@voxtral-small, openai@gpt-4.1", "--format", "json")
     assert {found["target"] for found in ended.json["violations"]} == {"mistral"}
     assert ended.json["summary"]["by_target"] == {"mistral": 1}
 
 
-def test_without_for_the_provider_of_the_protocol_is_asked(cli: Cli) -> None:
+def test_without_for_the_provider_of_the_protocol_is_checked(cli: Cli) -> None:
     cli.write("request.json", claude({"type": "tool_result", "tool_use_id": "x", "content": ""}))
     ended = cli("lint", "request.json")
     assert ended.code == 1
     assert "anthropic refuses" in ended.out
 
 
-def test_for_all_asks_everybody_who_speaks_the_protocol(cli: Cli) -> None:
+def test_for_all_checks_every_provider_of_the_protocol(cli: Cli) -> None:
     cli.write("request.json", chat(answered=False))
     ended = cli("lint", "request.json", "--for", "all", "--format", "json")
     asked = {found["target"] for found in ended.json["violations"]}
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_read_ends_with_2_after_the_others(cli: Cli) -> No
     assert cli("lint", "none.json").code == 2
 
 
-def test_places_count_lines_of_the_file_and_characters_after_a_byte_order_mark(cli: Cli) -> None:
+def test_positions_count_lines_of_the_file_and_characters_after_a_byte_order_mark(cli: Cli) -> None:
     body = json.dumps(chat(), indent=1, ensure_ascii=False)
     cli.write("request.json", b"\xef\xbb\xbf\n" + body.encode())
     plain = cli("lint", "request.json", "--for", "mistral", "--format", "json").json["violations"][0]
@@ -174,7 +174,7 @@ def test_defaults_holds_the_request_to_more(cli: Cli) -> None:
     assert {found["confidence"] for found in ended.json["violations"]} == {"default"}
 
 
-def test_profiles_of_the_users_own_are_asked(cli: Cli) -> None:
+def test_profiles_of_the_users_own_are_checked(cli: Cli) -> None:
     cli.write("my.toml", '[profiles.ours]\nextends = "openai"\n[profiles.ours.rules]\n"ids.max_length" = 9\n')
     cli.write("request.json", chat("call_abcdefgh", model="gpt-4.1"))
     ended = cli("lint", "request.json", "--for", "ours", "--profiles", "my.toml", "--format", "sarif")

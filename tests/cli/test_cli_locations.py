@@ -34,7 +34,7 @@ def paths(value: Any, path: str = "$") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.law
 @given(JSON, st.sampled_from([None, 2]), st.booleans())
-def test_law_the_text_at_the_place_of_a_path_is_its_value(value: Any, indent: int | None, only_ascii: bool) -> None:
+def test_law_the_text_at_the_position_of_a_path_is_its_value(value: Any, indent: int | None, only_ascii: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=only_ascii)
     wanted = dict(paths(value))
     for path, (start, end) in locate(text, wanted).items():
@@ -43,7 +43,7 @@ def test_law_the_text_at_the_place_of_a_path_is_its_value(value: Any, indent: in
 
 @pytest.mark.law
 @given(st.text(alphabet='{}[]",:a1\\ \n', max_size=40))
-def test_law_text_that_is_no_json_gives_some_place(text: str) -> None:
+def test_law_text_that_is_not_json_has_some_position(text: str) -> None:
     for start, end in locate(text, ["$", "$.a", "$[1].a"]).values():
         assert 0 <= start <= end <= len(text)
 

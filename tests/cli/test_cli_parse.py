@@ -97,7 +97,7 @@ def test_a_byte_order_mark_is_no_text(cli: Cli) -> None:
     assert parsed(cli, f"\ufeff{CALL}")["text"] == ""
 
 
-def test_the_list_is_json_where_that_is_asked_for(cli: Cli) -> None:
+def test_the_list_is_json_where_that_is_requested(cli: Cli) -> None:
     assert cli("parse", "--list", "--format", "json").json == [*dialects.names()]
 
 
@@ -240,7 +240,7 @@ class Failing(io.RawIOBase):
         raise OSError(5, "Input/output error")
 
 
-def test_input_that_fails_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_that_fails_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Failing()))
     hint = "check the path and its permissions"
     assert cli("parse", "-") == (2, "", f"error: -: cannot read file: Input/output error\n  hint: {hint}\n")

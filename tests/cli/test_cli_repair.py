@@ -155,7 +155,7 @@ def test_a_request_that_cannot_be_repaired_writes_nothing(cli: Cli) -> None:
         (["none/request.json", "--for", "mistral", "--in-place"], "cannot write file"),
     ],
 )
-def test_every_mistake_is_told(cli: Cli, words: list[str], message: str) -> None:
+def test_every_mistake_is_reported(cli: Cli, words: list[str], message: str) -> None:
     cli.write("request.json", BROKEN)
     ended = cli("repair", *words)
     assert ended.code == 2

@@ -257,7 +257,7 @@ def test_tools_of_mcp_servers_over_stdio_http_and_a_configuration(tmp_path: Path
         assert output["calls"][0]["state"] == "success", "unless they say that they only read"
 
 
-def test_two_servers_of_one_program_are_told_apart(tmp_path: Path) -> None:
+def test_two_servers_of_one_program_are_distinguished(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         assert project.run("run", "hello", "--mcp", SERVER, "--mcp", SERVER, "--no-store").code == 0
 
@@ -302,7 +302,7 @@ def stubborn(context: ToolContext) -> None:
 """
 
 
-def test_a_second_signal_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         project.write("stubborn.py", STUBBORN)
         words = ("run", "stubborn", "--tools", "stubborn.py", "-m", "simulated/openai/gpt-4.1", "-q", "--json")
@@ -331,7 +331,7 @@ def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:
 # --- at a terminal ----------------------------------------------------------------------------------
 
 
-def test_progress_is_told_on_a_terminal_and_approvals_are_asked_there(tmp_path: Path) -> None:
+def test_progress_is_reported_on_a_terminal_and_approvals_are_requested_there(tmp_path: Path) -> None:
     with folder(tmp_path) as project, project.terminal("run", "use delete", "--tools", "tools.py") as screen:
         screen.expect("? delete wants to run")
         screen.expect("[e]dit: ")
@@ -389,7 +389,7 @@ def test_without_a_key_a_simulated_model_answers_and_says_so(
         ("mcp", ["run", "x", "--no-store", "--mcp", "cat"], "pip install '.[mcp]'"),
     ],
 )
-def test_a_missing_extra_is_told_with_what_to_install(
+def test_a_missing_extra_is_reported_with_what_to_install(
     tmp_path: Path, package: str, words: list[str], hint: str
 ) -> None:
     code = f"import sys; sys.modules[{package!r}] = None\nfrom toolglot.cli.main import main\nsys.exit(main({words!r}))"
@@ -437,7 +437,7 @@ def with_names(project: Folder) -> Folder:
     return project
 
 
-def test_what_a_name_of_models_sets_holds_and_the_rest_is_told(tmp_path: Path) -> None:
+def test_what_a_name_of_models_sets_holds_and_the_rest_is_reported(tmp_path: Path) -> None:
     with folder(tmp_path) as made:
         project = with_names(made)
         ended = project.run("run", "hello", "--model", "careful", "--system", "Be brief.", "--tools", "tools.py")
@@ -458,7 +458,7 @@ def test_what_a_name_of_models_sets_holds_and_the_rest_is_told(tmp_path: Path) -
         assert "--fallback careful uses the settings of openai/gpt-4.1" in " ".join(ended.err.split())
 
 
-def test_a_session_that_began_otherwise_is_told_of_the_system_prompt_of_a_name(tmp_path: Path) -> None:
+def test_a_session_that_began_otherwise_reports_the_system_prompt_of_a_name(tmp_path: Path) -> None:
     with folder(tmp_path) as made:
         project = with_names(made)
         assert "careful" not in project.run("run", "hello").err
@@ -467,7 +467,7 @@ def test_a_session_that_began_otherwise_is_told_of_the_system_prompt_of_a_name(t
         assert project.server.requests[-1].body["max_tokens"] == 77
 
 
-def test_a_name_that_leads_to_a_stand_in_is_told_as_one(tmp_path: Path) -> None:
+def test_a_name_that_leads_to_a_simulated_model_is_reported_as_one(tmp_path: Path) -> None:
     with folder(tmp_path) as made:
         ended = with_names(made).run("run", "hello", "--model", "pretend", "--json")
         assert ended.json["model"] == "pretend"
@@ -534,7 +534,7 @@ def test_with_a_file_that_names_no_upstream_run_simulates_only_by_name(cli: Cli)
     assert "forbidden" in ended.err
 
 
-def test_a_denied_call_was_never_tried_and_an_unknown_leave_is_told(tmp_path: Path) -> None:
+def test_a_denied_call_was_never_tried_and_an_unknown_leave_is_reported(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         ended = project.run("run", "use delete", "--tools", "tools.py", "--json", "--allow", "delte")
         (call,) = ended.json["calls"]
@@ -552,7 +552,7 @@ def test_a_call_is_known_by_the_id_under_which_it_was_seen(tmp_path: Path) -> No
         assert {event["provider_id"] for event in events if event["event"] == "call"} == {seen}
 
 
-def test_a_host_that_is_not_there_is_told_as_that(tmp_path: Path) -> None:
+def test_a_host_that_is_not_there_is_reported_as_that(tmp_path: Path) -> None:
     with folder(tmp_path) as project:
         project.write(
             "toolglot.toml", '[upstreams.openai]\nurl = "http://127.0.0.1:9/v1"\nkey_env = "STAGE_KEY"\nretries = 0\n'

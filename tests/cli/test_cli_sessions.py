@@ -78,7 +78,7 @@ def test_search_finds_a_text_and_ends_with_1_where_it_stands_nowhere(cli: Cli) -
     assert (ended.code, ended.out) == (1, "")
 
 
-def test_show_tells_who_said_what_with_tools_and_keys(cli: Cli) -> None:
+def test_show_prints_who_wrote_what_with_tools_and_keys(cli: Cli) -> None:
     cli.write("tools.py", 'def weather(city: str) -> str:\n    """W."""\n    return "```\\x1b[31m7 degrees"\n')
     id: str = cli("run", "weather in Bonn?", "--tools", "tools.py", "--system", "Be brief.", "--json", "-q").json[
         "session"
@@ -92,7 +92,7 @@ def test_show_tells_who_said_what_with_tools_and_keys(cli: Cli) -> None:
     assert cli("sessions", "show", id[-8:]).code == 0, "its last letters will do"
 
 
-def test_a_session_that_is_not_there_or_not_one_is_told(cli: Cli) -> None:
+def test_a_session_that_is_not_there_or_not_one_is_reported(cli: Cli) -> None:
     one, two = said(cli, "one"), said(cli, "two")
     assert "no session 'nothing'" in cli("sessions", "show", "nothing").err
     assert "sessions list" in cli("sessions", "show", "nothing").err
@@ -152,7 +152,7 @@ def test_every_action_has_help(cli: Cli, action: str) -> None:
     assert "--store" in ended.out
 
 
-def test_a_damaged_session_is_told_and_the_others_are_shown(cli: Cli) -> None:
+def test_a_corrupt_session_is_reported_and_the_others_are_shown(cli: Cli) -> None:
     good = said(cli, "a good one")
     bad = said(cli, "a bad one")
 

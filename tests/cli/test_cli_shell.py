@@ -102,7 +102,7 @@ def test_wrong_usage_ends_with_2_and_a_hint(cli: Cli, words: list[str], hint: st
     assert f"hint: {hint}" in ended.err
 
 
-def test_only_the_command_that_is_asked_for_is_imported() -> None:
+def test_only_the_command_that_is_requested_is_imported() -> None:
     code = "import sys; from toolglot.cli.main import main; main(['--version']); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     loaded = set(done.stdout.split())
@@ -264,7 +264,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_goes_away_is_told_by_the_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_goes_away_is_reported_by_the_exit_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stream:
@@ -366,7 +366,7 @@ def without(missing: str, words: Iterable[str], folder: Path, **variables: str) 
         ("uvicorn", ("serve", "--port", "0", "--store", "off"), 2),
     ],
 )
-def test_an_extra_that_is_not_installed_is_told_in_a_line(
+def test_an_extra_that_is_not_installed_is_reported_in_a_line(
     tmp_path: Path, missing: str, words: tuple[str, ...], code: int
 ) -> None:
     ran = without(missing, words, tmp_path, ANTHROPIC_API_KEY="sk-ant-0123456789abcdef")

@@ -121,7 +121,7 @@ def test_a_part_of_the_time_and_one_key(filled: Cli) -> None:
     assert filled("usage", "--since", "soon", "--store", "s.db").code == 2
 
 
-def test_two_keys_of_one_name_are_told_apart(cli: Cli) -> None:
+def test_two_keys_of_one_name_are_distinguished(cli: Cli) -> None:
     async def fill() -> list[str]:
         store = SqliteStore(cli.folder / "s.db")
         keys = [new_key("ci", now=float(number))[0] for number in range(2)]
@@ -149,7 +149,7 @@ def test_a_key_of_the_configuration_has_its_name(cli: Cli) -> None:
     assert cli("usage", "--key", "team", "--format", "json").json["total"]["requests"] == 1
 
 
-def test_where_nothing_was_used_that_is_said_and_no_store_is_made(cli: Cli) -> None:
+def test_where_nothing_was_used_a_message_says_so_and_no_store_is_made(cli: Cli) -> None:
     ended = cli("usage", "--store", "s.db")
     assert ended.code == 0
     assert ended.out == ""

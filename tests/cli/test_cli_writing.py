@@ -40,7 +40,7 @@ def test_a_file_that_is_replaced_is_whole_at_every_moment(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
         pytest.raises(InputError, match="cannot write file: No space left"),
@@ -48,14 +48,14 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         _write_data("out.json", full, b"x")
 
 
-def test_a_directory_in_the_way_is_told(tmp_path: Path) -> None:
+def test_a_directory_in_the_way_is_reported(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError, match="cannot write file"), replace_file(str(tmp_path / "out")) as output:
         output.write(b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_backup_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_backup_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write file"):
         back_up(str(tmp_path / "none.json"), force=False)
 

@@ -165,7 +165,7 @@ def test_closing_a_stream_early_breaks_off_the_connection_to_the_provider_at_onc
             assert ended.wait(BOUND)
 
 
-def test_an_answer_that_nobody_reads_does_not_run_ahead() -> None:
+def test_an_answer_that_is_not_read_does_not_run_ahead() -> None:
     stage = Stage()
     with toolglot.client(**on(stage)) as http_client:
         stream = sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
@@ -179,7 +179,7 @@ def test_an_answer_that_nobody_reads_does_not_run_ahead() -> None:
         stream.close()
 
 
-async def test_an_async_answer_that_nobody_reads_does_not_run_ahead() -> None:
+async def test_an_async_answer_that_is_not_read_does_not_run_ahead() -> None:
     stage = Stage()
     async with toolglot.async_client(**on(stage)) as http_client:
         asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
@@ -304,7 +304,7 @@ async def test_the_time_out_of_an_async_client_too() -> None:
         assert await asyncio.to_thread(stage.gone.wait, BOUND)
 
 
-def test_the_sdks_own_time_out_counts_where_none_is_given() -> None:
+def test_the_sdks_own_time_out_counts_by_default() -> None:
     with toolglot.client(CONFIG) as http_client:
         ours, own = sdk(http_client), openai.OpenAI(api_key="any")
         assert ours.timeout == own.timeout
@@ -405,7 +405,7 @@ def test_a_client_made_before_a_fork_works_in_the_child_unless_it_was_used_befor
     assert ended.returncode == 0
 
 
-def test_what_a_child_process_does_with_the_client_of_its_parent_is_told_and_changes_nothing() -> None:
+def test_what_a_child_process_does_with_the_client_of_its_parent_is_reported_and_changes_nothing() -> None:
     with toolglot.client(CONFIG) as http_client, pytest.MonkeyPatch.context() as patch:
         gateway = background(http_client)
         assert http_client.get("http://any/health").is_success
@@ -539,7 +539,7 @@ def test_middleware_sees_requests_and_replies() -> None:
     assert step.seen == ["You said: Hello, please"]
 
 
-def test_middleware_that_asks_its_own_gateway_is_told_and_not_held_for_ever() -> None:
+def test_middleware_that_calls_its_own_gateway_gets_an_error_and_is_not_held_for_ever() -> None:
     class Asks(Polite):
         def process_request(self, request: Request) -> None:
             http_client.get(f"http://any/health?{request.model}")
@@ -581,7 +581,7 @@ def test_a_store_that_cannot_be_opened_is_an_error_that_says_so(tmp_path: Path) 
         http_client.get("http://any/health")
 
 
-def test_client_keys_are_asked_for_as_by_a_server() -> None:
+def test_client_keys_are_required_as_by_a_server() -> None:
     settings = 'client_keys = ["env:MINE"]'
     config = config_for(None, settings=settings, environ={"MINE": "a-key-of-some-length"})
     with toolglot.client(config) as http_client:
@@ -608,7 +608,7 @@ def test_no_request_leaves_by_its_own_address(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("library", [None, "httpx"])
-def test_a_missing_library_is_told_with_what_to_do(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported_with_what_to_do(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("httpx", "httpx2"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError) as raised:

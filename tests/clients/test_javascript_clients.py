@@ -416,7 +416,7 @@ def test_a_call_cut_by_length_is_no_whole_call_of_a_javascript_client(
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_javascript_client_is_really_asked(javascript: JavaScript, reader: str) -> None:
+def test_a_javascript_client_is_really_called(javascript: JavaScript, reader: str) -> None:
     """The harness can fail: a stream that stops before its end is no reply of the SDK."""
     found = REPLIES["one call"]
     body = written(READERS[reader].protocol, of_reply(found))

@@ -161,7 +161,7 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--protocol", "soap"), "invalid choice"),
     ],
 )
-def test_what_is_used_wrongly_is_told_before_anything_is_sent(cli: Cli, words: tuple[str, ...], said: str) -> None:
+def test_what_is_used_wrongly_is_reported_before_anything_is_sent(cli: Cli, words: tuple[str, ...], said: str) -> None:
     cli.write("there", b"x")
     cli.write("two.toml", '[profiles.a]\nextends = "openai"\n[profiles.b]\nextends = "openai"\n')
     ended = probe(cli, *words)
@@ -169,7 +169,7 @@ def test_what_is_used_wrongly_is_told_before_anything_is_sent(cli: Cli, words: t
     assert said in ended.err
 
 
-def test_nobody_there_ends_with_one_and_says_why(cli: Cli) -> None:
+def test_an_unreachable_endpoint_ends_with_one_and_says_why(cli: Cli) -> None:
     ended = probe(cli, "http://127.0.0.1:9/v1", "-q", "-o", "box.toml", "--report", "box.md")
     assert ended.code == 1
     assert "no protocol works" in ended.out
@@ -177,7 +177,7 @@ def test_nobody_there_ends_with_one_and_says_why(cli: Cli) -> None:
     assert "Not complete" in (cli.folder / "box.md").read_text()
 
 
-def test_a_budget_that_is_used_up_is_told(cli: Cli, simulated: Server) -> None:
+def test_a_budget_that_is_used_up_is_reported(cli: Cli, simulated: Server) -> None:
     words = ("--key-env", "BOX_KEY", "--protocol", "openai_chat", "--max-requests", "9", "-o", "box.toml", "-q")
     ended = probe(cli, simulated.url("openai"), *words)
     assert ended.code == 1
@@ -185,7 +185,7 @@ def test_a_budget_that_is_used_up_is_told(cli: Cli, simulated: Server) -> None:
     assert "# Not complete: the budget of 9 requests is used up." in (cli.folder / "box.toml").read_text()
 
 
-def test_a_key_that_is_not_accepted_is_told(cli: Cli) -> None:
+def test_a_key_that_is_not_accepted_is_reported(cli: Cli) -> None:
     with serve({"keys": ["another"]}) as server:
         ended = probe(cli, server.url("openai"), "--key-env", "BOX_KEY", "--protocol", "openai_chat", "-q")
     assert ended.code == 1
@@ -195,7 +195,7 @@ def test_a_key_that_is_not_accepted_is_told(cli: Cli) -> None:
 # --- an opinion -------------------------------------------------------------------------------------
 
 
-def test_a_model_is_asked_for_its_opinion(cli: Cli) -> None:
+def test_a_model_can_be_called_for_its_opinion(cli: Cli) -> None:
     said = {"format": "json", "example": "{}", "schema_requirements": ["an object"], "quirks": ["none"]}
     rules = [{"when": {"contains": '"records"'}, "reply": {"text": f"Here it is: {json.dumps(said)}"}}]
     with serve({"rules": rules}) as server:
@@ -218,7 +218,7 @@ def test_a_model_is_asked_for_its_opinion(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("who", "code"), [("nobody/m", 2), ("openai", 2), ("openai/gpt-4.1", 0)])
-def test_an_opinion_that_cannot_be_had_is_told(cli: Cli, simulated: Server, who: str, code: int) -> None:
+def test_an_opinion_that_cannot_be_had_is_reported(cli: Cli, simulated: Server, who: str, code: int) -> None:
     words = ("--ask", who, "--ask-url", "http://127.0.0.1:9")
     ended = probe(cli, simulated.url("openai"), *QUICK, "--key-env", "BOX_KEY", "-q", *words)
     assert ended.code == code
@@ -313,7 +313,7 @@ def test_elsewhere_it_is_lines_or_nothing(
 # --- through the gateway ----------------------------------------------------------------------------
 
 
-def test_a_variant_that_nobody_knows_serves_any_client_through_the_gateway_with_the_found_profile(cli: Cli) -> None:
+def test_an_unknown_variant_serves_any_client_through_the_gateway_with_the_found_profile(cli: Cli) -> None:
     variant = VARIANTS[0]
     with serve(variant.simulator()) as server:
         words = ("--key-env", "BOX_KEY", "--protocol", "openai_chat", "--model", "m", "--name", "box", "-q")

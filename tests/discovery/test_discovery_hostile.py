@@ -182,7 +182,7 @@ def test_what_hangs_is_left_after_the_time_of_a_request() -> None:
     check_harmless(result)
 
 
-def test_tls_that_cannot_be_trusted_is_told_and_no_key_is_sent() -> None:
+def test_tls_that_cannot_be_trusted_is_reported_and_no_key_is_sent() -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
 
@@ -209,7 +209,7 @@ def test_tls_that_cannot_be_trusted_is_told_and_no_key_is_sent() -> None:
 # --- what is no answer ------------------------------------------------------------------------------
 
 
-def test_a_redirect_is_not_followed_and_told() -> None:
+def test_a_redirect_is_reported_and_not_followed() -> None:
     asked: list[str] = []
 
     def server(path: str, headers: dict[str, str], _: bytes) -> Answer:
@@ -233,7 +233,7 @@ def test_a_redirect_is_not_followed_and_told() -> None:
         ("text/plain", b"data: nothing\n\n", "not JSON"),
     ],
 )
-def test_what_is_no_reply_is_told_as_what_it_is(told: str, data: bytes, words: str) -> None:
+def test_what_is_no_reply_is_reported_as_what_it_is(told: str, data: bytes, words: str) -> None:
     result = run(lambda *_: (200, {"content-type": told}, [data]), protocol="openai_chat")
     assert result.sdk.protocol == ""
     assert words in result.stopped
@@ -251,7 +251,7 @@ def test_an_answer_of_the_wrong_content_type_is_read_all_the_same() -> None:
     assert result.sdk.protocol == "openai_chat"
 
 
-def test_a_server_that_breaks_over_everything_is_given_up() -> None:
+def test_a_server_that_breaks_over_everything_is_abandoned() -> None:
     greeted = iter([True] * 3)
 
     def server(path: str, headers: dict[str, str], body: bytes) -> Answer:
@@ -279,7 +279,7 @@ def test_an_endpoint_that_changes_its_mind_is_found_out_at_the_end() -> None:
     assert "what was accepted at first is refused at the end" in result.stopped
 
 
-def test_a_missing_key_is_told() -> None:
+def test_a_missing_key_is_reported() -> None:
     async def discover() -> DiscoveryResult:
         transport = AsgiTransport(app_of(lambda *_: whole({"error": {"message": "Who are you?"}}, 401)))
         try:
@@ -304,7 +304,7 @@ def test_an_address_where_nothing_is_speaks_no_protocol() -> None:
         assert result.stopped.count("404") <= 1
 
 
-def test_a_closed_port_is_told_once() -> None:
+def test_a_closed_port_is_reported_once() -> None:
     async def discover() -> DiscoveryResult:
         transport = HttpTransport()
         try:

@@ -98,7 +98,7 @@ def quirks(found: list[Finding]) -> list[str]:
     return [one.quirk for one in found if one.quirk]
 
 
-def test_a_model_that_calls_only_when_it_must_is_told() -> None:
+def test_a_model_that_calls_only_when_it_must_is_reported() -> None:
     call = ToolCall("", "get_weather", {"city": "Bonn"})
     found = steps_of("replies.native", replied(Text("Hm.")), replied(call, stop="tool_calls"))
     assert quirks(found) == ["calls come without an id", "it calls only when a tool was required"]
@@ -106,7 +106,7 @@ def test_a_model_that_calls_only_when_it_must_is_told() -> None:
     assert (none[0].value, none[0].confidence) == (None, "weak")
 
 
-def test_calls_that_share_an_id_and_arguments_that_are_objects_are_told() -> None:
+def test_calls_that_share_an_id_and_arguments_that_are_objects_are_reported() -> None:
     call = ToolCall("x", "get_weather", {"city": "Bonn"})
     written = {"function": {"name": "get_weather", "arguments": {"city": "Bonn"}}}
     value = {"choices": [{"message": {"tool_calls": [written]}}]}
@@ -156,7 +156,7 @@ def test_streams_that_are_written_badly_are_found_out() -> None:
     assert {one.key for one in steps_of("streams.calls", words)} == {"", "stream.usage", "stream.ends_with"}
 
 
-def test_what_does_not_stream_is_told() -> None:
+def test_what_does_not_stream_is_reported() -> None:
     assert quirks(steps_of("streams.calls", NO)) == ["it does not stream"]
     assert quirks(steps_of("streams.calls", replied(Text("x")))) == ["a request for a stream gets a whole reply"]
     assert steps_of("streams.calls", replace(YES, cut=True))[0].quirk == "a stream does not end"
@@ -193,7 +193,7 @@ def test_what_does_not_settle_an_entry_is_no_departure() -> None:
     assert departures(result_of(one_of("ids.required", False, settles=False)), profiles.get("openai")) == ()
 
 
-def test_an_endpoint_without_a_profile_departs_from_what_is_said_of_any_host() -> None:
+def test_an_endpoint_without_a_profile_departs_from_the_profile_of_any_host() -> None:
     host = profiles.get("openai_compatible")
     assert [one.key for one in departures(result_of(one_of("ids.max_length", 30)), host)] == ["ids.max_length"]
 

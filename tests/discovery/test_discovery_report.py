@@ -81,7 +81,7 @@ def test_an_odd_name_is_quoted() -> None:
 # --- the report -----------------------------------------------------------------------------------
 
 
-def test_a_report_tells_all_and_acts_on_nothing() -> None:
+def test_a_report_shows_everything_and_acts_on_nothing() -> None:
     exchange = Exchange(
         name="r1", probe="p", about="x | y", method="POST", url="u", status=400, reply={"a": "`"}, verdict="refused"
     )
@@ -117,7 +117,7 @@ def test_a_report_tells_all_and_acts_on_nothing() -> None:
     assert "gave none: `oops`" in report(result_of(opinion=Opinion(by="a/b", problem="oops")))
 
 
-def test_values_are_told_in_words() -> None:
+def test_values_are_described_in_words() -> None:
     assert [value_text(value) for value in (None, True, False, 1, 0, "", (), ("a", "b"), "x")] == [
         *("no limit found", "yes", "no", "1", "0", "none", "none", "a, b", "x"),
     ]
@@ -182,7 +182,7 @@ def test_a_busy_endpoint_is_not_waited_for_beyond_the_time_there_is() -> None:
     assert no_response("x", "rate_limit").verdict == "busy"
 
 
-def test_a_discovery_tells_what_it_knows_at_any_time() -> None:
+def test_a_discovery_reports_what_it_knows_at_any_time() -> None:
     endpoint = Endpoint(url="http://box/v1", transport=AsgiTransport(Simulator()), key=KEY)
     early = Discovery(endpoint).result()
     assert (early.complete, early.stopped, early.sdk.protocol, early.entries) == (False, "it is still running", "", {})
@@ -198,7 +198,7 @@ def test_tools_that_one_protocol_refuses_are_tried_over_the_next() -> None:
     assert result.tooling.native
 
 
-def test_the_context_that_a_list_tells_is_an_entry() -> None:
+def test_the_context_that_a_list_states_is_an_entry() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         listed = {"data": [{"id": "m", "context_length": 8192}]}
         body = listed if scope["path"].endswith("/models") else GOOD
@@ -224,14 +224,14 @@ def test_the_context_that_a_list_tells_is_an_entry() -> None:
         ('{"format": "json"}', ""),
     ],
 )
-def test_an_opinion_must_be_of_the_form_that_was_asked_for(text: str, problem: str) -> None:
+def test_an_opinion_must_be_of_the_requested_form(text: str, problem: str) -> None:
     opinion = read_opinion(text, "a/b", result_of())
     assert problem in opinion.problem
     assert bool(opinion.problem) == bool(problem)
     assert opinion.disagrees == ()
 
 
-def test_the_evidence_in_a_prompt_is_bounded_and_the_four_questions_are_asked() -> None:
+def test_the_evidence_in_a_prompt_is_bounded_and_the_four_questions_are_in_it() -> None:
     exchanges = tuple(
         Exchange(
             name=f"r{n}",

@@ -264,7 +264,7 @@ def test_law_whatever_comes_there_is_a_verdict(protocol: str, status: int, data:
     assert shape_of(response)
 
 
-def test_a_stream_that_is_no_stream_is_told() -> None:
+def test_a_stream_that_is_no_stream_is_reported() -> None:
     empty = parse_response("openai_chat", 200, {"content-type": "text/event-stream"}, b"", Secrets(), stream=True)
     assert (empty.verdict, "no events" in empty.problem) == ("unclear", True)
     whole = parse_response(
@@ -286,7 +286,7 @@ def test_a_stream_that_is_no_stream_is_told() -> None:
         (None, "text"),
     ],
 )
-def test_errors_are_told_apart_by_their_shape(value: Any, shape: str) -> None:
+def test_errors_are_distinguished_by_their_shape(value: Any, shape: str) -> None:
     assert shape_of(ParsedReply(status=400, value=value, text="" if value else "oops", verdict="refused")) == shape
     assert shape_of(ParsedReply(status=400)) == "none"
 

@@ -106,7 +106,7 @@ def test_a_javascript_sdk_completes_a_tool_loop_on_any_upstream(
 
 
 @pytest.mark.parametrize("model", [GPT, MISTRAL])
-def test_anthropics_tool_runner_is_told_that_there_are_no_threads_and_sends_the_whole_history(
+def test_anthropics_tool_runner_learns_that_there_are_no_threads_and_sends_the_whole_history(
     simulated: Server, served: Served, run: Run, model: str
 ) -> None:
     before, before_records = len(simulated.requests), len(served.records)

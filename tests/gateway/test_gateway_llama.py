@@ -153,7 +153,7 @@ def test_googles_sdk_calls_and_answers(served: Served, upstream: str, stream: bo
 
 
 @pytest.mark.parametrize(("upstream", "protocol"), PATHS.items())
-def test_the_engine_is_really_asked_in_its_protocol(served: Served, upstream: str, protocol: str) -> None:
+def test_the_engine_is_really_called_in_its_protocol(served: Served, upstream: str, protocol: str) -> None:
     with sdk.anthropic_client(served.url) as client:
         asked: list[Any] = [{"role": "user", "content": QUESTION}]
         client.messages.create(model=f"{upstream}/{MODEL}", max_tokens=50, messages=asked)

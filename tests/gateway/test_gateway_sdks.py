@@ -120,7 +120,7 @@ def test_an_sdk_completes_a_tool_loop_on_any_upstream(
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("model", [GPT_5, SONNET, MISTRAL])
-def test_responses_that_nobody_stores_work_on_any_upstream(
+def test_responses_that_are_not_stored_work_on_any_upstream(
     simulated: Server, served: Served, model: str, stream: bool
 ) -> None:
     before = len(simulated.requests)

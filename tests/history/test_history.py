@@ -100,7 +100,7 @@ def test_B7_a_number_as_an_id_becomes_a_string_and_is_reported() -> None:
     assert [entry.path for entry in history.report] == ["$[0].blocks[0].id", "$[1].blocks[0].call_id"]
 
 
-def test_the_issuer_is_the_one_that_made_the_turn_whoever_comes_later() -> None:
+def test_the_issuer_is_the_one_that_made_the_turn_however_the_history_goes_on() -> None:
     history = history_of(assistant("a"), provider="google")
     history.switch("anthropic")
     history.append(assistant("a"))

@@ -148,7 +148,7 @@ def test_methods_that_no_door_has_are_refused(short: Served, method: str) -> Non
     assert "access-control-allow-origin" not in got.headers
 
 
-def test_idle_connections_hold_nobody(short: Served) -> None:
+def test_idle_connections_block_no_one_else(short: Served) -> None:
     idle = [connect(short) for _ in range(300)]
     assert ask(short, "/v1/chat/completions", ASKED).status == 200
     for sock in idle:
@@ -290,7 +290,7 @@ def test_a_stream_without_end_is_ended(exposed: Served, provider: Hostile) -> No
 
 
 @pytest.mark.parametrize("protocol", ["openai", "gemini"])
-def test_a_provider_that_stays_after_its_last_word_holds_nobody(
+def test_a_provider_that_stays_after_its_last_word_blocks_no_one_else(
     exposed: Served, provider: Hostile, protocol: str
 ) -> None:
     path, body = request_of(protocol, "h/never-ends", stream=True)
@@ -301,7 +301,7 @@ def test_a_provider_that_stays_after_its_last_word_holds_nobody(
     wait_until(lambda: provider.open == 0)
 
 
-def test_many_calls_hold_nobody(exposed: Served) -> None:
+def test_many_calls_block_no_one_else(exposed: Served) -> None:
     got, waited = _ask(exposed, "anthropic", "calls", stream=False)
     assert got.status == 200
     assert len(got.body["content"]) == 20_000
@@ -322,7 +322,7 @@ def test_a_status_or_header_that_cannot_be_is_a_clear_error(exposed: Served, pro
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("model", "stream"), [("leak", False), ("leak", True), ("leak-header", False)])
-def test_a_key_that_a_provider_repeats_is_not_told(exposed: Served, protocol: str, model: str, stream: bool) -> None:
+def test_a_key_that_a_provider_repeats_is_not_shown(exposed: Served, protocol: str, model: str, stream: bool) -> None:
     got, _ = _ask(exposed, protocol, model, stream=stream)
     assert SECRET not in f"{got.headers}{got.data!r}"
     assert got.status == (200 if model == "leak-header" else 401)
@@ -332,7 +332,7 @@ def test_a_key_that_a_provider_repeats_is_not_told(exposed: Served, protocol: st
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_key_in_an_error_inside_a_stream_is_not_told(exposed: Served, protocol: str) -> None:
+def test_a_key_in_an_error_inside_a_stream_is_not_shown(exposed: Served, protocol: str) -> None:
     got, _ = _ask(exposed, protocol, "leak-stream", stream=True)
     assert b"who is ***?" in got.data
     assert SECRET.encode() not in got.data
@@ -373,7 +373,7 @@ def test_a_clients_key_in_the_query_is_not_passed_on(exposed: Served, provider: 
     assert line == b"GET /v1/files?limit=2&order=a%26b HTTP/1.1"
 
 
-def test_an_error_that_is_passed_on_does_not_tell_the_key(exposed: Served) -> None:
+def test_an_error_that_is_passed_on_does_not_show_the_key(exposed: Served) -> None:
     got = ask(exposed, "/v1/files")
     assert got.status == 401
     assert "who is ***?" in got.body["error"]["message"]
@@ -528,7 +528,7 @@ def test_a_store_that_others_hold_costs_no_answer(tmp_path: Path) -> None:
         assert ask(served, f"{path}/{id}").status == 200
 
 
-def test_a_store_that_is_damaged_costs_no_answer_and_is_told(tmp_path: Path) -> None:
+def test_a_corrupt_store_costs_no_answer_and_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "kept.db"
     with serve(THINKS) as simulated, gateway(simulated, settings=f'store = "{file}"') as served:
         path, body = request_of("openai_responses", "anthropic/claude-sonnet-4-5")

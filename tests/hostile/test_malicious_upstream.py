@@ -288,7 +288,7 @@ def test_text_that_looks_like_a_protocol_is_text(served: Served, protocol: str, 
     assert said.text == LOOKS_LIKE
 
 
-def test_a_redirect_is_followed_by_nobody(provider: Hostile) -> None:
+def test_a_redirect_is_never_followed(provider: Hostile) -> None:
     """Neither with the key nor without, wherever it leads."""
     goal = {"good": _as_json(GOOD), "passed": _as_json(GOOD)}
     with hostile(goal) as elsewhere:

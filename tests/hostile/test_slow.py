@@ -158,7 +158,7 @@ def test_an_upstream_that_stops_half_way_is_an_error_in_time_for_all_clients(
     wait_until(lambda: served.app.open == 0 and provider.open == 0)
 
 
-def test_many_slow_upstreams_hold_nobody_and_end_with_their_clients(served: Served, provider: Hostile) -> None:
+def test_many_slow_upstreams_block_no_one_else_and_end_with_their_clients(served: Served, provider: Hostile) -> None:
     path, body = request_of("openai", "h/silent")
     waiting = [connect(served) for _ in range(100)]
     for sock in waiting:

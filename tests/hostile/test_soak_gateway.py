@@ -93,7 +93,7 @@ ENDED = [("gateway", "SIGTERM")]
         (lambda: judged(b"", 0, fate="late", caused=KILLED), ("late", True)),
     ],
 )
-def test_the_judge_tells_right_from_wrong_and_caused_from_not(
+def test_the_judge_distinguishes_right_from_wrong_and_caused_from_not(
     answer: Callable[[], tuple[str, bool]], expected: tuple[str, bool]
 ) -> None:
     assert answer() == expected

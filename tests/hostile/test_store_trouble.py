@@ -101,7 +101,7 @@ FAILS, WELL = "the store cannot be written; requests continue without it", "the 
 # --- SQLite -----------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_noticed_said_and_survived(simulated: Server, tmp_path: Path) -> None:
+def test_a_full_disk_is_noticed_logged_and_survived(simulated: Server, tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     with (
@@ -120,7 +120,7 @@ def test_a_full_disk_is_noticed_said_and_survived(simulated: Server, tmp_path: P
         check_said(served, FAILS, WELL)
 
 
-def test_a_file_that_takes_no_writes_is_noticed_said_and_survived(simulated: Server, tmp_path: Path) -> None:
+def test_a_file_that_takes_no_writes_is_noticed_logged_and_survived(simulated: Server, tmp_path: Path) -> None:
     """As when the system makes a failing disk read-only: every write is refused, and what was opened stays open."""
     with process(tmp_path, simulated) as served:
         check_well(served.url)
@@ -134,7 +134,7 @@ def test_a_file_that_takes_no_writes_is_noticed_said_and_survived(simulated: Ser
         check_said(served, FAILS, WELL)
 
 
-def test_a_file_that_is_gone_is_noticed_said_and_survived_and_used_when_it_is_back(
+def test_a_file_that_is_gone_is_noticed_logged_and_survived_and_used_when_it_is_back(
     simulated: Server, tmp_path: Path
 ) -> None:
     away = tmp_path / "away"
@@ -154,7 +154,7 @@ def test_a_file_that_is_gone_is_noticed_said_and_survived_and_used_when_it_is_ba
         check_said(served, FAILS, WELL)
 
 
-def test_a_file_that_is_gone_lets_nobody_in(simulated: Server, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_admits_no_client(simulated: Server, tmp_path: Path) -> None:
     async def made() -> str:
         store = open_store(str(tmp_path / "store.db"))
         key, secret = new_key("ada", now=1.0)
@@ -173,7 +173,7 @@ def test_a_file_that_is_gone_lets_nobody_in(simulated: Server, tmp_path: Path) -
         assert [ask(served.url, path, body, key=key).status for key in (secret, "wrong")] == [200, 401]
 
 
-def test_a_file_in_the_place_of_another_is_opened_and_the_old_one_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_replaced_another_is_opened_and_the_old_one_left_alone(tmp_path: Path) -> None:
     file, other = tmp_path / "store.db", tmp_path / "other.db"
 
     async def steps() -> None:
@@ -200,7 +200,7 @@ def test_a_file_in_the_place_of_another_is_opened_and_the_old_one_left_alone(tmp
         assert old.execute("SELECT key, value FROM kept").fetchall() == [("who", b"first")]
 
 
-async def test_what_is_no_store_in_the_place_of_the_file_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
+async def test_what_is_no_store_at_the_path_of_the_file_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
     async with kept(SqliteStore(file)) as store:
         await store.keep("k", "c", {"who": b"first"}, until=LATER)
@@ -320,7 +320,7 @@ def watching(steps: Steps) -> None:
     asyncio.run(run())
 
 
-def test_a_store_is_written_at_most_once_a_second_whoever_asks() -> None:
+def test_a_store_is_written_at_most_once_a_second_however_many_callers() -> None:
     async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
         assert await asyncio.gather(*(watch.problem() for _ in range(100))) == [""] * 100
         assert store.writes == 1
@@ -335,7 +335,7 @@ def test_a_store_is_written_at_most_once_a_second_whoever_asks() -> None:
     watching(steps)
 
 
-def test_trouble_and_its_end_are_said_once_each_and_not_before_a_write_has_told() -> None:
+def test_trouble_and_its_end_are_logged_once_each_and_not_before_a_write_has_shown_them() -> None:
     async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
         store.is_failing = True
         for _ in range(3):

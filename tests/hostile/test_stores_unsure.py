@@ -92,7 +92,7 @@ async def test_a_store_that_takes_no_writes_says_so_and_what_to_do(tmp_path: Pat
     await reading.close()
 
 
-def test_a_store_whose_server_is_silent_is_closed_all_the_same_and_that_is_said() -> None:
+def test_a_store_whose_server_is_silent_is_closed_all_the_same_and_that_is_logged() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -189,7 +189,7 @@ def test_what_is_kept_in_a_silent_store_is_there_when_it_speaks_again() -> None:
     bounded(act)
 
 
-def test_known_keys_are_admitted_while_the_store_is_silent_and_nobody_waits_for_it() -> None:
+def test_known_keys_are_admitted_while_the_store_is_silent_without_waiting_for_it() -> None:
     async def act(inner: SilentStore, store: BoundedStore, now: list[float]) -> None:
         key, secret = new_key("ci", now=0.0)
         await save(inner, key)

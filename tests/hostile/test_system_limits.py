@@ -57,7 +57,7 @@ def _is_served(running: Process) -> None:
     assert running.popen.poll() is None
 
 
-def test_without_descriptors_nobody_is_lost_who_is_held_and_afterwards_everybody_is_served(running: Process) -> None:
+def test_without_descriptors_no_open_connection_is_lost_and_afterwards_every_client_is_served(running: Process) -> None:
     pid, limit = running.popen.pid, resource.RLIMIT_NOFILE
     held = running.connect()
     held.sendall(HEALTH + b"\r\n")
@@ -83,7 +83,7 @@ def test_without_descriptors_nobody_is_lost_who_is_held_and_afterwards_everybody
     wait_until(lambda: _descriptors(running) <= before + 2)  # a connection to the upstream is kept
 
 
-def test_with_few_descriptors_from_the_start_connections_are_told_to_come_again(tmp_path: Path) -> None:
+def test_with_few_descriptors_from_the_start_connections_are_answered_with_a_retry_time(tmp_path: Path) -> None:
     with (
         serve({"rules": [{"reply": {"text": "Hello."}}]}) as simulated,
         process(tmp_path, simulated, command=["prlimit", "--nofile=96:96"]) as running,

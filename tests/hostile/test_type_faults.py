@@ -46,7 +46,7 @@ def _saying(*parts: Any) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("target", ["anthropic", "gemini", "mistral"])
-def test_functions_that_are_none_are_named_with_their_place(functions: Any, where: str, target: str) -> None:
+def test_functions_that_are_none_are_named_with_their_path(functions: Any, where: str, target: str) -> None:
     with pytest.raises(InputError) as refused:
         toolglot.convert(_chat(functions=functions), source="openai", target=target)
     assert str(refused.value).startswith(where)
@@ -98,7 +98,7 @@ def test_half_a_surrogate_pair_in_arguments_that_are_one_text_is_read() -> None:
     assert [call.name for call in said.calls] == ["ls"]
 
 
-def test_half_a_surrogate_pair_in_a_body_is_said_in_words_of_ours() -> None:
+def test_half_a_surrogate_pair_in_a_body_is_an_error_of_ours() -> None:
     with pytest.raises(InputError, match="half of a surrogate pair"):
         toolglot.lint(f'{{"model": "{HALF_A_PAIR}"}}', "openai")
 

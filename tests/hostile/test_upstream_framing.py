@@ -163,7 +163,7 @@ def _is_complete(protocol: str, got: Got) -> bool:
 
 
 @pytest.mark.parametrize("protocol", CLIENTS)
-def test_a_stream_that_is_cut_at_any_byte_is_complete_only_if_the_provider_said_so(
+def test_a_stream_that_is_cut_at_any_byte_is_complete_only_if_the_provider_ended_it(
     closed: tuple[Served, Hostile], protocol: str
 ) -> None:
     served, provider = closed

@@ -79,7 +79,7 @@ ATTEMPTS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 @pytest.mark.parametrize("has_other_pages", [False, True])
-def test_a_page_of_somebody_else_reaches_no_upstream_and_reads_nothing(
+def test_a_foreign_page_reaches_no_upstream_and_reads_nothing(
     bare: Served, opened: Served, simulated: Server, name: str, has_other_pages: bool
 ) -> None:
     method, path, headers = ATTEMPTS[name]

@@ -176,7 +176,7 @@ def test_the_three_protocols_have_the_same_cases_and_nothing_else_is_there() -> 
     assert names == {*INDEX, "index"}
 
 
-def test_no_recording_is_long_or_tells_of_a_machine() -> None:
+def test_no_recording_is_long_or_names_a_machine() -> None:
     telling = re.compile(rb"127\.0\.0\.1|localhost|\.gguf|/(tmp|home|root|work|Users)/|:\d{5}/")
     for path in FOLDER.iterdir():
         body = path.read_bytes()

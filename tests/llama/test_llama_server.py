@@ -181,7 +181,7 @@ def test_a_long_transcript_is_read_and_answered(llama_server: LlamaServer) -> No
     assert answer["usage"]["prompt_tokens"] > 150_000
 
 
-def test_the_model_says_the_same_when_no_temperature_is_given(llama_server: LlamaServer) -> None:
+def test_the_model_says_the_same_without_a_temperature(llama_server: LlamaServer) -> None:
     tools: dict[str, Any] = {"tools": [CHAT_TOOL], "messages": [{"role": "user", "content": QUESTION}]}
     answers = [json.loads(llama_server.post("/v1/chat/completions", tools).body) for _ in range(5)]
     calls = [answer["choices"][0]["message"]["tool_calls"] for answer in answers]

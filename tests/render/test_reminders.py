@@ -87,7 +87,7 @@ def test_a_reminder_after_each_result_adds_no_turn_of_the_model(target: Target) 
 
 
 @pytest.mark.parametrize("target", EVERY, ids="/".join)
-def test_a_reminder_stays_where_it_was_said_as_the_history_grows(target: Target) -> None:
+def test_a_reminder_stays_where_it_was_as_the_history_grows(target: Target) -> None:
     longest = messages_of(convert_checked(agent_request(STEPS), "anthropic", target).body)
     for steps in range(1, STEPS):
         messages = messages_of(convert_checked(agent_request(steps), "anthropic", target).body)

@@ -75,7 +75,7 @@ def test_only_http_is_served() -> None:
         asyncio.run(Simulator()({"type": "websocket"}, None, None))  # type: ignore[arg-type]
 
 
-def test_a_request_that_never_arrives_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_never_arrives_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "UPLOAD_TIMEOUT", 0.01)
     sent: list[Any] = []
 
@@ -122,7 +122,7 @@ def test_a_server_answers_on_its_own_port_and_stops() -> None:
         socket.create_connection((host, int(port)), timeout=120).close()
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port}"), serve(port=port):
@@ -143,7 +143,7 @@ def test_a_script_can_be_served_as_it_is(tmp_path: Path) -> None:
             assert ask(server.simulator, "openai", CHAT).status == 500
 
 
-def test_addresses_are_those_that_sdks_are_given(toolglot_simulator: Server) -> None:
+def test_addresses_are_those_that_sdks_use(toolglot_simulator: Server) -> None:
     root = toolglot_simulator.root
     assert toolglot_simulator.url("openai") == f"{root}/openai/v1"
     assert toolglot_simulator.url("anthropic") == f"{root}/anthropic"
@@ -234,7 +234,7 @@ POST /openai/v1/chat/completions 401 refused: You didn't provide an API key.
 POST /openai/v1/chat/completions 400 refused: openai-"""
 
 
-def test_the_command_tells_of_each_request_in_a_line_without_keys_and_bodies(
+def test_the_command_prints_each_request_in_a_line_without_keys_and_bodies(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class _Asked:

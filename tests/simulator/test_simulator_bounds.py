@@ -48,7 +48,7 @@ def test_other_patterns_are_read(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{1,99999999999999999999}", ")", "(" * 900])
-def test_what_is_no_pattern_is_told(pattern: str) -> None:
+def test_what_is_no_pattern_is_reported(pattern: str) -> None:
     with pytest.raises(InputError, match="not a regular expression"):
         script_of({"rules": [{"reply": {}, "when": {"matches": pattern}}]})
 

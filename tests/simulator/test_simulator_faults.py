@@ -74,7 +74,7 @@ def test_too_many_requests_say_when_to_come_back() -> None:
 
 
 @pytest.mark.parametrize("provider", BODIES)
-def test_a_prompt_can_be_said_to_be_too_long(provider: str) -> None:
+def test_a_prompt_can_be_refused_as_too_long(provider: str) -> None:
     answered = fails(provider, "context_overflow")
     failure = codec(PROTOCOLS[provider]).errors.decode(answered.status, answered.data, answered.headers)
     assert answered.status == 400
@@ -93,7 +93,7 @@ def test_the_sdk_retries_what_can_be_retried(toolglot_simulator: Server) -> None
 # --- time and connections ---------------------------------------------------------------------------
 
 
-def test_a_server_that_hangs_answers_late_or_to_nobody() -> None:
+def test_a_server_that_hangs_answers_late_or_never() -> None:
     begun = time.monotonic()
     late = fails("openai", "timeout,seconds=0.05")
     assert late.status == 504
@@ -436,7 +436,7 @@ def test_a_header_that_makes_no_sense_is_refused(order: str, words: str) -> None
     assert words in answered.json["error"]["message"]
 
 
-def test_a_fault_that_cannot_happen_here_is_told() -> None:
+def test_a_fault_that_cannot_happen_here_is_reported() -> None:
     assert "Chat Completions only" in fails("anthropic", "index_zero", stream=True).json["error"]["message"]
     assert "streams only" in fails("openai", "no_end").json["error"]["message"]
     with_calls_only = Simulator({"rules": [{"reply": {"text": "Hello"}}]})
@@ -451,7 +451,7 @@ def test_orders_of_a_request_come_before_those_in_the_queue_and_those_of_a_rule(
     assert fails("openai", "", simulator=simulator).status == 500
 
 
-def test_how_an_answer_is_given_can_be_ordered_by_a_request() -> None:
+def test_a_request_can_choose_how_it_is_answered() -> None:
     order = "chunk=2, bytes=10, calls=3"
     answered = fails("openai", order, stream=True)
     assert {len(piece) for piece in answered.pieces[:-1]} == {10}
@@ -492,7 +492,7 @@ def test_every_reply_and_every_fault_go_together(provider: str, said: Body) -> N
 
 @pytest.mark.parametrize("said", SAID, ids=range(len(SAID)))
 @pytest.mark.parametrize("provider", BODIES)
-def test_a_stream_adds_up_to_the_answer_given_whole(provider: str, said: Body) -> None:
+def test_a_stream_adds_up_to_the_whole_answer(provider: str, said: Body) -> None:
     simulator = Simulator({"chunk": 3, "rules": [{"reply": said}]}, clock=lambda: 7.0)
     protocol = codec(PROTOCOLS[provider])
     whole = protocol.reply.decode(fails(provider, "", simulator=simulator).json)

@@ -214,7 +214,7 @@ def test_an_order_that_lacks_something_is_not_followed_with_another_tool(prompt:
     assert why in message["content"]
 
 
-def test_what_is_only_asked_about_is_not_changed() -> None:
+def test_what_a_question_mentions_is_not_changed() -> None:
     assert calls("What is in a.txt?", [DELETE]) == []
     assert calls("How do I delete a.txt?", [DELETE]) == []
     assert calls("What is the price change of Acme?", [tool("price_change", stock=string())]) == [
@@ -281,13 +281,13 @@ def test_a_prompt_that_no_tool_fits_is_answered_so(prompt: str) -> None:
         ("Run the tests", [SHELL], "No tool fits that."),
     ],
 )
-def test_nothing_is_made_up_for_a_tool_that_somebody_really_runs(prompt: str, tools: list[Body], why: str) -> None:
+def test_nothing_is_made_up_for_a_tool_that_is_really_run(prompt: str, tools: list[Body], why: str) -> None:
     message = answer(prompt, tools)
     assert "tool_calls" not in message
     assert why in message["content"]
 
 
-def test_a_forced_choice_and_a_test_double_call_a_tool_whatever_is_said() -> None:
+def test_a_forced_choice_and_a_test_double_call_a_tool_whatever_the_prompt_is() -> None:
     assert calls("Hello", [WRITE], tool_choice="required") == [("write_file", {"path": "Bonn", "content": "Bonn"})]
     assert calls("Hello", [READ, WEATHER], unasked=True) == [("read_file", {"path": "Bonn"})]
     assert calls("The weather in Ulm?", [READ, WEATHER], unasked=True) == [("get_weather", {"city": "Ulm"})]
@@ -325,7 +325,7 @@ def test_an_answer_says_what_the_file_says() -> None:
     assert after("What is in a.txt?", [READ], "") == "a.txt says nothing: its result is empty."
 
 
-def test_only_what_reads_is_said_to_say_something() -> None:
+def test_only_the_result_of_a_reading_tool_is_quoted() -> None:
     assert after("Delete a.txt", [DELETE], "deleted a.txt") == "delete_file: deleted a.txt"
     assert after("Write hello into c.txt", [WRITE], "5 bytes") == "write_file: 5 bytes"
     assert after("Delete a.txt", [DELETE], "") == "delete_file is done: its result is empty."

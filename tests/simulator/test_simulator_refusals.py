@@ -313,7 +313,7 @@ def test_openai_has_codes_for_what_is_too_long() -> None:
     assert {answered.json["error"]["code"] for answered in codes.values()} == set(codes)
 
 
-def test_a_name_that_is_too_long_is_told_with_its_length() -> None:
+def test_a_name_that_is_too_long_is_reported_with_its_length() -> None:
     body = chat()
     body["tools"] = [{"type": "function", "function": {"name": "a" * 65, "parameters": SCHEMA}}]
     said = message_of("openai", ask(Simulator(), "openai", body))

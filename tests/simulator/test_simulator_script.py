@@ -120,7 +120,7 @@ def test_text_beside_results_is_not_a_new_question() -> None:
     assert ask(simulator, "anthropic", body).json["content"] == [{"type": "text", "text": "one"}]
 
 
-def test_a_reply_says_all_that_it_is_told_to() -> None:
+def test_a_reply_has_all_that_its_rule_has() -> None:
     reply = {
         "text": "I look.",
         "thinking": "Hm.",
@@ -147,7 +147,7 @@ def test_a_call_without_arguments_gets_such_as_satisfy_its_schema() -> None:
     ]
 
 
-def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
+def test_thinking_is_left_out_where_the_protocol_has_none() -> None:
     simulator = Simulator({"rules": [{"reply": {"text": "Hi", "thinking": "Hm."}}]})
     assert b"Hm." not in ask(simulator, "openai", chat("Hi")).data
 
@@ -166,7 +166,7 @@ def test_mistral_thinks_in_chunks() -> None:
         ("ollama", {"think": True, "stream": False}, "thinking"),
     ],
 )
-def test_thinking_is_shown_where_it_is_asked_for(provider: str, body: Body, place: str) -> None:
+def test_thinking_is_shown_where_it_is_requested(provider: str, body: Body, place: str) -> None:
     asked = {**chat("Hi"), "model": "m", **body}
     assert place.encode() in ask(Simulator(), provider, asked).data
 
@@ -344,7 +344,7 @@ def test_the_same_request_gets_the_same_answer_and_another_seed_other_ids() -> N
         (7, "script", "expected a script, got 7"),
     ],
 )
-def test_a_script_that_makes_no_sense_is_refused_with_its_place(value: Any, path: str, words: str) -> None:
+def test_a_script_that_makes_no_sense_is_refused_with_its_path(value: Any, path: str, words: str) -> None:
     with pytest.raises(InputError) as found:
         script_of(value)
     assert words in found.value.message
@@ -360,7 +360,7 @@ def test_a_script_that_makes_no_sense_is_refused_with_its_place(value: Any, path
         ({"rules": [{"reply": {}, "when": {"provider": "google"}}]}, "did you mean 'gemini'? (known: anthropic, "),
     ],
 )
-def test_what_was_probably_meant_is_told_with_all_that_is_allowed(value: Body, hint: str) -> None:
+def test_what_was_probably_meant_is_reported_with_all_that_is_allowed(value: Body, hint: str) -> None:
     with pytest.raises(InputError) as found:
         script_of(value)
     assert hint in str(found.value)
@@ -449,7 +449,7 @@ def test_a_file_that_is_no_script_is_refused_by_its_name(name: str, data: bytes,
     assert "send" not in found.value.hint
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read file: No such file"):
         read_script(tmp_path / "nothing.json")
     with pytest.raises(InputError, match="cannot read file") as found:
@@ -457,7 +457,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert "not a JSON string" in found.value.hint
 
 
-def test_a_script_is_given_as_a_value_or_as_a_file(tmp_path: Path) -> None:
+def test_a_script_is_a_value_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"rules": [{"reply": {"text": "From a file"}}]}', "utf-8")
     for source in (path, str(path)):
@@ -488,7 +488,7 @@ VALUES = st.recursive(
 
 @pytest.mark.law
 @given(VALUES)
-def test_law_whatever_is_given_as_a_script_or_a_fault_is_taken_or_refused(value: Any) -> None:
+def test_law_any_script_or_fault_is_taken_or_refused(value: Any) -> None:
     for read in (Simulator, lambda rules: Simulator({"rules": rules}), Simulator().fault):
         with contextlib.suppress(InputError):
             read(value)
@@ -571,14 +571,14 @@ def test_gemini_streams_an_array_to_those_who_do_not_ask_for_events() -> None:
     assert len(answered.json) > 2
 
 
-def test_ollama_streams_unless_told_not_to() -> None:
+def test_ollama_streams_by_default() -> None:
     answered = request(Simulator(), "/api/chat", {**chat("Hi"), "model": "qwen3"})
     lines = [json.loads(line) for line in answered.data.splitlines()]
     assert [line["done"] for line in lines][-1] is True
     assert "".join(line["message"]["content"] for line in lines) == "You said: Hi"
 
 
-def test_usage_of_a_stream_is_told_to_those_who_ask() -> None:
+def test_usage_of_a_stream_is_sent_on_request() -> None:
     body = {**chat("Hi"), "stream": True}
     assert not [chunk for chunk in ask(Simulator(), "openai", body).chunks if chunk.get("usage")]
     asked = ask(Simulator(), "openai", {**body, "stream_options": {"include_usage": True}})
@@ -586,6 +586,6 @@ def test_usage_of_a_stream_is_told_to_those_who_ask() -> None:
     assert asked.chunks[-1]["usage"]["total_tokens"]
 
 
-def test_anthropic_tells_the_cost_of_the_prompt_when_it_begins() -> None:
+def test_anthropic_reports_the_cost_of_the_prompt_when_it_begins() -> None:
     body = {"model": "claude-opus-5", "max_tokens": 10, "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
     assert ask(Simulator(), "anthropic", body).chunks[0]["message"]["usage"]["input_tokens"] > 0

@@ -73,7 +73,7 @@ def test_encrypted_reasoning_comes_back_through_the_sdk(toolglot_simulator: Serv
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_the_tool_runner_of_anthropics_sdk_is_told_that_there_are_no_threads_and_goes_on(
+def test_the_tool_runner_of_anthropics_sdk_learns_that_there_are_no_threads_and_goes_on(
     toolglot_simulator: Server, stream: bool
 ) -> None:
     ran: list[str] = []

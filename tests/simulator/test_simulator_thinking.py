@@ -250,7 +250,7 @@ def test_a_thought_signature_stands_on_the_first_call_and_comes_back() -> None:
     assert ask(simulator, "gemini", body, model=GEMINI).status == 200
 
 
-def test_a_missing_thought_signature_is_refused_with_its_call_and_place() -> None:
+def test_a_missing_thought_signature_is_refused_with_its_call_and_position() -> None:
     simulator = Simulator()
     body = gemini_loop(simulator)
     del body["contents"][1]["parts"][0]["thoughtSignature"]

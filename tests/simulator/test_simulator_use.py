@@ -93,7 +93,7 @@ def test_a_record_says_whose_answer_a_request_got() -> None:
     assert by(simulator) == ["default script", "rules[0]", "refused", "refused", "listing", "count", "refused"]
 
 
-def test_a_log_is_told_of_every_request_when_it_is_over() -> None:
+def test_a_log_gets_every_request_when_it_is_over() -> None:
     told: list[tuple[RecordedRequest, float]] = []
     simulator = Simulator(log=lambda recorded, seconds: told.append((recorded, seconds)))
     ask(simulator, "openai", CHAT)
@@ -121,7 +121,7 @@ def test_threads_are_refused_in_the_words_that_clients_understand() -> None:
     assert "details" not in ask(simulator, "openai", {**CHAT, "thread": {}}).json["error"]
 
 
-def test_how_to_send_a_key_is_told_in_full() -> None:
+def test_how_to_send_a_key_is_reported_in_full() -> None:
     refused = request(Simulator(), "/openai/v1/chat/completions", CHAT)
     assert refused.json["error"]["message"].endswith("(i.e. Authorization: Bearer YOUR_KEY).")
 
@@ -129,7 +129,7 @@ def test_how_to_send_a_key_is_told_in_full() -> None:
 # --- what is left -----------------------------------------------------------------------------------
 
 
-def test_what_nobody_got_is_listed(toolglot_simulator: Server) -> None:
+def test_unused_rules_are_listed(toolglot_simulator: Server) -> None:
     toolglot_simulator.fault("reset,after=3")
     toolglot_simulator.fault(429, times=2)
     toolglot_simulator.script(
@@ -148,7 +148,7 @@ def test_what_nobody_got_is_listed(toolglot_simulator: Server) -> None:
     assert toolglot_simulator.unused() == []
 
 
-def test_a_fault_that_did_not_fit_is_told_and_its_rule_stays_unused() -> None:
+def test_a_fault_that_did_not_fit_is_reported_and_its_rule_stays_unused() -> None:
     simulator = Simulator({"rules": [{"fault": "no_end"}]})
     assert "streams only" in ask(simulator, "openai", CHAT).json["error"]["message"]
     assert simulator.unused() == ["rules[0]"]

@@ -34,7 +34,7 @@ def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
 # --- keep, find, remove -----------------------------------------------------------------------------
 
 
-def test_what_is_kept_is_found_in_the_order_asked_for_and_what_is_not_is_left_out(use: Use) -> None:
+def test_what_is_stored_is_found_in_the_order_of_the_keys_and_what_is_not_is_left_out(use: Use) -> None:
     async def act(store: Store) -> None:
         await store.keep("vault", "a", {"one": b"1", "two": b"\0\xff" * 5000, "": b""}, until=LATER)
         found = await store.find("vault", "a", ["two", "none", "one", "two", ""])
@@ -467,7 +467,7 @@ def test_one_store_serves_one_event_loop_after_another(use: Use) -> None:
     asyncio.run(store.close())
 
 
-def test_close_waits_for_what_was_asked_before(use_lasting: Use) -> None:
+def test_close_waits_for_what_was_requested_before(use_lasting: Use) -> None:
     kept = []
 
     async def one(store: Store, key: str) -> None:

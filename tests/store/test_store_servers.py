@@ -208,7 +208,7 @@ def test_a_server_that_is_killed_is_reported_and_used_again_when_it_is_back(
     used(where, act, durable=True)
 
 
-def test_a_server_that_is_not_there_or_lets_nobody_in_is_reported(kind: str, where: str) -> None:
+def test_a_server_that_is_not_there_or_refuses_to_connect_is_reported(kind: str, where: str) -> None:
     port = str(SERVERS[kind]().port)
     for wrong, secret in ((where.replace(port, "1"), WRITTEN), (where.replace(WRITTEN, "hunter3"), "hunter3")):
 
@@ -226,7 +226,7 @@ def test_a_server_that_is_not_there_or_lets_nobody_in_is_reported(kind: str, whe
         used(wrong, act)
 
 
-def test_a_driver_that_quotes_the_password_is_not_heard(where: str) -> None:
+def test_a_driver_that_quotes_the_password_is_not_quoted(where: str) -> None:
     async def act(store: Any) -> None:
         error = store._store_error(ValueError(f"cannot parse {where}, that is {PASSWORD}"))
         assert PASSWORD not in str(error)
@@ -604,6 +604,6 @@ def test_a_driver_that_is_not_installed_is_named_with_what_brings_it(
     assert "hunter2" not in str(refused.value)
 
 
-def test_no_driver_is_loaded_before_it_is_asked_for() -> None:
+def test_no_driver_is_loaded_before_it_is_requested() -> None:
     asking = "import sys, toolglot.store; print([name for name in ('asyncpg', 'redis') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True).stdout == "[]\n"

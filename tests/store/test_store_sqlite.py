@@ -100,7 +100,7 @@ async def test_a_very_large_group_is_several(file: Path) -> None:
     await store.close()
 
 
-def test_a_loop_that_is_gone_stops_nobody(file: Path) -> None:
+def test_a_loop_that_is_gone_stops_no_other_caller(file: Path) -> None:
     store = SqliteStore(file, clock=lambda: NOW)
 
     async def ask_and_leave() -> None:

@@ -525,7 +525,7 @@ def test_a_history_becomes_a_request_that_its_target_accepts(target: str) -> Non
         toolglot.request_for([], target=target)  # type: ignore[arg-type]
 
 
-def test_a_spare_server_tool_is_left_out_and_one_that_is_asked_for_is_refused() -> None:
+def test_a_spare_server_tool_is_left_out_and_one_that_is_requested_is_refused() -> None:
     out = convert_to("openai", claude_body(tools=[WEATHER, SEARCH]), model="gpt-4.1", server_tools="spare")
     assert [tool["function"]["name"] for tool in out.body["tools"]] == [WEATHER["name"]]
     assert any(entry.action == "dropped" for entry in out.report)

@@ -48,7 +48,7 @@ def test_what_is_not_the_upstreams_trouble_opens_nothing(kind: str) -> None:
     assert breaker.state == "closed"
 
 
-def test_a_try_that_nobody_waited_for_lets_another_one_try() -> None:
+def test_an_abandoned_try_lets_another_one_try() -> None:
     clock = Clock()
     breaker = Breaker(failures=1, seconds=10, clock=clock)
     breaker.failed(DOWN)
@@ -59,7 +59,7 @@ def test_a_try_that_nobody_waited_for_lets_another_one_try() -> None:
     assert breaker.refusal() == ""
 
 
-def test_only_so_many_are_asked_at_once() -> None:
+def test_only_so_many_are_called_at_once() -> None:
     breaker = Breaker(failures=1, seconds=1, max_concurrent=2)
     breaker.begin()
     assert breaker.refusal() == ""

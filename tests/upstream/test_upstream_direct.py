@@ -140,7 +140,7 @@ def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
     play(says(answer(b"{}", b"connection: close")), script)
 
 
-def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_pool, "SWEEP_SECONDS", 0.02)
     monkeypatch.setattr(direct_http, "reuse_seconds", lambda *_: 0.02)
 
@@ -237,7 +237,7 @@ def test_an_empty_packed_answer_is_empty() -> None:
     play(says(answer(b"", b"content-encoding: gzip")), script)
 
 
-def test_time_in_which_nobody_reads_is_not_the_providers() -> None:
+def test_time_in_which_the_caller_does_not_read_is_not_the_providers() -> None:
     """The limit between two pieces runs while somebody waits for one."""
 
     async def handler(server: RawServer, reader: Reader, writer: Writer) -> None:

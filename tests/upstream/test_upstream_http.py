@@ -89,7 +89,7 @@ def test_a_refused_connection_is_a_provider_that_cannot_be_reached() -> None:
     asyncio.run(steps())
 
 
-def test_a_host_that_is_not_known_is_told_as_such() -> None:
+def test_a_host_that_is_not_known_is_reported_as_such() -> None:
     async def steps() -> None:
         async with opened() as transport:
             error = await failure_of(transport.send(HttpRequest(url="http://no-such-host.invalid/"), LIMITS))
@@ -138,7 +138,7 @@ def test_a_server_that_takes_no_bytes_is_a_timeout() -> None:
 # --- answers ----------------------------------------------------------------------------------------
 
 
-def test_a_connection_that_ends_without_an_answer_is_told_as_such() -> None:
+def test_a_connection_that_ends_without_an_answer_is_reported_as_such() -> None:
     async def handler(server: RawServer, reader: Reader, writer: Writer) -> None:
         await server.next_request(reader)
 
@@ -151,7 +151,7 @@ def test_a_connection_that_ends_without_an_answer_is_told_as_such() -> None:
     play(handler, script)
 
 
-def test_a_reset_in_the_middle_is_told_as_such() -> None:
+def test_a_reset_in_the_middle_is_reported_as_such() -> None:
     async def aborting(server: RawServer, reader: Reader, writer: Writer) -> None:
         await server.next_request(reader)
         writer.write(STREAM + chunk(b"first"))
@@ -204,7 +204,7 @@ def test_a_damaged_body_is_an_answer_that_broke_off(body: bytes) -> None:
         b"HTTP/1.1 2000 OK\r\n\r\n",
     ],
 )
-def test_what_is_not_http_or_too_large_is_told_without_its_words(data: bytes) -> None:
+def test_what_is_not_http_or_too_large_is_reported_without_its_words(data: bytes) -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         error = await failure_of(transport.send(HttpRequest(url=server.url), LIMITS))
         assert error.failure.kind == "server"
@@ -395,7 +395,7 @@ async def greets(server: RawServer, reader: Reader, writer: Writer) -> None:
 
 
 @pytest.mark.parametrize(("host", "words"), [("127.0.0.1", "self-signed|issuer"), ("other.example", "mismatch")])
-def test_a_certificate_that_is_not_trusted_is_told_with_its_reason(host: str, words: str) -> None:
+def test_a_certificate_that_is_not_trusted_is_reported_with_its_reason(host: str, words: str) -> None:
     authority = trustme.CA()
     trusting = ssl.create_default_context()
     if host != "127.0.0.1":
@@ -411,7 +411,7 @@ def test_a_certificate_that_is_not_trusted_is_told_with_its_reason(host: str, wo
     asyncio.run(steps())
 
 
-def test_a_server_without_tls_is_told_as_such() -> None:
+def test_a_server_without_tls_is_reported_as_such() -> None:
     async def script(transport: HttpTransport, server: RawServer) -> None:
         url = server.url.replace("http", "https")
         error = await failure_of(transport.send(HttpRequest(url=url), LIMITS))
@@ -514,7 +514,7 @@ def test_no_proxy_and_loopback_go_there_directly() -> None:
     asyncio.run(steps())
 
 
-def test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password() -> None:
+def test_a_proxy_that_refuses_or_is_not_there_is_reported_without_its_password() -> None:
     async def refused(port: int) -> str:
         async with opened(proxy=f"http://user:s3cret@127.0.0.1:{port}") as transport:
             error = await failure_of(transport.send(HttpRequest(url="https://provider.test/"), LIMITS))
@@ -545,7 +545,7 @@ def test_without_aiohttp_the_rest_works_and_the_error_says_what_to_install() -> 
     assert "pip install '.[gateway]' in a clone of toolglot" in ran.stdout
 
 
-def test_the_http_transport_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_http_transport_is_imported_when_it_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(vars(toolglot.upstream), "HttpTransport", raising=False)
     assert toolglot.upstream.HttpTransport is HttpTransport
     monkeypatch.delitem(vars(toolglot.upstream), "HttpTransport")

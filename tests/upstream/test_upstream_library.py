@@ -12,11 +12,11 @@ from toolglot.upstream.http.aiohttp_transport import AiohttpTransport
 
 LAWS: list[Callable[[], None]] = [
     told.test_a_refused_connection_is_a_provider_that_cannot_be_reached,
-    told.test_a_host_that_is_not_known_is_told_as_such,
+    told.test_a_host_that_is_not_known_is_reported_as_such,
     told.test_a_connection_that_does_not_come_about_is_a_timeout,
     told.test_a_server_that_takes_no_bytes_is_a_timeout,
-    told.test_a_connection_that_ends_without_an_answer_is_told_as_such,
-    told.test_a_reset_in_the_middle_is_told_as_such,
+    told.test_a_connection_that_ends_without_an_answer_is_reported_as_such,
+    told.test_a_reset_in_the_middle_is_reported_as_such,
     told.test_large_headers_are_taken_up_to_a_bound,
     told.test_a_compressed_body_is_decompressed,
     told.test_what_only_claims_to_be_compressed_is_an_answer_that_broke_off,
@@ -25,9 +25,9 @@ LAWS: list[Callable[[], None]] = [
     told.test_two_requests_use_one_connection,
     told.test_closing_an_unread_stream_ends_the_connection_at_once,
     told.test_closing_an_unread_stream_ends_a_tls_connection_at_once,
-    told.test_a_server_without_tls_is_told_as_such,
+    told.test_a_server_without_tls_is_reported_as_such,
     told.test_a_proxy_of_the_environment_carries_http_and_https,
-    told.test_a_proxy_that_refuses_or_is_not_there_is_told_without_its_password,
+    told.test_a_proxy_that_refuses_or_is_not_there_is_reported_without_its_password,
 ]
 
 
@@ -47,10 +47,10 @@ def test_a_damaged_body_breaks_off(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000])
-def test_what_is_not_http_is_told(data: bytes) -> None:
-    told.test_what_is_not_http_or_too_large_is_told_without_its_words(data)
+def test_what_is_not_http_is_reported(data: bytes) -> None:
+    told.test_what_is_not_http_or_too_large_is_reported_without_its_words(data)
 
 
 @pytest.mark.parametrize(("host", "words"), [("127.0.0.1", "self-signed|issuer"), ("other.example", "mismatch")])
 def test_a_certificate_is_checked(host: str, words: str) -> None:
-    told.test_a_certificate_that_is_not_trusted_is_told_with_its_reason(host, words)
+    told.test_a_certificate_that_is_not_trusted_is_reported_with_its_reason(host, words)

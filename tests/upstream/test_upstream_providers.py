@@ -96,7 +96,7 @@ def test_a_form_is_filled_in_from_the_environment() -> None:
 
 
 @pytest.mark.parametrize("name", ["azure", "bedrock", "vertex"])
-def test_an_address_that_only_the_account_knows_is_asked_for_by_name(name: str) -> None:
+def test_a_missing_address_of_an_account_is_an_error_with_its_setting(name: str) -> None:
     provider = PROVIDERS[name]
     with pytest.raises(InputError) as refused:
         url_of(provider)
@@ -210,7 +210,7 @@ def test_the_names_of_models_that_gemini_lists_are_taken_too() -> None:
 
 @pytest.mark.law
 @given(st.text(), st.sampled_from(["gemini", "vertex", "bedrock"]), st.booleans())
-def test_a_model_name_stays_in_its_place_of_the_path(model: str, name: str, stream: bool) -> None:
+def test_a_model_name_stays_in_its_segment_of_the_path(model: str, name: str, stream: bool) -> None:
     model = model.encode("utf-8", "replace").decode()
     path = path_for(profiles.get(name), model, stream)
     url = join_url("https://host/base", path)
@@ -292,7 +292,7 @@ def test_keys_go_where_each_provider_looks_for_them() -> None:
     assert auth_headers("bearer", "") == auth_headers("none", "") == {}
 
 
-def test_streams_are_asked_for_without_compression() -> None:
+def test_streams_are_requested_without_compression() -> None:
     for name in profiles.names():
         assert protocol_headers(profiles.get(name), stream=True)["accept-encoding"] == "identity"
         assert "accept-encoding" not in protocol_headers(profiles.get(name), stream=False)

@@ -82,6 +82,6 @@ def test_the_region_is_that_of_the_address_or_of_the_credentials(url: str, regio
     assert region_of(url, replace(WHO, region="sa-east-1")) == region
 
 
-def test_a_region_that_nobody_names_is_asked_for() -> None:
+def test_a_missing_region_is_an_error() -> None:
     with pytest.raises(InputError, match="AWS_REGION"):
         region_of("https://bedrock.example", WHO)

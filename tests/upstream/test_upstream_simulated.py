@@ -247,7 +247,7 @@ def test_no_key_is_shown() -> None:
         assert "AKIA" not in shown
 
 
-def test_home_tells_accounts_and_endpoints_apart_without_the_key() -> None:
+def test_home_distinguishes_accounts_and_endpoints_without_the_key() -> None:
     simulator = AsgiTransport(Simulator())
     upstream = Upstream(name="work", target="openai", url="https://h:1/v1/?x=1", key=KEY, transport=simulator)
     account = sha256(KEY.encode()).hexdigest()[:16]

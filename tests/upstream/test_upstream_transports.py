@@ -256,7 +256,7 @@ def test_silence_in_the_middle_is_a_timeout_and_the_end(play: Play) -> None:
     play(script)
 
 
-def test_a_provider_that_breaks_off_is_told_as_such(play: Play) -> None:
+def test_a_provider_that_breaks_off_is_reported_as_such(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         for path in ("breaks", "stops"):
             answer = await transport.send(HttpRequest(url=f"{root}/{path}"), LIMITS)
@@ -271,7 +271,7 @@ def test_a_provider_that_breaks_off_is_told_as_such(play: Play) -> None:
     play(script)
 
 
-def test_redirects_are_not_followed_and_their_address_is_not_told(play: Play) -> None:
+def test_redirects_are_not_followed_and_their_address_is_not_shown(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         error = await failure_of(transport.send(HttpRequest(url=f"{root}/moved"), LIMITS))
         assert error.failure.kind == "server"
@@ -294,7 +294,7 @@ def test_an_answer_that_is_too_long_is_broken_off(play: Play) -> None:
     play(script)
 
 
-def test_an_answer_that_nobody_reads_does_not_run_ahead(play: Play) -> None:
+def test_an_answer_that_is_not_read_does_not_run_ahead(play: Play) -> None:
     async def script(transport: Transport, root: str, stage: Stage) -> None:
         answer = await transport.send(HttpRequest(url=f"{root}/endless"), LIMITS)
         sent = -1

@@ -141,7 +141,7 @@ class Held:
 
 
 @pytest.mark.parametrize("protocol", PATHS)
-def test_what_has_no_room_is_told_to_come_again_in_its_own_protocol(protocol: str) -> None:
+def test_what_has_no_room_is_answered_with_a_retry_time_in_its_own_protocol(protocol: str) -> None:
     with serve(TEXT) as simulated, gateway(simulated, settings="max_bytes_in_flight = 100_000") as served:
         held = Held(served, request(90_000))
         sock = connected(served.url)

@@ -82,7 +82,7 @@ def test_all_keys_are_read_however_many() -> None:
     with_store(act)
 
 
-def test_a_key_that_cannot_be_read_admits_nobody_and_still_demands_one() -> None:
+def test_a_key_that_cannot_be_read_admits_no_client_and_still_demands_one() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         await store.keep(KIND, "", {digest("s"): b"not a key"}, until=math.inf)
         ring = KeyRing(store, clock=clock, monotonic=clock.monotonic)
@@ -95,7 +95,7 @@ def test_a_key_that_cannot_be_read_admits_nobody_and_still_demands_one() -> None
 # --- the ring -------------------------------------------------------------------------------------
 
 
-def test_without_any_key_everybody_is_admitted_and_told_apart() -> None:
+def test_without_any_key_every_client_is_admitted_and_distinguished() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         for ring in (
             KeyRing(store, clock=clock, monotonic=clock.monotonic),
@@ -142,7 +142,7 @@ def test_a_revocation_counts_also_when_the_clock_is_set(ahead: float) -> None:
     with_store(act)
 
 
-def test_what_others_use_is_heard_and_a_minute_ends_also_when_the_clock_is_set_back() -> None:
+def test_what_others_use_is_counted_and_a_minute_ends_also_when_the_clock_is_set_back() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store, requests_per_minute=3)
         worker, other = Worker(store, clock), Worker(store, clock)
@@ -238,7 +238,7 @@ def test_where_the_configuration_says_store_a_key_is_demanded_also_while_there_i
     with_store(act)
 
 
-def test_while_the_store_fails_the_last_keys_known_count_and_that_is_said_once() -> None:
+def test_while_the_store_fails_the_last_keys_known_count_and_that_is_logged_once() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store)
         worker = Worker(store, clock)

@@ -40,7 +40,7 @@ from toolglot.protocols.errors.failures import ProviderError
         ("sk-abcdefgh12345678", False),
     ],
 )
-def test_a_key_may_ask_for_the_models_that_it_was_given(model: str, is_allowed: bool) -> None:
+def test_a_key_may_use_the_models_that_it_lists(model: str, is_allowed: bool) -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store, models=("gpt-5*", "opus"))
         worker = Worker(store, clock)
@@ -84,7 +84,7 @@ def test_requests_a_minute(stored: bool) -> None:
 
 @pytest.mark.law
 @given(gaps=st.lists(st.floats(0, 20), min_size=1, max_size=60), limit=st.integers(1, 5))
-def test_no_minute_has_more_requests_than_allowed_and_who_waits_as_told_is_served(
+def test_no_minute_has_more_requests_than_allowed_and_who_waits_as_long_as_required_is_served(
     gaps: list[float], limit: int
 ) -> None:
     async def act() -> None:
@@ -143,7 +143,7 @@ def test_tokens_a_minute_are_those_of_answers_and_of_what_is_under_way() -> None
     ],
 )
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_budget_that_is_used_up_is_told_with_its_name_its_size_and_its_end(
+def test_a_budget_that_is_used_up_is_reported_with_its_name_its_size_and_its_end(
     budget: str, limit: Any, words: str, renews: float | None, stored: bool
 ) -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
@@ -207,7 +207,7 @@ def test_what_has_no_price_is_not_spent_from_a_budget_of_money() -> None:
     with_store(act)
 
 
-def test_an_answer_whose_tokens_are_not_told_counts_as_its_length_suggests() -> None:
+def test_an_answer_whose_tokens_are_not_reported_counts_as_its_length_suggests() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store, tokens_total=1000)
         worker = Worker(store, clock)

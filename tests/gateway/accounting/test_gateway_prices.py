@@ -152,7 +152,7 @@ def test_ones_own_prices_come_first_in_the_order_of_the_file() -> None:
         ('[prices."g"]\ninput = 1\noutput = 2\ncached = 3', "prices.g.cached", "unknown setting"),
     ],
 )
-def test_a_mistake_in_a_price_is_told(text: str, key: str, message: str) -> None:
+def test_a_mistake_in_a_price_is_reported(text: str, key: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         own(text)
     assert caught.value.message == message

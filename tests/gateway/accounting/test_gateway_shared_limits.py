@@ -124,7 +124,7 @@ def test_a_client_that_was_elsewhere_for_long_is_looked_up_again() -> None:
     with_store(act)
 
 
-def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_said_once() -> None:
+def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_logged_once() -> None:
     async def act(store: FailingStore, clock: Clock) -> None:
         client, secret = await added(store, tokens_total=100)
         worker = Worker(store, clock)
@@ -303,7 +303,7 @@ def test_what_is_past_is_forgotten() -> None:
     with_store(act)
 
 
-def test_a_key_tells_which_limits_it_has() -> None:
+def test_a_key_lists_the_limits_that_it_has() -> None:
     key, _ = new_key("a", now=NOW)
     assert not key.is_limited
     for limit in ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "spend_total"):

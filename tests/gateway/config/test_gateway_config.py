@@ -92,7 +92,7 @@ def test_without_a_file_the_first_variable_of_a_provider_that_is_set_counts() ->
     assert (second.key_env, second.key.reveal()) == ("GOOGLE_API_KEY", "b")
 
 
-def test_without_a_file_what_cannot_be_used_is_told_and_left_out() -> None:
+def test_without_a_file_what_cannot_be_used_is_reported_and_left_out() -> None:
     found = config_from_environment({"HOME": "/h", "AZURE_OPENAI_API_KEY": "k", "OPENAI_API_KEY": f"{KEY}\n{KEY}"})
     assert found.upstreams == {}
     assert not found.simulates_known, "a key is there"
@@ -164,7 +164,9 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
         ("[upstreams.openai]\n[models]\n\nx = 3", "toolglot.toml:4: models.x", "expected an upstream", "openai/gpt"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_its_key_and_what_to_do(text: str, place: str, message: str, hint: str) -> None:
+def test_a_mistake_is_reported_with_its_line_its_key_and_what_to_do(
+    text: str, place: str, message: str, hint: str
+) -> None:
     error = wrong(text)
     assert error.path == place
     assert message in error.message
@@ -263,7 +265,7 @@ def test_clients_are_known_by_the_hash_of_their_key() -> None:
     assert "first" not in repr(found)
 
 
-def test_without_client_keys_clients_are_still_told_apart() -> None:
+def test_without_client_keys_clients_are_still_distinguished() -> None:
     found = config("")
     assert client_of(found, "a") != client_of(found, "b")
     assert client_of(found, "") == client_of(found, "")
@@ -345,7 +347,7 @@ def test_a_key_may_have_limits() -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_key_is_told(text: str, key: str, message: str) -> None:
+def test_a_mistake_in_a_key_is_reported(text: str, key: str, message: str) -> None:
     error = wrong(text)
     assert error.message == message
     assert error.path.endswith(f": {key}")
@@ -360,7 +362,7 @@ def test_client_keys_that_are_no_list_are_not_quoted() -> None:
     assert wrong(f'[gateway]\nclient_keys = "{KEY}"').message == "expected a list of strings, got a string"
 
 
-def test_a_short_client_key_is_told_of() -> None:
+def test_a_short_client_key_is_reported() -> None:
     (note, _) = config('[gateway]\nclient_keys = ["env:SHORT"]', SHORT="abc").notes
     assert "'SHORT' is shorter than 16 characters" in note
     assert "abc" not in note

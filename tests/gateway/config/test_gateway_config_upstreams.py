@@ -127,7 +127,7 @@ def test_a_provider_that_needs_no_key_gets_the_one_that_is_there() -> None:
         ("models = [1]", "models", "a list of names, got a list", ""),
     ],
 )
-def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hint: str) -> None:
+def test_a_mistake_in_an_upstream_is_reported(body: str, key: str, message: str, hint: str) -> None:
     error = wrong_upstream(body)
     assert error.path == f"toolglot.toml:2: upstreams.openai.{key}"
     assert message in error.message
@@ -151,18 +151,18 @@ def test_a_mistake_in_an_upstream_is_told(body: str, key: str, message: str, hin
         ("box", 'url = "https://a.example"\nauth = "aws"', "neither a key nor AWS credentials"),
     ],
 )
-def test_an_upstream_that_cannot_work_is_told_when_the_file_is_read(name: str, body: str, message: str) -> None:
+def test_an_upstream_that_cannot_work_is_reported_when_the_file_is_read(name: str, body: str, message: str) -> None:
     error = wrong_upstream(body, name)
     assert message in error.message
     assert error.path.startswith("toolglot.toml:")
 
 
-def test_upstreams_that_are_no_tables_are_told() -> None:
+def test_upstreams_that_are_no_tables_are_reported() -> None:
     assert "expected a table, got a string" in wrong('[upstreams]\nopenai = "x"').message
     assert "expected a table" in wrong("upstreams = 1").message
 
 
-def test_a_key_that_cannot_be_sent_is_told_and_not_shown() -> None:
+def test_a_key_that_cannot_be_sent_is_reported_and_not_shown() -> None:
     error = wrong("[upstreams.openai]", {**ENV, "OPENAI_API_KEY": f"{KEY}\r\n{KEY}"})
     assert error.message == "the value of 'OPENAI_API_KEY' cannot be sent as a key"
 
@@ -174,7 +174,7 @@ def test_signing_needs_a_region() -> None:
     assert config(text, **aws, AWS_REGION="eu-west-1").upstreams["bedrock"].aws is not None
 
 
-def test_plain_http_is_allowed_where_that_is_said_and_on_this_machine() -> None:
+def test_plain_http_is_allowed_where_the_settings_allow_it_and_on_this_machine() -> None:
     assert upstream('url = "http://a.example"\ninsecure = true').url == "http://a.example"
     for host in ("127.0.0.1:1", "[::1]:8000", "localhost"):
         assert upstream(f'url = "http://{host}/v1/"').url == f"http://{host}/v1"
@@ -215,7 +215,7 @@ def test_every_known_provider_can_be_configured_by_its_name_alone() -> None:
         ('"" = "openai/x"', "''", "not the name of a model", ""),
     ],
 )
-def test_a_name_that_leads_nowhere_is_told_when_the_file_is_read(
+def test_a_name_that_leads_nowhere_is_reported_when_the_file_is_read(
     models: str, name: str, message: str, hint: str
 ) -> None:
     error = wrong(f'[upstreams.openai]\nmodels = ["gpt-5.5"]\n[models]\n{models}')

@@ -107,7 +107,7 @@ def test_a_gemini_stream_without_sse_is_one_json_array(served: Served) -> None:
     assert len(got.body) > 1
 
 
-def test_ollama_streams_unless_it_is_told_not_to(served: Served) -> None:
+def test_ollama_streams_by_default(served: Served) -> None:
     path, body = request_of("ollama", UPSTREAMS["anthropic"])
     del body["stream"]
     got = ask(served, path, body)
@@ -132,7 +132,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_busy_provider_is_told_in_the_clients_shape_with_the_time_to_wait(
+def test_a_busy_provider_is_reported_in_the_clients_shape_with_the_time_to_wait(
     simulated: Server, served: Served, protocol: str
 ) -> None:
     path, body = request_of(protocol, UPSTREAMS["mistral"])
@@ -145,7 +145,7 @@ def test_a_busy_provider_is_told_in_the_clients_shape_with_the_time_to_wait(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_unknown_model_is_told_in_the_clients_shape(served: Served, protocol: str) -> None:
+def test_an_unknown_model_is_reported_in_the_clients_shape(served: Served, protocol: str) -> None:
     path, body = request_of(protocol, "nobody-knows-it")
     got = ask(served, path, body)
     assert got.status == 404
@@ -175,7 +175,7 @@ def test_a_stream_that_breaks_ends_with_an_error_in_the_clients_protocol(
     assert "response.completed" not in text
 
 
-def test_a_provider_that_cannot_be_reached_is_told_without_its_address_or_key() -> None:
+def test_a_provider_that_cannot_be_reached_is_reported_without_its_address_or_key() -> None:
     upstreams = '[upstreams.gone]\nurl = "http://127.0.0.1:9"\nkey_env = "SECRET"\ntarget = "openai"\n'
     with gateway(None, upstreams=upstreams, environ={"SECRET": "sk-very-secret-0123456789"}) as served:
         path, body = request_of("anthropic", "gone/gpt-4.1")
@@ -186,13 +186,13 @@ def test_a_provider_that_cannot_be_reached_is_told_without_its_address_or_key() 
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/nothing", "/nothing", "/v1/threads"])
-def test_an_address_that_nobody_has_is_a_404_in_the_clients_shape(served: Served, path: str) -> None:
+def test_an_unknown_path_is_a_404_in_the_clients_shape(served: Served, path: str) -> None:
     got = ask(served, path, {"model": "x"}, headers={"anthropic-version": "2023-06-01"})
     assert got.status == 404
     assert got.body["type"] == "error"
 
 
-def test_a_wrong_method_is_told(served: Served) -> None:
+def test_a_wrong_method_is_reported(served: Served) -> None:
     got = ask(served, "/v1/messages", method="GET")
     assert got.status == 405
     assert "POST" in got.body["error"]["message"]
@@ -306,7 +306,7 @@ def test_a_simulated_model_says_so_and_calls_only_what_was_spoken_of() -> None:
         assert forced.body["content"][-1]["name"] == "Bash"
 
 
-def test_a_background_response_is_refused_where_nobody_could_run_it(served: Served) -> None:
+def test_a_background_response_is_refused_where_no_upstream_could_run_it(served: Served) -> None:
     path, body = request_of("openai_responses", UPSTREAMS["anthropic"], background=True)
     got = ask(served, path, body)
     assert got.status == 400

@@ -137,7 +137,7 @@ def test_anthropics_pages_hold_every_model_once_in_both_directions(limit: int) -
     assert back == names[:-1]
 
 
-def test_anthropics_page_has_twenty_unless_told_otherwise() -> None:
+def test_anthropics_page_has_twenty_by_default() -> None:
     body = encode_models("anthropic", MANY, {})
     assert len(body["data"]) == 20
     assert body["has_more"]
@@ -288,7 +288,7 @@ def test_a_client_sees_the_models_that_its_key_may_use_and_no_other_in_every_sha
             assert seen(source, "ALL_KEY") == ["fast", "slow", "openai/gpt-5.5", "openai/gpt-4.1", "openai/o3"]
 
 
-def test_a_client_is_told_nothing_of_a_model_that_its_key_may_not_use() -> None:
+def test_a_client_learns_nothing_of_a_model_that_its_key_may_not_use() -> None:
     with gateway(
         None, upstreams=KEYED, models={"fast": "openai/gpt-4.1", "slow": "openai/o3"}, environ=SECRETS
     ) as served:

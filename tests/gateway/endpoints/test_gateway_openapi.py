@@ -95,7 +95,7 @@ def test_errors_have_the_shape_that_is_described() -> None:
             jsonschema_rs.validate(schema, body)
 
 
-def test_a_wrong_method_is_told_with_the_right_ones(served: Served) -> None:
+def test_a_wrong_method_is_reported_with_the_right_ones(served: Served) -> None:
     got = ask(served, "/v1/messages", method="GET", key=KEYS["CLIENT_A"])
     assert (got.status, got.headers["allow"]) == (405, "POST")
 
@@ -127,7 +127,7 @@ schema = schemathesis.openapi.from_dict(one_address_each())
 
 @schema.parametrize()
 @settings(max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck])
-def test_whatever_is_asked_is_answered_as_the_document_says(case: Case[Any], served: Served) -> None:
+def test_whatever_is_requested_is_answered_as_the_document_says(case: Case[Any], served: Served) -> None:
     case.call_and_validate(
         base_url=served.url, headers={"authorization": f"Bearer {KEYS['CLIENT_A']}"}, checks=CHECKS, timeout=30
     )

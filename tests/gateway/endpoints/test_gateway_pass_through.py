@@ -99,7 +99,7 @@ def test_files_are_read_and_deleted(provider: Provider, method: str) -> None:
     assert provider.seen[0][:2] == (method, "/v1/files/file-1")
 
 
-def test_with_two_upstreams_that_could_have_it_nobody_is_asked(provider: Provider) -> None:
+def test_with_two_upstreams_that_could_have_it_neither_is_called(provider: Provider) -> None:
     with passing(provider, "one", "two") as url:
         got = ask(url, "/v1/embeddings", {"model": "m"})
     assert got.status == 404

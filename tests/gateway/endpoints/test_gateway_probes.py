@@ -256,7 +256,7 @@ ONE_CALL: Final[dict[str, dict[str, Any]]] = {
 
 @clients
 @upstreams
-def test_a_call_that_must_be_made_alone_is_asked_for_D12(
+def test_a_call_that_must_be_made_alone_is_requested_D12(
     simulated: Server, served: Served, client: str, upstream: str
 ) -> None:
     said = answered(served, client, UPSTREAMS[upstream], "read it", stream=False, **ONE_CALL[client])

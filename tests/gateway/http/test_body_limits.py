@@ -185,7 +185,7 @@ LAYERS = st.lists(st.tuples(st.sampled_from(["list", "last", "only", "object"]),
 
 
 @given(st.builds(wrapped, json_values, LAYERS), st.integers(1, 16), st.booleans())
-def test_depths_are_told_as_a_plain_recursion_tells_them(value: Any, allowed: int, is_spaced: bool) -> None:
+def test_depths_are_those_of_a_plain_recursion(value: Any, allowed: int, is_spaced: bool) -> None:
     text = json.dumps(value, indent=1 if is_spaced else None, ensure_ascii=is_spaced).encode()
     limits, fits = Limits(max_depth=allowed), depth_of(value) <= allowed
     for check in (

@@ -35,7 +35,7 @@ def served(provider: Hostile) -> Iterator[Served]:
         yield running
 
 
-def test_a_client_that_asked_for_events_gets_events(served: Served, provider: Hostile) -> None:
+def test_a_client_that_requested_events_gets_events(served: Served, provider: Hostile) -> None:
     path, body = request_of("gemini", "g/gemini-2.5-flash", stream=True)
     got = ask(served, path, body)
     assert b"alt=sse" in provider.heads[-1]
@@ -43,7 +43,7 @@ def test_a_client_that_asked_for_events_gets_events(served: Served, provider: Ho
     assert [json.loads(line[6:]) for line in got.data.splitlines() if line.startswith(b"data: ")] == CHUNKS
 
 
-def test_a_client_that_asked_for_an_array_gets_an_array(served: Served) -> None:
+def test_a_client_that_requested_an_array_gets_an_array(served: Served) -> None:
     path, body = request_of("gemini", "g/gemini-2.5-flash", stream=True)
     got = ask(served, path.replace("?alt=sse", ""), body)
     assert got.headers["content-type"] == "application/json"

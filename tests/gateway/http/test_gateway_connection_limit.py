@@ -33,7 +33,7 @@ WANTED = 10_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_ten_thousand_idle_connections_cost_little_and_hold_up_nobody() -> None:
+def test_ten_thousand_idle_connections_cost_little_and_delay_no_one() -> None:
     count = possible_count(WANTED)
     if count < 1_000:
         pytest.skip("a process here may not have so many descriptors")
@@ -43,7 +43,7 @@ def test_ten_thousand_idle_connections_cost_little_and_hold_up_nobody() -> None:
     assert found["answers_beside"] == REQUESTS  # how fast they came is a matter of `make soak`
 
 
-def test_who_finds_no_room_is_told_so_and_who_is_held_goes_on() -> None:
+def test_who_is_over_the_limit_is_refused_and_who_is_connected_goes_on() -> None:
     with serving("max_connections = 6") as gateway:
         held = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
         held.request("GET", "/health")
@@ -119,7 +119,7 @@ def test_descriptors_are_left_for_upstreams(descriptors: int, concurrent: int, c
     assert found.limit == most
 
 
-def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
+def test_that_the_limit_is_reached_is_logged_once_a_minute_and_why() -> None:
     said: list[str] = []
     clock = Clock()
 
@@ -143,7 +143,7 @@ def test_that_there_is_no_room_is_said_once_a_minute_and_why() -> None:
     assert "ulimit" in said[1]
 
 
-async def test_who_is_told_so_may_end_what_it_says_but_not_for_ever_and_not_all_at_once() -> None:
+async def test_who_is_refused_may_finish_sending_but_not_for_ever_and_not_all_at_once() -> None:
     full = connection_limit(GatewaySettings(max_connections=2), [], Clock())
     transports: list[Any] = [Transport() for _ in range(MAX_LINGERING + 2)]
     for transport in transports[:-1]:

@@ -104,7 +104,7 @@ def test_more_requests_at_once_than_may_wait_end_the_connection_after_those_that
     assert b"\r\nconnection: close\r\n" in got[got.rindex(b"HTTP/1.1 ") :]
 
 
-def test_who_asks_whether_to_send_a_body_is_told_to(served: Served) -> None:
+def test_who_expects_a_100_gets_one_before_sending_the_body(served: Served) -> None:
     sock = connect(served)
     whole = post(CHAT, "expect: 100-continue\r\n")
     head, _, body = whole.partition(b"\r\n\r\n")
@@ -116,7 +116,7 @@ def test_who_asks_whether_to_send_a_body_is_told_to(served: Served) -> None:
     sock.close()
 
 
-def test_who_is_refused_is_not_asked_for_a_body(served: Served) -> None:
+def test_who_is_refused_gets_no_100(served: Served) -> None:
     head = b"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n"
     sock = connect(served)
     sock.sendall(head)
@@ -259,20 +259,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("data", "status"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_served_is_told_so_and_ends_the_connection(served: Served, data: bytes, status: int) -> None:
+def test_what_cannot_be_served_gets_an_error_and_ends_the_connection(served: Served, data: bytes, status: int) -> None:
     got = exchange(served, data)
     assert got.startswith(b"HTTP/1.1 %d " % status)
     assert b"\r\nconnection: close\r\n" in got
     assert got.count(b"HTTP/1.1 ") == 1
 
 
-def test_an_old_client_is_not_told_to_go_on(served: Served) -> None:
+def test_an_old_client_gets_no_100(served: Served) -> None:
     got = exchange(served, post(CHAT, "expect: 100-continue\r\n", version="1.0"))
     assert got.startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("more", ["connection: close\r\n", ""])
-def test_an_answer_is_heard_by_who_says_everything_first(served: Served, more: str) -> None:
+def test_an_answer_reaches_who_sends_everything_first(served: Served, more: str) -> None:
     head = f"POST /v1/messages HTTP/1.1\r\nhost: evil.example\r\n{more}content-length: 9000000\r\n\r\n"
     sock = connect(served)
     sock.sendall(head.encode() + b"x" * 9_000_000)
@@ -281,14 +281,14 @@ def test_an_answer_is_heard_by_who_says_everything_first(served: Served, more: s
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET http:// HTTP/1.1\r\n\r\n"])
-def test_what_is_no_request_is_told_so(served: Served, data: bytes) -> None:
+def test_what_is_no_request_gets_an_error(served: Served, data: bytes) -> None:
     got = exchange(served, data)
     assert got.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert got.endswith(b"Invalid HTTP request received.")
 
 
 @pytest.mark.parametrize("nonsense", [b"\0\0\0", post(CHAT, "transfer-encoding: xchunked\r\n")])
-def test_nonsense_after_requests_is_told_after_their_answers(served: Served, nonsense: bytes) -> None:
+def test_nonsense_after_requests_gets_an_error_after_their_answers(served: Served, nonsense: bytes) -> None:
     got = exchange(served, post({**CHAT, "stream": True}) + post(CHAT) + nonsense)
     assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"400"]
     assert b"data: [DONE]" in got

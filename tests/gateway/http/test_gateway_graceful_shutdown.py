@@ -190,7 +190,7 @@ def test_a_gateway_in_an_app_of_its_own_drains_too(slower: Server) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_waits_for_nobody(slower: Server, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_second_signal_does_not_wait(slower: Server, tmp_path: Path, number: signal.Signals) -> None:
     with process(tmp_path, slower, settings="drain_seconds = 3600") as gateway:
         sock = gateway.connect()
         sock.sendall(stream_of("anthropic"))

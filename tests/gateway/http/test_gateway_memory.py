@@ -70,5 +70,5 @@ def test_where_there_is_no_such_allocator_nothing_happens() -> None:
 
 
 @pytest.mark.skipif(not return_memory_early({}), reason="the allocator is not glibc's")
-def test_what_large_bodies_took_is_given_back() -> None:
+def test_what_large_bodies_took_is_released() -> None:
     assert grown("set") < 8_000_000

@@ -154,7 +154,7 @@ def test_a_client_is_listened_to_after_the_last_piece_of_a_large_body() -> None:
     played(serve, script)
 
 
-def test_what_is_no_http_in_the_middle_of_an_answer_is_told_after_it() -> None:
+def test_what_is_no_http_in_the_middle_of_an_answer_is_reported_after_it() -> None:
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         go = asyncio.Event()
         script_go.append(go)
@@ -268,7 +268,7 @@ def test_an_upgrade_is_ignored_wherever_its_head_is_cut() -> None:
     assert seen == [("POST", "/a", "b=%20", headers, b"Upgrade: ")] * len(data)
 
 
-def test_what_is_no_http_after_an_upgrade_is_told_so() -> None:
+def test_what_is_no_http_after_an_upgrade_gets_an_error() -> None:
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
         asked = HEALTH + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
         protocol.data_received(asked + asked + b"\0")

@@ -180,7 +180,7 @@ def test_headers_that_are_too_long_are_refused(served: Served) -> None:
     assert got.status in (400, 431)
 
 
-def test_more_requests_at_once_than_allowed_are_told_to_come_again() -> None:
+def test_more_requests_at_once_than_allowed_are_answered_with_a_retry_time() -> None:
     with serve(LONG) as slow, gateway(slow, settings="max_concurrent = 1") as served:
         path, body = request_of("anthropic", "openai_chat/gpt-4.1", stream=True)
         sock = _sent(served, path, body)

@@ -232,7 +232,7 @@ def test_workers_that_die_at_once_are_started_ever_more_slowly() -> None:
     assert slot.mark_dead(1000.0 + YOUNG_SECONDS) == 0, "one that had served is replaced at once"
 
 
-def test_a_place_is_read_once_and_nonsense_is_none() -> None:
+def test_a_worker_index_is_read_once_and_nonsense_is_none() -> None:
     environ = {"TOOLGLOT_WORKER": "2,7,8 /tmp/a b"}
     assert read_worker_settings(environ) == WorkerSettings(2, 7, 8, "/tmp/a b")  # noqa: S108 - nothing is made there
     assert environ == {}
@@ -268,7 +268,7 @@ def test_a_worker_that_does_not_end_is_killed() -> None:
         assert running.wait(SOON) == 1
 
 
-def test_a_worker_that_fails_is_told_with_its_code_and_when_the_next_one_comes() -> None:
+def test_a_worker_that_fails_is_reported_with_its_code_and_when_the_next_one_comes() -> None:
     with supervised("import sys; sys.exit(3)") as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
@@ -278,7 +278,7 @@ def test_a_worker_that_fails_is_told_with_its_code_and_when_the_next_one_comes()
         assert running.wait(SOON) == 0
 
 
-def test_where_processes_cannot_be_given_a_socket_there_is_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_processes_cannot_share_a_socket_there_is_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
     with socket.socket() as sock, pytest.raises(InputError, match="several workers need"):
         Supervisor([], 2, sock, drain_seconds=0, notice=print)

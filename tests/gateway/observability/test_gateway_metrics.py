@@ -200,7 +200,7 @@ def test_what_is_passed_on_is_counted_with_its_upstream() -> None:
         (KEYS + '\nmetrics = "off"', None, 401),
     ],
 )
-def test_metrics_are_for_who_has_a_key_unless_told_otherwise(settings: str, key: str | None, status: int) -> None:
+def test_metrics_need_a_key_by_default(settings: str, key: str | None, status: int) -> None:
     with gateway(None, settings=settings, environ=ENVIRON) as served:
         got = ask(served, "/metrics", key=key)
         assert got.status == status, got.data
@@ -239,7 +239,7 @@ def test_a_web_page_cannot_read_the_metrics_of_a_gateway_without_keys() -> None:
         assert ask(served, "/metrics", headers={"host": "evil.example"}).status == 403
 
 
-def test_nothing_of_what_was_said_and_no_key_is_in_the_metrics(simulated: Server) -> None:
+def test_nothing_of_what_was_sent_and_no_key_is_in_the_metrics(simulated: Server) -> None:
     with gateway(simulated) as served:
         say(served, "the secret words", model="mistral/sk-proj-0123456789abcdefghijklmnop")
         text = ask(served, "/metrics").data
@@ -268,7 +268,7 @@ def test_a_client_that_asks_for_ever_new_models_does_not_make_the_metrics_grow()
     assert number(found, "toolglot_requests_total", model=OTHER) == 20_000 - MAX_MODELS
 
 
-def test_names_that_no_upstream_answered_to_do_not_take_the_place_of_those_that_one_did() -> None:
+def test_names_that_no_upstream_answered_to_do_not_replace_those_that_one_did() -> None:
     metrics = Metrics()
     for i in range(1_000):
         count(metrics, ended_request(f"model-{i}", status=404))
@@ -476,7 +476,7 @@ def test_the_docs_have_every_field_of_the_log() -> None:
         assert f"`{name}`" in page, name
 
 
-def test_a_store_that_fails_and_what_nobody_expected_are_events() -> None:
+def test_a_store_that_fails_and_unexpected_errors_are_events() -> None:
     stream = io.StringIO()
     config = config_for(None)
     app = Gateway(config, request_log=RequestLog(max_remembered=10, form="json", stream=stream))

@@ -138,7 +138,7 @@ def test_a_client_that_is_not_sampled_is_not_traced_and_its_trace_goes_on(traced
     assert simulated.requests[-1].headers["traceparent"].endswith("-00")
 
 
-def test_nothing_of_what_was_said_and_no_key_is_in_a_span(traced: Traced) -> None:
+def test_nothing_of_what_was_sent_and_no_key_is_in_a_span(traced: Traced) -> None:
     path, body = request_of("openai", "mistral/mistral-large-latest", "the secret words")
     ask(traced.served, f"{path}?key={KEY}", body)
     make_traffic(traced.served)
@@ -147,7 +147,7 @@ def test_nothing_of_what_was_said_and_no_key_is_in_a_span(traced: Traced) -> Non
         assert secret not in text
 
 
-def test_what_goes_wrong_is_told_by_its_kind(traced: Traced) -> None:
+def test_what_goes_wrong_is_reported_by_its_kind(traced: Traced) -> None:
     assert say(traced.served, "Be overloaded").status == 503
     asked, served = traced.spans()
     assert attributes(asked)["error.type"] == attributes(served)["error.type"] == "overloaded"
@@ -250,7 +250,7 @@ def test_without_tracing_nothing_of_opentelemetry_is_used(simulated: Server) -> 
         assert "traceparent" not in simulated.requests[-1].headers
 
 
-def test_where_opentelemetry_is_missing_that_is_told_and_requests_are_answered(
+def test_where_opentelemetry_is_missing_that_is_reported_and_requests_are_answered(
     simulated: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
@@ -261,7 +261,7 @@ def test_where_opentelemetry_is_missing_that_is_told_and_requests_are_answered(
         assert say(served, "Hello").status == 200
 
 
-def test_without_an_exporter_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_exporter_that_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     said: list[str] = []
     assert open_tracing(said.append) is None

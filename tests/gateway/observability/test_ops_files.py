@@ -81,7 +81,7 @@ def test_the_container_has_a_python_that_toolglot_runs_on_and_all_that_it_copies
     assert set(extras[1].split(",")) <= set(PROJECT["optional-dependencies"])
 
 
-def test_the_container_runs_as_nobody_in_particular() -> None:
+def test_the_container_runs_as_a_user_of_its_own() -> None:
     (user,) = instructions("USER")
     assert all(int(number) > 0 for number in user.split(":"))
     assert instructions("VOLUME") == ["/var/lib/toolglot"]

@@ -108,7 +108,7 @@ def line_of(served: Process, number: int) -> dict[str, Any]:
     return lines_of(served)[-1]
 
 
-def test_nothing_of_the_one_that_failed_is_told_of_the_answer(provider: Hostile, tmp_path: Path) -> None:
+def test_nothing_of_the_one_that_failed_is_in_the_report_of_the_answer(provider: Hostile, tmp_path: Path) -> None:
     upstreams, models = config_of(provider)
     named = "".join(f'"{name}" = {goal}\n' for name, goal in models.items())
     settings = f'metrics = "open"\n{upstreams}[models]\n{named}'
@@ -196,7 +196,7 @@ def test_the_breaker_of_the_one_that_failed_counts_and_that_of_the_other_does_no
 
 
 @pytest.mark.parametrize("stream", ["whole", "stream"])
-def test_where_the_next_one_fails_too_its_own_failure_is_told(provider: Hostile, stream: str) -> None:
+def test_where_the_next_one_fails_too_its_own_failure_is_reported(provider: Hostile, stream: str) -> None:
     upstreams, _ = config_of(provider)
     last = '[upstreams.last]\nurl = "http://127.0.0.1:9/v1"\n'
     models = {"all": f'["bad/limit-{stream}", "last/m"]'}

@@ -61,7 +61,7 @@ def test_where_one_fails_the_next_answers(simulated: Server, protocol: str, stre
     assert got.body["stop_reason"] == "tool_use" if protocol == "anthropic" and not stream else True
 
 
-def test_the_last_failure_is_told_where_all_fail(simulated: Server) -> None:
+def test_the_last_failure_is_reported_where_all_fail(simulated: Server) -> None:
     with chain(simulated, ENTRY) as served:
         for fault in ("503", "500", "429,retry_after=9"):
             simulated.fault(fault)
@@ -106,7 +106,7 @@ def test_finished_results_are_carried_over_to_the_next(simulated: Server) -> Non
     assert sent[2]["tool_call_id"] == sent[1]["tool_calls"][0]["id"]
 
 
-def test_what_the_client_wrote_wrongly_is_asked_of_nobody_twice(simulated: Server) -> None:
+def test_what_the_client_wrote_wrongly_is_sent_to_no_second_upstream(simulated: Server) -> None:
     with chain(simulated, ENTRY) as served:
         got = ask(served, "/v1/messages", {"model": "chain", "max_tokens": 5, "messages": "none"})
     assert got.status == 400
@@ -135,7 +135,7 @@ def asked_of(served: Served) -> Any:
     return ask(served, path, body)
 
 
-def test_a_busy_provider_is_asked_again_after_the_time_that_it_says(simulated: Server) -> None:
+def test_a_busy_provider_is_called_again_after_the_time_that_it_says(simulated: Server) -> None:
     with again(simulated) as served:
         simulated.fault("429,retry_after=0.05", times=2)
         assert asked_of(served).status == 200
@@ -161,7 +161,7 @@ def test_a_protocol_400_is_never_repeated_with_the_same_bytes(simulated: Server)
 # --- health -----------------------------------------------------------------------------------------
 
 
-def test_a_provider_that_is_down_is_not_asked_for_a_while(simulated: Server) -> None:
+def test_a_provider_that_is_down_is_not_called_for_a_while(simulated: Server) -> None:
     down = '[upstreams.down]\nprovider = "openai"\nurl = "http://127.0.0.1:9"\nauth = "none"\nbreaker_failures = 2\n'
     entry = written(["down/gpt-4.1", "mistral/mistral-large-latest"])
     with chain(simulated, entry, down) as served:

@@ -117,7 +117,7 @@ def test_steps_of_the_configuration_are_found_by_name(
 
 
 @pytest.mark.parametrize("name", ["no_such_module:Step", "json:NoSuchThing", "json", ":x", "json:"])
-def test_a_step_that_cannot_be_found_is_told_at_the_start(name: str) -> None:
+def test_a_step_that_cannot_be_found_is_reported_at_the_start(name: str) -> None:
     with pytest.raises(InputError, match=r"package\.module:Name|cannot load"):
         load_steps([name])
 

@@ -169,7 +169,7 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
         ("system = 7", "models.x.system", "a string", ""),
     ],
 )
-def test_a_mistake_is_told_with_its_line_its_key_and_what_to_do(
+def test_a_mistake_is_reported_with_its_line_its_key_and_what_to_do(
     table: str, place: str, message: str, hint: str
 ) -> None:
     for form in (f'[models.x]\nto = "openai/a"\n{table}', f'x = {{ to = [{{ to = "openai/a", {table} }}] }}'):
@@ -184,7 +184,7 @@ def test_the_efforts_are_those_that_the_renderer_knows() -> None:
     assert get_args(Effort) == EFFORTS
 
 
-def test_a_secret_in_a_header_of_a_route_is_taken_out_of_what_is_told() -> None:
+def test_a_secret_in_a_header_of_a_route_is_taken_out_of_what_is_reported() -> None:
     secrets = own_secrets(config('x = { to = "openai/a", headers = { x-team-key = "env:TEAM_TOKEN" } }'))
     assert "team" not in secrets.mask("it said a-token-of-the-team")
 
@@ -311,7 +311,7 @@ SETTINGS = st.builds(
 @given(SETTINGS, SETTINGS, st.sampled_from(["", "Ours."]), st.booleans())
 @example(RequestSettings(), RequestSettings(tool_choice="auto"), "", True)
 @example(RequestSettings(tool_choice="auto"), RequestSettings(), "", True)
-def test_what_is_forced_holds_every_change_is_told_and_none_gives_back_what_came(
+def test_what_is_forced_holds_every_change_is_reported_and_none_gives_back_what_came(
     default: RequestSettings, force: RequestSettings, system: str, has_tools: bool
 ) -> None:
     asked = ASKED if has_tools else msgspec.structs.replace(ASKED, tools=())
@@ -368,7 +368,7 @@ def sent(served: Served, id: str) -> tuple[dict[str, Any], list[str]]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_route_sets_what_the_upstream_is_asked_and_tells_it(served: Served, protocol: str, stream: bool) -> None:
+def test_a_route_sets_what_the_upstream_gets_and_reports_it(served: Served, protocol: str, stream: bool) -> None:
     path, body = request_of(protocol, "set", stream=stream)
     got = ask(served, path, body)
     assert got.status == 200, got.data
@@ -414,7 +414,7 @@ def test_a_response_that_goes_on_from_one_that_the_provider_stores_is_set_too(se
     assert any("force.reasoning_effort = 'low'" in line for line in said)
 
 
-def test_what_was_set_is_told_of_a_second_try_too(served: Served) -> None:
+def test_what_was_set_is_reported_for_a_second_try_too(served: Served) -> None:
     path, body = request_of("anthropic", "claude-sonnet-4-5")
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZ2Vk" * 20}
     said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}

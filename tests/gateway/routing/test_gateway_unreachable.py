@@ -58,7 +58,7 @@ def test_a_refused_connection_is_a_502_that_names_the_upstream_and_says_what_to_
 
 
 @pytest.mark.parametrize("protocol", ALL)
-def test_every_protocol_tells_it_so_that_a_gateway_behind_it_reads_the_same(protocol: str) -> None:
+def test_every_protocol_reports_it_so_that_a_gateway_behind_it_reads_the_same(protocol: str) -> None:
     failure = Failure("unreachable", "gone cannot be reached: the connection was refused; check that it is running")
     out = error_for(failure, target=protocol)
     assert out.status == 502

@@ -193,7 +193,7 @@ def test_with_the_flag_it_goes_through(
     assert json.loads(capsys.readouterr().out)["model"] == "claude-opus-4-6"
 
 
-def test_to_a_host_that_may_have_it_nothing_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_to_a_host_that_may_have_it_no_model_is_required(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert converted(tmp_path, GPT, "--from", "openai", "--to", "openrouter") == 0
     assert json.loads(capsys.readouterr().out)["model"] == "gpt-4.1"
 

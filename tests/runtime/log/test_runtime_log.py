@@ -145,7 +145,7 @@ def test_a_commit_whose_answer_was_lost_counts() -> None:
     on_a_store(test)
 
 
-def test_a_commit_that_nobody_can_ask_for_is_undone_and_no_later_one_is_doubled() -> None:
+def test_a_commit_that_cannot_be_looked_up_is_undone_and_no_later_one_is_doubled() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
 
@@ -178,7 +178,7 @@ def test_an_error_that_is_no_store_s_own_reaches_the_writer() -> None:
     on_a_store(test)
 
 
-def test_whoever_lost_a_session_is_told_who_has_it_and_changes_nothing() -> None:
+def test_a_holder_that_lost_a_session_learns_who_has_it_and_changes_nothing() -> None:
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store, holder="one/1//a")
         await first.add_turn(user("one"))
@@ -218,7 +218,7 @@ def test_an_old_holder_who_writes_while_the_session_is_taken_is_read() -> None:
     on_a_store(test)
 
 
-def test_an_old_holder_who_never_stops_writing_is_told_of() -> None:
+def test_an_old_holder_who_never_stops_writing_is_reported() -> None:
     async def test(store: HookedStore) -> None:
         first = await SessionLog.create(store)
         await first._claim.release()
@@ -562,7 +562,7 @@ def test_a_session_that_cannot_begin_leaves_nothing() -> None:
     on_a_store(test)
 
 
-def test_a_session_whose_open_calls_cannot_be_settled_is_given_back() -> None:
+def test_a_session_whose_open_calls_cannot_be_settled_is_released() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             await log.add_turn(calling("write"))
@@ -584,7 +584,7 @@ def test_a_session_whose_open_calls_cannot_be_settled_is_given_back() -> None:
     on_a_store(test)
 
 
-def test_an_id_that_is_taken_is_told_and_its_session_stays_free() -> None:
+def test_an_id_that_is_taken_is_reported_and_its_session_stays_free() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, id="mine"):
             pass
@@ -607,7 +607,7 @@ def test_what_cannot_be_an_id_is_refused(id: str) -> None:
     on_a_store(test)
 
 
-def test_a_session_that_is_not_there_is_told_with_what_to_do() -> None:
+def test_a_session_that_is_not_there_is_reported_with_what_to_do() -> None:
     async def test(store: HookedStore) -> None:
         with pytest.raises(SessionMissingError, match="list_sessions"):
             await SessionLog.open(store, "nowhere")
@@ -638,7 +638,7 @@ def test_one_owner_s_session_is_nowhere_for_another() -> None:
         ("", ""),
     ],
 )
-def test_a_session_s_title_is_what_the_user_said_first(said: str, title: str) -> None:
+def test_a_session_s_title_is_the_first_message_of_the_user(said: str, title: str) -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             await log.add_turn(Turn("system", (Text("You are helpful"),)))
@@ -649,7 +649,7 @@ def test_a_session_s_title_is_what_the_user_said_first(said: str, title: str) ->
     on_a_store(test)
 
 
-def test_a_title_that_was_given_stays() -> None:
+def test_a_title_that_was_set_stays() -> None:
     async def test(store: HookedStore) -> None:
         async with session(store, title="Given") as log:
             await log.add_turn(user("said"))

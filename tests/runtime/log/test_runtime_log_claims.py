@@ -78,7 +78,7 @@ async def texts(store: Store) -> list[str]:
         return [turn.text for turn in log.history.turns]
 
 
-def test_the_second_process_is_told_by_host_and_pid_who_has_the_session(tmp_path: Path) -> None:
+def test_the_second_process_learns_by_host_and_pid_who_has_the_session(tmp_path: Path) -> None:
     async def test() -> None:
         store = SqliteStore(tmp_path / "store.db")
         with pytest.raises(SessionTakenError, match="close it there") as caught:
@@ -222,7 +222,7 @@ async def test_a_log_that_lost_its_claim_writes_nothing_into_the_list() -> None:
     await store.close()
 
 
-async def test_a_session_that_this_process_has_open_is_told_as_such() -> None:
+async def test_a_session_that_this_process_has_open_is_reported_as_such() -> None:
     store = SqliteStore(":memory:")
     async with await SessionLog.create(store, id="mine"):
         with pytest.raises(SessionTakenError, match="in this process already"):
@@ -238,7 +238,7 @@ async def test_a_lease_is_a_time(lease: float) -> None:
     await store.close()
 
 
-async def test_a_clock_that_is_far_behind_the_store_s_is_told() -> None:
+async def test_a_clock_that_is_far_behind_the_store_s_is_reported() -> None:
     store = SqliteStore(":memory:")
     with pytest.raises(StoreError, match="clock"):
         await SessionLog.create(store, clock=lambda: 1.0)

@@ -59,7 +59,7 @@ async def refused(store: SqliteStore, kind: type[ToolglotError], *words: str) ->
 
 
 @pytest.mark.parametrize("length", [0, 1, 10, -1])
-def test_a_row_that_was_cut_is_told(length: int) -> None:
+def test_a_row_that_was_cut_is_reported(length: int) -> None:
     async def test(store: SqliteStore) -> None:
         await put(store, 3, (await entry(store, 3))[:length])
         await refused(store, SessionDamagedError, "entry 3 is damaged", "backup", "recover_session")
@@ -71,7 +71,7 @@ def test_a_row_that_was_cut_is_told(length: int) -> None:
     "value",
     [b"[]", b"3", b"{}", b'{"entry":7}', b'{"entry":"turns"}', b'{"entry":"turns","turns":[{"role":"nobody"}]}'],
 )
-def test_a_row_that_is_no_entry_is_told(value: bytes) -> None:
+def test_a_row_that_is_no_entry_is_reported(value: bytes) -> None:
     async def test(store: SqliteStore) -> None:
         await put(store, 3, value)
         await refused(store, SessionDamagedError, "entry 3 is not as it was written")
@@ -80,7 +80,7 @@ def test_a_row_that_is_no_entry_is_told(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff\xfe", b'{"entry":"told","entries":"\xff"}', b"[" * 100_000])
-def test_bytes_that_are_no_text_are_told(value: bytes) -> None:
+def test_bytes_that_are_no_text_are_reported(value: bytes) -> None:
     async def test(store: SqliteStore) -> None:
         await put(store, 3, value)
         await refused(store, SessionDamagedError, "entry 3 is damaged")
@@ -89,7 +89,7 @@ def test_bytes_that_are_no_text_are_told(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [b'{"entry":"dreamt","of":"sheep"}', b'{"entry":"switched","model":"a","mood":1}'])
-def test_an_entry_of_a_newer_toolglot_is_told_as_such(value: bytes) -> None:
+def test_an_entry_of_a_newer_toolglot_is_reported_as_such(value: bytes) -> None:
     async def test(store: SqliteStore) -> None:
         await put(store, 3, value)
         await refused(store, VersionError, "entry 3", "upgrade toolglot")
@@ -97,7 +97,7 @@ def test_an_entry_of_a_newer_toolglot_is_told_as_such(value: bytes) -> None:
     on_a_session(test)
 
 
-def test_a_missing_entry_is_told() -> None:
+def test_a_missing_entry_is_reported() -> None:
     async def test(store: SqliteStore) -> None:
         await store.remove("turns", ID, [row_key(3)])
         await refused(store, SessionDamagedError, "entry 3 is missing")
@@ -105,7 +105,7 @@ def test_a_missing_entry_is_told() -> None:
     on_a_session(test)
 
 
-def test_missing_entries_at_the_end_are_told() -> None:
+def test_missing_entries_at_the_end_are_reported() -> None:
     async def test(store: SqliteStore) -> None:
         await store.remove("turns", ID, [row_key(4), row_key(5)])
         await refused(store, SessionDamagedError, "entry 4 is missing, and all up to 5")
@@ -113,7 +113,7 @@ def test_missing_entries_at_the_end_are_told() -> None:
     on_a_session(test)
 
 
-def test_a_log_that_does_not_begin_with_its_reset_is_told() -> None:
+def test_a_log_that_does_not_begin_with_its_reset_is_reported() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.open(store, ID) as log:
             await log.change(lambda history: history.rewind(history.turns[1].key))
@@ -124,7 +124,7 @@ def test_a_log_that_does_not_begin_with_its_reset_is_told() -> None:
     on_a_session(test)
 
 
-def test_a_damaged_row_in_the_list_is_told_and_the_others_are_listed() -> None:
+def test_a_corrupt_row_in_the_list_is_reported_and_the_others_are_listed() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="other"):
             pass
@@ -168,7 +168,7 @@ def test_a_session_whose_first_entry_is_damaged_can_be_removed() -> None:
     on_a_session(test)
 
 
-def test_a_key_that_is_no_number_is_told() -> None:
+def test_a_key_that_is_no_number_is_reported() -> None:
     async def test(store: SqliteStore) -> None:
         await store.keep("turns", ID, {"!": b"{}"}, until=math.inf)
         await store.keep("sessions", "", {ID: b"{"}, until=math.inf)
@@ -189,7 +189,7 @@ def test_totals_beside_the_entries_do_not_matter() -> None:
     on_a_session(test)
 
 
-def test_a_search_tells_of_a_damaged_session_and_goes_on() -> None:
+def test_a_search_reports_a_corrupt_session_and_goes_on() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="whole") as log:
             await log.add_turn(user("needle"))

@@ -301,7 +301,7 @@ def test_a_fork_does_not_run_again_what_the_first_had_started() -> None:
     on_a_store(test)
 
 
-def test_a_session_is_rewound_and_removed_by_nobody_but_its_holder() -> None:
+def test_a_session_is_rewound_and_removed_only_by_its_holder() -> None:
     async def test(store: SqliteStore) -> None:
         async with await SessionLog.create(store, id="held") as log:
             one = await log.add_turn(user("one"))
@@ -334,7 +334,7 @@ def test_a_removed_session_leaves_nothing_and_its_id_is_free() -> None:
     on_a_store(test)
 
 
-def test_whoever_still_believes_to_hold_a_removed_session_is_refused() -> None:
+def test_a_holder_of_a_removed_session_is_refused() -> None:
     async def test(store: SqliteStore) -> None:
         log = await SessionLog.create(store, id="gone")
         await log.add_turn(user("one"))

@@ -339,7 +339,7 @@ def test_a_renewal_that_comes_too_late_gives_back_what_was_another_s_meanwhile()
     with_setup(test)
 
 
-def test_a_lost_session_is_not_claimed_by_whoever_asks_who_has_it() -> None:
+def test_a_lost_session_is_not_claimed_by_looking_up_its_holder() -> None:
     async def test(setup: LogSetup) -> None:
         sleeper = await setup.sleeper()
         setup.now += SLEEP

@@ -101,7 +101,7 @@ def test_what_the_model_sees_and_what_the_hints_say(connect: Callable[[Test], No
     connect(test)
 
 
-def test_progress_is_told_to_the_context(connect: Callable[[Test], None]) -> None:
+def test_progress_is_reported_to_the_context(connect: Callable[[Test], None]) -> None:
     async def test(server: McpServer, box: ToolBox) -> None:
         told: list[str] = []
         assert (await ask(box, "steps", ToolContext(progress=told.append), count=2)).content == "done"
@@ -130,7 +130,7 @@ def test_a_changed_list_of_tools_is_followed_in_every_box(connect: Callable[[Tes
     connect(test)
 
 
-def test_cancelling_one_call_tells_the_server_and_leaves_the_others(
+def test_cancelling_one_call_notifies_the_server_and_leaves_the_others(
     connect: Callable[[Test], None], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     # Where the answer is plain JSON the server of the package does not see that nobody waits for it any more.
@@ -155,7 +155,7 @@ def test_cancelling_one_call_tells_the_server_and_leaves_the_others(
     connect(test)
 
 
-async def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_told(tmp_path: Path) -> None:
+async def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_notified(tmp_path: Path) -> None:
     note = tmp_path / "cancelled"
     async with over_stdio(timeout=0.5) as box:
         wait = box.find("wait")
@@ -257,7 +257,7 @@ def _is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-async def test_a_server_is_given_up_when_whoever_opens_it_is_cancelled(is_started: bool) -> None:
+async def test_a_server_is_abandoned_when_its_opener_is_cancelled(is_started: bool) -> None:
     server = McpServer.stdio(sys.executable, ["-c", "import time; time.sleep(60)"], limits=McpLimits(stop=0.2))
     opening = asyncio.create_task(McpServers([server]).open())
     await until(lambda: server._connection is not None)
@@ -296,7 +296,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- several servers --------------------------------------------------------------------------------
 
 
-async def test_servers_with_the_same_names_are_told_apart() -> None:
+async def test_servers_with_the_same_names_are_distinguished() -> None:
     both = McpServers([over_stdio(name="one"), over_stdio(name="two")])
     async with both as box:
         names = [held.name for held in box]
@@ -328,7 +328,7 @@ async def test_names_may_always_begin_with_the_server_or_never() -> None:
         assert "the tool 'echo' is left out: its name is taken" in server.problems
 
 
-def test_one_server_that_does_not_open_closes_all_or_is_told() -> None:
+def test_one_server_that_does_not_open_closes_all_or_is_reported() -> None:
     async def main() -> None:
         def pair() -> list[McpServer]:
             return [over_stdio(), McpServer.stdio("no-such-program-anywhere", name="missing")]
@@ -349,7 +349,7 @@ def test_one_server_that_does_not_open_closes_all_or_is_told() -> None:
         McpServers([over_stdio(), over_stdio()])
 
 
-async def test_only_safe_variables_and_the_given_ones_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_safe_variables_and_the_configured_ones_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_PRIVATE_KEY", "x")
     async with over_stdio(env={"GIVEN": "1"}) as box:
         seen = str((await ask(box, "environment")).content).split()
@@ -373,7 +373,7 @@ def test_a_server_that_makes_no_sense_is_refused_at_once(make: Callable[[], Any]
         make()
 
 
-async def test_hints_of_a_server_that_is_not_trusted_mean_nothing_and_approval_can_be_asked_for() -> None:
+async def test_hints_of_a_server_that_is_not_trusted_mean_nothing_and_approval_can_be_required() -> None:
     async with over_stdio(trust_hints=False, approval=True) as box:
         add = box.find("add")
         assert add is not None

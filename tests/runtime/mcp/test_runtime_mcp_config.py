@@ -77,7 +77,7 @@ def test_an_address_with_headers_and_the_tables_of_other_clients_are_read() -> N
         ({"mcpServers": {"a": {"url": "x"}}}, "begins with http"),
     ],
 )
-def test_a_configuration_that_makes_no_sense_is_refused_with_its_place(config: Any, message: str) -> None:
+def test_a_configuration_that_makes_no_sense_is_refused_with_its_path(config: Any, message: str) -> None:
     if message == "^$":  # nothing is given, in another way
         assert len(servers_from(config, environ={})) == 1
         return

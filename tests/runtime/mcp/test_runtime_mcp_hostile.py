@@ -48,7 +48,7 @@ def test_a_server_that_cannot_be_used_does_not_open(kind: str, message: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["deaf", "slow_start"])
-def test_a_server_that_does_not_answer_is_given_up(kind: str) -> None:
+def test_a_server_that_does_not_answer_is_abandoned(kind: str) -> None:
     limits = McpLimits(start=0.5, stop=0.1)
     with pytest.raises(McpServerError, match=r"it did not list its tools within 0\.5 s"):
         opened(hostile(kind, limits=limits))
@@ -67,7 +67,7 @@ async def test_a_line_without_an_end_ends_the_server_and_the_call() -> None:
         assert not server.is_open
 
 
-async def test_a_definition_that_is_too_large_or_comes_twice_is_left_out_and_told() -> None:
+async def test_a_definition_that_is_too_large_or_comes_twice_is_left_out_and_reported() -> None:
     giant = hostile("giant_schema", limits=QUICK)
     async with giant as box:
         assert [tool.name for tool in box] == ["small"]
@@ -92,7 +92,7 @@ async def test_a_storm_of_changes_is_weathered() -> None:
             assert (await ask(box, "ask")).content == "ok"
 
 
-async def test_a_list_that_breaks_later_is_told_and_the_tools_stay() -> None:
+async def test_a_list_that_breaks_later_is_reported_and_the_tools_stay() -> None:
     server = hostile("breaks", limits=QUICK)
     async with server as box:
         assert (await ask(box, "ask")).content == "ok"
@@ -118,7 +118,7 @@ async def test_an_answer_that_is_none_is_an_error_and_the_server_stays() -> None
         assert server.is_open
 
 
-async def test_a_refusal_is_told_without_secrets() -> None:
+async def test_a_refusal_is_reported_without_secrets() -> None:
     async with hostile("error_with_secret", env={"SECRET": SECRET}, limits=QUICK) as box:
         with pytest.raises(ToolError, match=r"'hostile' failed: it refused the call: bad key \*\*\*$"):
             await ask(box, "ask")

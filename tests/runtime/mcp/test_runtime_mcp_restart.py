@@ -55,7 +55,7 @@ async def test_a_call_that_is_cancelled_while_its_server_starts_leaves_the_start
         assert gone.cancelled()
 
 
-async def test_a_server_that_is_closed_while_it_starts_tells_whoever_waits() -> None:
+async def test_a_server_that_is_closed_while_it_starts_fails_its_waiters() -> None:
     server = over_stdio()
     async with asyncio.timeout(PATIENCE), server as box:
         await killed(server, box)

@@ -130,7 +130,7 @@ async def test_a_tool_knows_its_call_its_session_and_its_attempt() -> None:
     assert not context.cancelled.is_set()
 
 
-async def test_a_tool_runs_in_the_context_of_whoever_asked() -> None:
+async def test_a_tool_runs_in_the_context_of_its_caller() -> None:
     where = contextvars.ContextVar("where", default="nowhere")
 
     async def look(arguments: dict[str, Any], context: ToolContext) -> str:
@@ -141,7 +141,7 @@ async def test_a_tool_runs_in_the_context_of_whoever_asked() -> None:
     assert result.content == "here"
 
 
-async def test_progress_is_told_while_the_tool_runs_from_any_thread_and_not_after() -> None:
+async def test_progress_is_reported_while_the_tool_runs_from_any_thread_and_not_after() -> None:
     watch = Watched()
     kept: list[ToolContext] = []
 
@@ -171,7 +171,7 @@ def test_progress_after_the_loop_is_closed_goes_nowhere() -> None:
     kept[0].progress("hello?")
 
 
-async def test_whoever_watches_cannot_stop_what_it_watches() -> None:
+async def test_a_watcher_cannot_stop_what_it_watches() -> None:
     def watch(change: object) -> None:
         raise ValueError("no screen")
 
@@ -221,7 +221,7 @@ def test_whatever_a_tool_raises_is_a_result(error: BaseException, text: str) -> 
     assert watch.states()[-1] == "error"
 
 
-def test_an_error_that_cannot_say_what_it_is_is_told_by_its_type_and_a_long_one_is_cut() -> None:
+def test_an_error_that_cannot_say_what_it_is_is_reported_by_its_type_and_a_long_one_is_cut() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -331,7 +331,7 @@ def test_resources_that_cannot_be_found_out_refuse_the_call(resources: Any, text
     assert "was not run" in result.text
 
 
-def test_whoever_names_resources_cannot_change_the_arguments() -> None:
+def test_the_function_that_names_resources_cannot_change_the_arguments() -> None:
     def resources(arguments: dict[str, Any]) -> list[str]:
         arguments["list"].append("more")
         return []

@@ -54,7 +54,7 @@ def test_a_call_that_is_allowed_runs() -> None:
     assert watch.states() == ["validating", "awaiting_approval", "scheduled", "executing", "success"]
 
 
-def test_a_tool_that_needs_no_approval_is_not_asked_about() -> None:
+def test_a_tool_that_needs_no_approval_raises_no_question() -> None:
     asked: list[str] = []
     assert outcome(tool_returning("ran"), approve=answering(Deny(), asked=asked)).content == "ran"
     assert asked == []
@@ -82,7 +82,7 @@ def test_whatever_is_no_leave_denies(answer: object, text: str) -> None:
     assert "secret" not in result.text
 
 
-def test_without_anybody_to_ask_a_tool_that_needs_an_approval_is_not_run() -> None:
+def test_without_an_approver_a_tool_that_needs_an_approval_is_not_run() -> None:
     result = outcome(tool_returning("ran", approval=True))
     assert result.is_error
     assert "no approval callback" in result.text
@@ -111,7 +111,7 @@ async def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another
     assert result.is_error
 
 
-async def test_questions_are_asked_one_at_a_time_in_call_order_while_others_run() -> None:
+async def test_questions_come_one_at_a_time_in_call_order_while_others_run() -> None:
     free, guarded = Gated("free"), Gated("guarded", approval=True)
     guarded.gate.set()
     gates = {id: asyncio.Event() for id in ("b", "d")}
@@ -141,7 +141,7 @@ async def test_questions_are_asked_one_at_a_time_in_call_order_while_others_run(
     assert [result.call_id for result in await batch] == ["a", "b", "c", "d", "e"]
 
 
-async def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_its_resource() -> None:
+async def test_a_call_that_awaits_approval_keeps_its_position_in_the_queue_of_its_resource() -> None:
     gate = asyncio.Event()
 
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
@@ -169,7 +169,7 @@ async def test_a_call_that_somebody_is_asked_about_keeps_its_place_in_line_for_i
 # --- edited arguments -----------------------------------------------------------------------------------
 
 
-async def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
+async def test_law_11_edited_arguments_are_run_recorded_and_reported() -> None:
     journal, watch = Recorded(), Watched()
     running = scheduler(
         make_tool(echo, parameters=SCHEMA, approval=True),
@@ -188,7 +188,7 @@ async def test_law_11_edited_arguments_are_run_recorded_and_told() -> None:
     assert was_reported(running, ["got other arguments"])
 
 
-def test_an_edit_that_changes_nothing_is_not_told() -> None:
+def test_an_edit_that_changes_nothing_is_not_reported() -> None:
     tool = make_tool(echo, parameters=SCHEMA, approval=True)
     result = outcome(tool, of=call("c1", n=1), approve=answering(Edit({"n": 1})))
     assert result.executed_arguments is None
@@ -242,7 +242,7 @@ def test_the_text_of_a_free_text_tool_can_be_edited() -> None:
     assert "$.input: expected one string" in other.text
 
 
-def test_whoever_is_asked_cannot_change_what_runs() -> None:
+def test_the_approver_cannot_change_what_runs() -> None:
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
         arguments["n"] = 9
         return Allow()

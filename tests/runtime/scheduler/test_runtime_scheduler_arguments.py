@@ -63,7 +63,9 @@ def test_what_the_required_filter_takes_out_is_not_required() -> None:
         ({"n": 3, "m": 1}, "- $: Additional properties are not allowed ('m' was unexpected)\n"),
     ],
 )
-def test_the_model_is_told_where_what_was_expected_and_what_was_there(arguments: dict[str, Any], problem: str) -> None:
+def test_the_error_for_the_model_says_where_what_was_expected_and_what_was_there(
+    arguments: dict[str, Any], problem: str
+) -> None:
     result = result_of(CHECKED, arguments=arguments)
     assert result.is_error
     assert result.text.startswith("The arguments do not fit the tool 'tool'. The tool was not run.")
@@ -71,7 +73,7 @@ def test_the_model_is_told_where_what_was_expected_and_what_was_there(arguments:
     assert result.text.endswith("Correct the arguments and call the tool again.")
 
 
-def test_several_problems_are_told_but_not_any_number_of_them() -> None:
+def test_several_problems_are_reported_but_not_any_number_of_them() -> None:
     few = result_of(CHECKED, arguments={"n": "x", "unit": "K"}).text
     assert few.count("\n- ") == 2
     many = result_of(CHECKED, arguments={"n": 3, "tags": list(range(1000))}).text
@@ -81,7 +83,7 @@ def test_several_problems_are_told_but_not_any_number_of_them() -> None:
     assert len(long) < 1_000
 
 
-def test_a_place_too_deep_to_be_told_whole_is_told_without_its_value() -> None:
+def test_a_path_too_deep_to_be_reported_whole_is_reported_without_its_value() -> None:
     schema: dict[str, Any] = {"type": "integer"}
     value: Any = "x"
     for _ in range(30):
@@ -99,13 +101,13 @@ async def test_nothing_runs_whose_arguments_do_not_fit() -> None:
     assert watch.states() == ["validating", "error"]
 
 
-def test_nulls_that_strict_mode_brings_are_taken_out_recorded_and_told() -> None:
+def test_nulls_that_strict_mode_brings_are_taken_out_recorded_and_reported() -> None:
     result = result_of(CHECKED, arguments={"n": 3, "unit": None, "tags": None})
     assert result.executed_arguments == {"n": 3}
     assert result.text.startswith('[The tool ran with other arguments than this call shows: {"n":3}]')
 
 
-def test_law_11_a_double_encoding_is_unwrapped_recorded_and_told() -> None:
+def test_law_11_a_double_encoding_is_unwrapped_recorded_and_reported() -> None:
     for requested in (
         ToolCall("c1", "tool", None, raw_input='"{\\"n\\": 3}"'),
         read_call({"id": "c1", "type": "function", "function": {"name": "tool", "arguments": '"{\\"n\\": 3}"'}}),
@@ -117,7 +119,7 @@ def test_law_11_a_double_encoding_is_unwrapped_recorded_and_told() -> None:
         assert result.text.endswith('{"n":3}')
 
 
-def test_arguments_that_are_written_oddly_but_plainly_are_not_told() -> None:
+def test_arguments_that_are_written_oddly_but_plainly_are_not_reported() -> None:
     result = outcome(make_tool(echo), of=ToolCall("c1", "tool", {}, raw_input="null"))
     assert (result.content, result.executed_arguments) == ("{}", None)
 
@@ -204,7 +206,7 @@ def test_free_text_for_a_tool_that_takes_an_object_is_refused() -> None:
         ("query", "server__run_query"),
     ],
 )
-def test_an_unknown_tool_is_told_with_the_nearest_names(wrong: str, right: str) -> None:
+def test_an_unknown_tool_is_reported_with_the_nearest_names(wrong: str, right: str) -> None:
     tools = [make_tool(echo, name) for name in ("read_file", "write_file", "server__run_query")]
     result = outcome(*tools, of=call("c1", wrong))
     assert result.is_error
@@ -212,7 +214,7 @@ def test_an_unknown_tool_is_told_with_the_nearest_names(wrong: str, right: str) 
     assert f"'{right}'" in result.text
 
 
-def test_an_unknown_tool_like_no_other_is_told_with_the_names_that_there_are() -> None:
+def test_an_unknown_tool_like_no_other_is_reported_with_the_names_that_there_are() -> None:
     one = call("c1", "zzz")
     assert outcome(of=one).text.endswith("There are no tools.")
     assert outcomes.unknown_tool(one, ["a", "b"]).text.endswith("The tools are: 'a', 'b'.")

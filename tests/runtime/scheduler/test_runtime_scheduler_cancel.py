@@ -75,7 +75,7 @@ def test_never_started_cancelled_and_unknown_are_three_different_results() -> No
     assert "may have run" in results[2].text
 
 
-async def test_what_a_tool_gives_while_it_is_cancelled_is_told() -> None:
+async def test_what_a_tool_gives_while_it_is_cancelled_is_reported() -> None:
     async def partly(arguments: dict[str, Any], context: ToolContext) -> object:
         try:
             await asyncio.Event().wait()
@@ -117,7 +117,7 @@ async def test_a_tool_that_ignores_its_cancellation_does_not_hold_up_the_session
     await ticks()
 
 
-async def test_tools_that_were_cancelled_are_not_waited_for_when_nobody_wants_to_wait() -> None:
+async def test_tools_that_were_cancelled_are_not_waited_for_when_no_caller_waits() -> None:
     gated = Gated(ignores_cancel=True)
     running = scheduler(gated.tool, limits=RunLimits(grace=3600))
     running.stop_waiting()  # nothing runs
@@ -269,7 +269,7 @@ async def _ignore_one_cancellation() -> None:
 
 
 @pytest.mark.parametrize("waiting", [_wait_for_ever, _ignore_one_cancellation])
-async def test_a_cancel_while_somebody_is_asked_starts_nothing(waiting: Callable[[], Awaitable[None]]) -> None:
+async def test_a_cancel_while_a_question_is_open_starts_nothing(waiting: Callable[[], Awaitable[None]]) -> None:
     asked: list[str] = []
 
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:

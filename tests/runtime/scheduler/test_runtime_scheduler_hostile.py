@@ -66,7 +66,7 @@ async def test_whatever_a_value_raises_while_it_is_read_costs_one_result(error: 
 
 
 @pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
-def test_an_exception_that_raises_when_it_is_read_is_told_by_its_type(error: BaseException) -> None:
+def test_an_exception_that_raises_when_it_is_read_is_reported_by_its_type(error: BaseException) -> None:
     def fail(*_: object) -> Any:
         raise error
 
@@ -99,7 +99,7 @@ def test_resources_that_raise_anything_refuse_the_call(error: BaseException) -> 
     assert "was not run" in result.text
 
 
-def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> None:
+def test_an_answer_that_hides_its_type_denies() -> None:
     async def approve(asked: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Any:
         return harmful(SystemExit("out"))[0]
 
@@ -107,7 +107,7 @@ def test_an_answer_to_a_question_that_cannot_be_asked_what_it_is_denies() -> Non
     assert "returned a Asked, which is not a decision" in result.text
 
 
-async def test_a_value_from_a_thread_that_cannot_be_asked_what_it_is_comes_through() -> None:
+async def test_a_value_from_a_thread_that_hides_its_type_comes_through() -> None:
     asked = harmful(SystemExit("out"))[0]
     assert await run_in_thread(lambda: asked) is asked
 
@@ -132,7 +132,7 @@ class Row:
         ([Text("\ud83d")], (Text("\ufffd"),)),
     ],
 )
-async def test_half_a_character_is_mended_wherever_it_is_and_told(value: object, content: object) -> None:
+async def test_half_a_character_is_fixed_wherever_it_is_and_reported(value: object, content: object) -> None:
     running = scheduler(tool_returning(value))
     (result,) = await running.run([call()])
     assert (result.content, result.is_error) == (content, False)
@@ -140,7 +140,7 @@ async def test_half_a_character_is_mended_wherever_it_is_and_told(value: object,
     assert running.entries[0].call_ids == ("c1",)
 
 
-async def test_numbers_that_are_not_finite_are_told() -> None:
+async def test_numbers_that_are_not_finite_are_reported() -> None:
     running = scheduler(tool_returning({"a": math.nan, "b": [None, -math.inf]}), tool_returning({"a": None}, "plain"))
     result, plain = await running.run([call(), call("c2", "plain")])
     assert result.content == '{"a":null,"b":[null,null]}\n' + NOT_FINITE
@@ -183,7 +183,7 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
         (Media("image", url="data:image/png;base64,%%%"), "its data are not base64"),
     ],
 )
-async def test_a_medium_that_nobody_can_read_is_a_text_that_says_so_and_told(media: Media, said: str) -> None:
+async def test_unreadable_media_become_a_text_that_says_so_and_are_reported(media: Media, said: str) -> None:
     running = scheduler(tool_returning([Text("look: "), media]))
     (result,) = await running.run([call()])
     assert not result.is_error
@@ -209,7 +209,7 @@ def test_a_medium_that_can_be_read_is_shown(media: Media, shown: Media) -> None:
     assert outcome(tool_returning(media)).content == (shown,)
 
 
-def test_what_was_changed_in_an_opaque_part_is_told() -> None:
+def test_what_was_changed_in_an_opaque_part_is_reported() -> None:
     assert read_output(Opaque("mine", {"a": math.nan})).notes[0].startswith("a part of the output was changed")
 
 
@@ -225,7 +225,9 @@ def talking(count: int, text: str) -> Callable[[ToolContext], None]:
 
 
 @pytest.mark.parametrize("in_a_thread", [False, True])
-async def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last_word_always(in_a_thread: bool) -> None:
+async def test_a_tool_that_floods_progress_is_reported_a_few_times_and_its_last_message_always(
+    in_a_thread: bool,
+) -> None:
     talk = talking(20_000, "p" * 10_000)
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> None:
@@ -243,7 +245,7 @@ async def test_a_tool_that_never_stops_talking_is_heard_a_few_times_and_its_last
     assert watch.changes[-1].state == "success"
 
 
-async def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_said_last() -> None:
+async def test_a_tool_that_goes_on_is_reported_again_after_a_while_with_its_last_message() -> None:
     heard: list[str] = []
     came = asyncio.Event()
 
@@ -267,7 +269,7 @@ async def test_a_tool_that_goes_on_is_heard_again_after_a_while_with_what_it_sai
     assert heard[BURST:] == ["last", "said"]
 
 
-async def test_what_a_thread_says_at_the_end_is_told_before_the_end_and_half_characters_are_mended() -> None:
+async def test_what_a_thread_says_at_the_end_is_reported_before_the_end_and_half_characters_are_fixed() -> None:
     heard: list[str] = []
     progress = ProgressThrottle(asyncio.get_running_loop(), heard.append)
 

@@ -166,7 +166,7 @@ async def test_a_tool_whose_start_cannot_be_recorded_is_never_started(fault: Any
 
 
 @pytest.mark.parametrize(("fault", "text"), [(_broken, "OSError: disk full"), (_cancels_itself, "was cancelled")])
-async def test_a_result_that_cannot_be_recorded_is_published_and_told(fault: Any, text: str) -> None:
+async def test_a_result_that_cannot_be_recorded_is_published_and_reported(fault: Any, text: str) -> None:
     journal = Recorded()
     journal.at_end = fault
     running = scheduler(tool_returning("done"), journal=journal)

@@ -72,7 +72,7 @@ def test_what_cannot_be_shown_says_that_the_tool_ran(value: object) -> None:
 
 
 @pytest.mark.parametrize("part", [Text(7), Media("film"), Media("image", data=b"raw")])  # type: ignore[arg-type]
-def test_parts_that_no_history_would_take_are_told(part: Text | Media) -> None:
+def test_parts_that_no_history_would_take_are_reported(part: Text | Media) -> None:
     result = outcome(tool_returning([Text("fine"), part]))
     assert result.is_error
     assert "what it returned cannot be shown" in result.text
@@ -125,7 +125,9 @@ def test_a_budget_is_shared_fairly(sizes: list[int], budget: int) -> None:
 
 @pytest.mark.law
 @given(st.lists(st.text(max_size=300) | st.just("media"), max_size=8), st.integers(0, 900))
-def test_results_within_their_budget_are_untouched_and_others_tell_what_is_gone(texts: list[str], budget: int) -> None:
+def test_results_within_their_budget_are_untouched_and_others_report_what_is_gone(
+    texts: list[str], budget: int
+) -> None:
     results = [
         ToolResult(str(n), (Text(text), IMAGE) if text == "media" else text, status="complete")
         for n, text in enumerate(texts)
@@ -169,7 +171,7 @@ async def test_the_record_of_a_result_is_the_same_completion_as_the_one_that_is_
         assert completion_key(recorded) == completion_key(result)
 
 
-async def test_a_call_given_twice_has_the_same_result_twice_whatever_is_cut() -> None:
+async def test_a_call_that_is_there_twice_has_the_same_result_twice_whatever_is_cut() -> None:
     running = scheduler(tool_returning("x" * 5_000), limits=RunLimits(max_output=1_001))
     results = await running.run([call("a"), call("b"), call("a")])
     assert results[0] == results[2]
@@ -204,7 +206,7 @@ def test_a_text_that_a_note_would_make_longer_stays() -> None:
     assert fit_result(result, 3) is result
 
 
-def test_what_the_tool_was_really_given_is_told_also_beside_media_and_never_at_any_length() -> None:
+def test_the_real_arguments_of_a_tool_are_reported_also_beside_media_and_never_at_any_length() -> None:
     one = ToolResult("c1", (IMAGE,), status="complete")
     noted = outcomes.with_executed_arguments(one, {"path": "x" * 100_000})
     assert isinstance(noted.content, tuple)

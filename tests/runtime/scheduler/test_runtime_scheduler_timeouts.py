@@ -55,7 +55,7 @@ async def test_a_tool_without_side_effects_that_times_out_has_done_nothing() -> 
 
 
 @pytest.mark.parametrize(("given", "text"), [("half of it", "Its output:\nhalf of it"), (None, "was stopped.")])
-def test_what_a_tool_gives_when_its_time_is_over_is_told(given: object, text: str) -> None:
+def test_what_a_tool_gives_when_its_time_is_over_is_reported(given: object, text: str) -> None:
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:
         try:
             await asyncio.Event().wait()
@@ -201,7 +201,7 @@ async def test_a_resource_of_a_tool_that_was_left_is_not_used_by_another_until_t
     assert [result.content for result in await running.run([call("c", "other")])] == ["done"]
 
 
-async def test_a_tool_that_was_left_and_fails_later_is_told() -> None:
+async def test_a_tool_that_was_left_and_fails_later_is_reported() -> None:
     gate = asyncio.Event()
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:

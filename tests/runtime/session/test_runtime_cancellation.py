@@ -338,7 +338,7 @@ def test_cancelled_in_any_round_of_the_event_loop_any_provider_goes_on(data: st.
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_leaving_a_stream_early_cancels_whatever_was_told_last(count: int) -> None:
+def test_leaving_a_stream_early_cancels_whatever_the_last_event_was(count: int) -> None:
     """After each number of events."""
 
     async def left(providers: SimulatedProviders, told: int) -> bool:

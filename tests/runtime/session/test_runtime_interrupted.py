@@ -84,7 +84,7 @@ async def test_an_answer_that_is_cancelled_half_way_is_kept_as_far_as_it_came(ta
 
 
 @pytest.mark.parametrize("target", ALL_TARGETS)
-async def test_any_provider_goes_on_after_an_interrupted_answer_and_reads_what_was_said(target: str) -> None:
+async def test_any_provider_goes_on_after_an_interrupted_answer_and_reads_its_text(target: str) -> None:
     async with simulated_providers(script()) as providers:
         async with providers.session(CLAUDE) as first:
             _, answer = await interrupted(first, after=2)
@@ -195,7 +195,7 @@ async def test_an_answer_without_text_until_it_is_cancelled_is_taken_back() -> N
         assert providers.refused == []
 
 
-async def test_a_session_can_be_told_to_drop_interrupted_answers() -> None:
+async def test_a_session_can_drop_interrupted_answers() -> None:
     async with simulated_providers(script()) as providers:
         async with providers.session(CLAUDE, keep_interrupted=False) as session:
             events, answer = await interrupted(session, after=2)
@@ -228,7 +228,7 @@ async def test_an_interrupted_answer_is_in_the_log_and_counted(tmp_path: Path) -
         assert providers.refused == []
 
 
-def test_what_is_kept_is_what_was_told_wherever_the_answer_is_cancelled() -> None:
+def test_what_is_kept_is_what_the_events_reported_wherever_the_answer_is_cancelled() -> None:
     """After each number of pieces of text, for a provider of each protocol."""
 
     async def scene(providers: SimulatedProviders, target: str, after: int) -> bool:

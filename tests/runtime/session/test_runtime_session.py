@@ -75,7 +75,7 @@ async def test_an_error_of_the_callers_stays_what_it_is() -> None:
         ({"log": MemoryLog(), "history": History()}, "not both"),
     ],
 )
-async def test_what_cannot_work_is_told_before_anything_is_asked(given: dict[str, Any], problem: str) -> None:
+async def test_what_cannot_work_is_reported_before_any_call(given: dict[str, Any], problem: str) -> None:
     async with simulated_providers() as providers:
         with pytest.raises(InputError, match=problem):
             async with providers.session(**given):
@@ -110,7 +110,7 @@ def test_limits_are_checked(limits: dict[str, Any], path: str) -> None:
         (Text("Hello"),),
     ],
 )
-async def test_a_text_a_turn_or_blocks_can_be_said(said: Message) -> None:
+async def test_a_message_can_be_a_text_a_turn_or_blocks(said: Message) -> None:
     async with simulated_providers(FINE) as providers:
         async with providers.session(CLAUDE) as session:
             answer = await session.run(said)
@@ -129,7 +129,7 @@ async def test_what_is_no_message_is_refused_and_nothing_is_written(said: Any) -
         assert len(session.history) == 0
 
 
-async def test_the_system_prompt_is_said_once_and_a_history_keeps_its_own() -> None:
+async def test_the_system_prompt_is_sent_once_and_a_history_keeps_its_own() -> None:
     async with simulated_providers(FINE) as providers:
         async with providers.session(OPENAI, system="Be brief.") as session:
             await session.run("Hello")
@@ -141,7 +141,7 @@ async def test_the_system_prompt_is_said_once_and_a_history_keeps_its_own() -> N
         assert providers.simulator.requests[-1].body["messages"][0] == {"role": "system", "content": "Be brief."}
 
 
-async def test_without_anything_said_a_session_goes_on_where_it_is() -> None:
+async def test_without_a_message_a_session_goes_on_where_it_is() -> None:
     async with simulated_providers(FINE) as providers:
         providers.simulator.fault("500")
         async with providers.session(limits=ASK_ONCE) as session:
@@ -158,7 +158,7 @@ async def test_without_anything_said_a_session_goes_on_where_it_is() -> None:
 # --- events ---------------------------------------------------------------------------------------
 
 
-async def test_a_stream_tells_everything_in_order() -> None:
+async def test_a_stream_reports_everything_in_order() -> None:
     async with (
         simulated_providers({"rules": [calling(1, results=0), {"reply": {"text": "Found it."}}]}) as providers,
         providers.session(OPENAI, tools=[look_up]) as session,
@@ -186,7 +186,7 @@ async def test_a_stream_tells_everything_in_order() -> None:
         assert "".join(event.text for event in events if isinstance(event, TextReceived)) == "Found it."
 
 
-async def test_what_was_changed_for_a_provider_is_told_once() -> None:
+async def test_what_was_changed_for_a_provider_is_reported_once() -> None:
     async with simulated_providers() as providers, providers.session(CLAUDE, tools=[look_up]) as session:
         first = [event.entry for event in await collect_events(session, "Look.") if isinstance(event, ChangeReported)]
         again = [event.entry for event in await collect_events(session, "Look.") if isinstance(event, ChangeReported)]
@@ -195,7 +195,7 @@ async def test_what_was_changed_for_a_provider_is_told_once() -> None:
         assert set(map(str, first)) <= set(map(str, session.report))
 
 
-async def test_a_switch_is_told_and_takes_effect_at_the_next_turn() -> None:
+async def test_a_switch_is_reported_and_takes_effect_at_the_next_turn() -> None:
     async with simulated_providers(
         {"rules": [calling(1, name="change", results=0), {"reply": {"text": "Fine."}}]}
     ) as providers:

@@ -72,7 +72,7 @@ async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: 
         await store.close()
 
 
-async def test_whoever_waits_for_a_run_and_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
+async def test_a_waiter_for_a_run_that_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
     async with simulated_providers(PAYING) as providers:
         begun, told = asyncio.Event(), asyncio.Event()
 
@@ -116,7 +116,7 @@ async def test_a_tool_may_close_the_session_that_runs_it() -> None:
         assert session.scheduler.abandoned == 0
 
 
-async def test_what_fails_as_a_session_ends_is_told_and_the_rest_is_ended_all_the_same() -> None:
+async def test_what_fails_as_a_session_ends_is_reported_and_the_rest_is_ended_all_the_same() -> None:
     class Unclosable(MemoryLog):
         closed = 0
 

@@ -89,7 +89,9 @@ async def test_R_009_law_2_a_real_result_outlives_a_store_that_fails_as_it_is_pu
         await inner.close()
 
 
-async def test_calls_that_never_started_are_told_so_when_the_store_failed_in_between(tmp_path: Path) -> None:
+async def test_calls_that_never_started_have_a_result_that_says_so_when_the_store_failed_in_between(
+    tmp_path: Path,
+) -> None:
     runs: list[str] = []
 
     @tool
@@ -242,7 +244,7 @@ async def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_i
         await store.close()
 
 
-async def test_where_not_even_short_results_fit_it_is_said_what_happened(tmp_path: Path) -> None:
+async def test_where_not_even_short_results_fit_the_result_says_what_happened(tmp_path: Path) -> None:
     @tool
     async def pay(to: str) -> str:
         return "x" * 5000
@@ -358,7 +360,7 @@ async def test_calls_that_were_kept_open_can_be_cancelled_in_the_next_process(tm
         assert providers.refused == []
 
 
-def test_open_calls_of_a_history_that_nobody_can_be_asked_about_stay_as_they_are() -> None:
+def test_open_calls_of_a_history_without_an_approver_stay_as_they_are() -> None:
     call = ToolCall("c", "ask_user", {})
     made = History(provider="openai")
     kept = made.append(Turn("assistant", (call,)))

@@ -59,7 +59,7 @@ def test_an_upstream_is_made_once_with_its_own_key_only() -> None:
         ("x" * 1000, "expected the name of a model"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said(name: Any, problem: str) -> None:
+def test_what_is_missing_or_wrong_is_reported(name: Any, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         models(HOME="/").find(name)
 
@@ -83,7 +83,7 @@ async def test_a_transport_of_its_own_is_opened_when_it_is_needed_and_closed() -
     await known.close()
 
 
-async def test_a_given_transport_is_not_closed() -> None:
+async def test_a_transport_of_the_caller_is_not_closed() -> None:
     transport = AsgiTransport(Simulator())
     known = ProviderModels(KEYS, transport)
     known.find("openai/gpt-4.1")

@@ -31,7 +31,7 @@ from toolglot.runtime.tools.toolbox import ToolContext, tool
 
 
 @pytest.mark.parametrize("fault", ["429,retry_after=0", "503,retry_after=0", "529,retry_after=0", "500,retry_after=0"])
-async def test_a_provider_that_is_busy_is_asked_again(fault: str) -> None:
+async def test_a_provider_that_is_busy_is_called_again(fault: str) -> None:
     async with simulated_providers(FINE) as providers:
         providers.simulator.fault(fault, times=2)
         async with providers.session(CLAUDE) as session:
@@ -40,7 +40,7 @@ async def test_a_provider_that_is_busy_is_asked_again(fault: str) -> None:
             assert session.history.turns[-1].text == "Fine."
 
 
-async def test_a_provider_is_not_asked_for_ever() -> None:
+async def test_a_provider_is_not_called_for_ever() -> None:
     async with simulated_providers(FINE) as providers:
         providers.simulator.fault("429,retry_after=0", times=9)
         async with providers.session(CLAUDE, limits=SessionLimits(retries=3)) as session:
@@ -68,7 +68,7 @@ async def test_what_was_refused_is_never_sent_again_as_it_was(fault: str) -> Non
             assert len(providers.called) == 1
 
 
-async def test_every_fallback_is_asked_once_in_order_and_the_chosen_model_stays_where_none_answers() -> None:
+async def test_every_fallback_is_called_once_in_order_and_the_chosen_model_stays_where_none_answers() -> None:
     async with simulated_providers(FINE) as providers:
         providers.simulator.fault("500", times=3)
         fallback = [OPENAI, "mistral/mistral-large-latest", OPENAI]
@@ -102,7 +102,7 @@ async def test_a_choice_that_is_made_while_a_fallback_answers_holds() -> None:
             assert session.model == "mistral/mistral-large-latest"
 
 
-async def test_an_answer_that_cannot_be_used_is_asked_for_again() -> None:
+async def test_an_answer_that_cannot_be_used_is_requested_again() -> None:
     async with simulated_providers() as providers:
         providers.simulator.use({"rules": [{"times": 1, "reply": {"text": "Half", "stop": "error"}}, *FINE["rules"]]})
         async with providers.session("gemini/gemini-2.5-pro") as session:
@@ -112,7 +112,7 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize(("reason", "stop"), [("length", "length"), ("filter", "filter"), ("stop", "stop")])
-async def test_why_a_model_stopped_is_told(reason: str, stop: str) -> None:
+async def test_why_a_model_stopped_is_reported(reason: str, stop: str) -> None:
     async with (
         simulated_providers({"rules": [{"reply": {"text": "So far.", "stop": reason}}]}) as providers,
         providers.session(OPENAI) as session,
@@ -168,7 +168,7 @@ def _bound_to(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("tools", "path"), [([look_up], "/openai/v1/responses"), ([], "/openai/v1/chat/completions")])
-async def test_a_model_that_takes_tools_in_another_protocol_is_asked_in_that(tools: list[Any], path: str) -> None:
+async def test_a_model_that_takes_tools_in_another_protocol_is_called_in_that(tools: list[Any], path: str) -> None:
     async with simulated_providers() as providers:
         async with providers.session(
             RESPONSES, tools=tools, options=Options(reasoning=Reasoning(effort="low"))

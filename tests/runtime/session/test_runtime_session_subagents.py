@@ -75,7 +75,7 @@ async def test_subagents_are_spawned_only_so_deep() -> None:
             child.spawn()
 
 
-async def test_a_subagent_has_what_its_parent_has_unless_it_is_given_otherwise() -> None:
+async def test_a_subagent_has_what_its_parent_has_by_default() -> None:
     async with (
         simulated_providers(FINE) as providers,
         providers.session(CLAUDE, tools=[look_up], system="Be brief.") as session,
@@ -153,7 +153,7 @@ async def test_a_fork_of_a_session_that_runs_has_no_open_calls() -> None:
         assert providers.refused == []
 
 
-async def test_undo_takes_back_what_the_user_said_last_and_everything_after_it() -> None:
+async def test_undo_takes_back_the_last_message_of_the_user_and_everything_after_it() -> None:
     async with simulated_providers() as providers:
         async with providers.session(CLAUDE, tools=[look_up], system="Be brief.") as session:
             await session.run("First.")
@@ -206,7 +206,9 @@ class BrokenLog(MemoryLog):
 @pytest.mark.parametrize(
     ("broken", "problem"), [(("commit",), "full"), (("commit", "land"), "full"), (("land",), "gone")]
 )
-async def test_a_write_that_fails_is_told_and_the_session_is_not_stuck(broken: tuple[str, ...], problem: str) -> None:
+async def test_a_write_that_fails_is_reported_and_the_session_is_not_stuck(
+    broken: tuple[str, ...], problem: str
+) -> None:
     async with simulated_providers(FINE) as providers:
         log = BrokenLog(*broken)
         async with providers.session(CLAUDE, log=log) as session:

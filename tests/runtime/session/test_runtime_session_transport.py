@@ -103,7 +103,7 @@ def test_a_provider_that_cannot_be_reached_is_a_failure() -> None:
     assert opened.history.in_flight is None
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+def test_an_answer_that_breaks_off_is_requested_again() -> None:
     first = ScriptedResponse([chunk("Fi"), LOST])
     answer, opened = run_once(Provider(first, ScriptedResponse(WHOLE)), limits=SessionLimits(retries=1))
     assert (answer.stop, answer.text) == ("stop", "Fine.")
@@ -126,14 +126,14 @@ def test_an_answer_without_an_end_is_bounded() -> None:
     assert endless.is_closed
 
 
-def test_the_tokens_of_an_answer_that_nobody_counted_are_estimated() -> None:
+def test_the_tokens_of_an_answer_without_usage_are_estimated() -> None:
     answer, opened = run_once(Provider(ScriptedResponse(WHOLE)))
     assert answer.cost is None
     assert (opened.usage.input_tokens, opened.usage.output_tokens) == (2, 2)
     assert ["estimated" in entry.reason for entry in opened.report.entries] == [True]
 
 
-def test_an_error_in_words_that_nobody_can_read_is_told_by_its_status() -> None:
+def test_an_unreadable_error_is_reported_by_its_status() -> None:
     answer, _ = run_once(Provider(ScriptedResponse([b"<html>"], 502)))
     assert answer.failure is not None
     assert answer.failure.status == 502
@@ -151,7 +151,7 @@ def test_what_a_filter_refused_is_not_taken_to_another_provider() -> None:
     assert len(provider.bodies) == 1
 
 
-def test_what_cannot_be_written_for_a_provider_is_a_failure_and_asks_nobody() -> None:
+def test_what_cannot_be_written_for_a_provider_is_a_failure_and_calls_no_model() -> None:
     provider = Provider()
     search = ToolSpec("web_search", type="web_search_20250305", issuer=Issuer("anthropic"))
     answer, _ = run_once(provider, tools=[search])
@@ -183,7 +183,7 @@ async def test_a_listener_that_leaves_while_the_model_waits_for_it_ends_the_answ
         assert (await opened.run("Hello")).text == "Fine."
 
 
-def test_opaque_blocks_can_be_said_and_go_to_their_protocol() -> None:
+def test_opaque_blocks_can_be_sent_and_go_to_their_protocol() -> None:
     provider = Provider(ScriptedResponse(WHOLE))
 
     async def steps() -> None:
@@ -221,7 +221,7 @@ def test_how_long_is_waited_before_another_try(failure: Failure, tried: int, wai
     assert wait_before(failure, tried, 30.0, 0.5) == wait
 
 
-def test_reasoning_is_asked_for_in_a_form_that_can_be_sent_back_where_the_model_reasons() -> None:
+def test_reasoning_is_requested_in_a_form_that_can_be_sent_back_where_the_model_reasons() -> None:
     plain = Conversation()
     assert request_encrypted_reasoning(plain, get("openai", "gpt-5.5")) is plain
     assert request_encrypted_reasoning(plain, get("openai_responses", "gpt-4.1")) is plain
@@ -256,7 +256,7 @@ async def test_a_stand_in_costs_nothing_and_has_no_need_of_a_price() -> None:
             assert session.cost == 0
 
 
-async def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+async def test_a_key_that_a_provider_repeats_is_not_shown() -> None:
     key = "Zq7-hunter2-Secret.Value+42/xyz"
 
     class Echo:

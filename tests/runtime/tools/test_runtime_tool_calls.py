@@ -113,7 +113,7 @@ def test_arguments_are_of_the_hinted_types() -> None:
         ({"place": 1, "count": "x"}, r"\$\.place: Expected `object`, got `int`; \$\.count: Expected"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place_and_the_function_is_not_called(
+def test_what_does_not_fit_is_reported_with_its_path_and_the_function_is_not_called(
     arguments: dict[str, Any], message: str
 ) -> None:
     called: list[Any] = []
@@ -204,12 +204,12 @@ def unreadable(value: "int[") -> None: ...  # type: ignore[valid-type]  # noqa: 
         (define(ToolSpec("made")), "'made' is a tool already"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_and_told_why(given: Any, message: str) -> None:
+def test_what_cannot_be_a_tool_is_refused_with_the_reason(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         tool(given)
 
 
-def test_a_function_that_tells_nothing_of_itself_is_refused() -> None:
+def test_a_function_without_a_signature_is_refused() -> None:
     with pytest.raises(InputError, match="parameters of the function are not known"):
         tool(type, name="kind")
 

@@ -291,7 +291,7 @@ async def test_functions_run_in_a_thread_with_their_context_and_coroutines_do_no
         assert await made.run({}, context) == (is_main, "me", "call")
 
 
-async def test_a_function_in_a_thread_can_be_told_to_stop_and_let_go() -> None:
+async def test_a_function_in_a_thread_can_be_cancelled_and_abandoned() -> None:
     started, release = threading.Event(), threading.Event()
 
     @tool

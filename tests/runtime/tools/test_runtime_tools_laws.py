@@ -151,7 +151,7 @@ def test_arguments_that_the_schema_accepts_are_read_and_the_function_is_called(
 
 @pytest.mark.law
 @given(functions(), st.dictionaries(st.sampled_from(["p0", "p1", "p2", "else"]), JSON))
-def test_whatever_the_arguments_are_the_function_is_called_or_the_model_is_told(
+def test_whatever_the_arguments_are_the_function_is_called_or_the_model_gets_an_error(
     made: tuple[Tool, list[dict[str, Any]]], arguments: dict[str, Any]
 ) -> None:
     function, seen = made

@@ -33,7 +33,7 @@ def test_a_list_is_a_chain_in_its_order() -> None:
     assert all(not each.others for each in order_by_key(route, "any key"))
 
 
-def test_a_chain_may_keep_the_model_that_was_asked_for() -> None:
+def test_a_chain_may_keep_the_requested_model() -> None:
     route = router('"gpt-4*" = ["openai/*", "groq/*"]').route("gpt-4.1")
     assert names(order_by_key(route, "")) == ["openai/gpt-4.1", "groq/gpt-4.1"]
 
@@ -65,7 +65,7 @@ def test_an_element_of_a_chain_may_be_another_name() -> None:
         (f"x = {[f'openai/{n}' for n in range(21)]}", "more than 20"),
     ],
 )
-def test_what_makes_no_sense_is_told_when_the_file_is_read(models: str, said: str) -> None:
+def test_what_makes_no_sense_is_reported_when_the_file_is_read(models: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         router(models)
 

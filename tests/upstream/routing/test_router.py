@@ -265,7 +265,7 @@ def test_a_name_of_the_file_that_is_simulated_cannot_be_forbidden_unnoticed() ->
     assert "models.opus" in caught.value.path
 
 
-def test_what_is_configured_is_never_simulated_unless_that_is_asked_for() -> None:
+def test_what_is_configured_is_never_simulated_unless_that_is_requested() -> None:
     text = f"[gateway]\nsimulate = true\n{FILE}"
     assert way("anthropic/no-such", text) == ("anthropic", "no-such", "")
     assert way("claude-fable-5", text) == ("anthropic", "claude-fable-5", "")
@@ -295,7 +295,7 @@ def test_a_name_of_the_file_can_lead_to_the_simulator() -> None:
 # --- nobody -----------------------------------------------------------------------------------------
 
 
-def test_a_name_that_nobody_serves_is_told_with_what_there_is_and_what_to_write() -> None:
+def test_an_unknown_name_is_reported_with_what_there_is_and_what_to_write() -> None:
     error = refusal("gtp-5.5")
     assert isinstance(error, InputError)
     assert error.path == "$.model"
@@ -320,7 +320,7 @@ def test_what_is_no_name_is_refused(model: str) -> None:
         assert len(str(caught.value)) < 1500
 
 
-def test_a_key_in_the_place_of_a_name_is_not_repeated() -> None:
+def test_a_key_written_as_a_name_is_not_repeated() -> None:
     assert "0123456789" not in str(refusal("sk-live-0123456789abcdef"))
 
 
