@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from toolglot.conversation.forms import CacheMarker, CacheMarking, library
-from toolglot.conversation.values import Block, Extra, Media, Opaque, Text, ToolResult, ToolSpec, Turn
+from toolglot.conversation.values import Block, Extra, Opaque, ResultPart, ToolResult, ToolSpec, Turn
 
 Markable = Block | ToolSpec | Turn
 M = TypeVar("M", bound=Markable)
@@ -72,7 +72,7 @@ def may_have_markers(turns: Iterable[Turn], tools: Iterable[ToolSpec], protocol:
     return False
 
 
-def _hold_fields(blocks: tuple[Block, ...] | tuple[Text | Media | Opaque, ...], protocol: str) -> bool:
+def _hold_fields(blocks: tuple[Block, ...] | tuple[ResultPart, ...], protocol: str) -> bool:
     return any((block.extra is not None and protocol in block.extra) or type(block) is Opaque for block in blocks)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.conversation.values import Media, Opaque, Status, Text, ToolResult
+from toolglot.conversation.values import Media, ResultPart, Status, Text, ToolResult
 
 
 def status_of(result: ToolResult) -> Status:
@@ -45,7 +45,7 @@ def is_guess(result: ToolResult) -> bool:
     return result.metadata is not None and result.metadata.matched_by in ("name", "position")
 
 
-def _plain(block: Text | Media | Opaque) -> Text | Media | Opaque:
+def _plain(block: ResultPart) -> ResultPart:
     """A block without the fields of its protocol."""
     plain = replace(block, extra=None, form=None)
     return replace(plain, detail=None) if isinstance(plain, Media) else plain

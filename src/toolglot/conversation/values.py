@@ -182,6 +182,41 @@ class ServerTool(BlockValue, frozen=True, tag="server_tool"):
     id: str = ""
     extra: Extra | None = None
     form: Form | None = None
+    loaded: tuple[ToolReference, ...] = ()
+    """The tools that a search of the provider found. The model may call them from here on."""
+
+
+class ToolReference(BlockValue, frozen=True, tag="tool_reference"):
+    """A tool that is named within the conversation. In the content of a result: a tool that a search found, which the
+    model may call from there on.
+
+    name: the name of the tool.
+    namespace: the namespace that the tool is in.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
+    """
+
+    name: str
+    namespace: str | None = None
+    definition: ToolSpec | None = None
+    """The tool itself, where it is defined here; otherwise it is among the tools of the conversation."""
+    extra: Extra | None = None
+    form: Form | None = None
+
+
+class ToolChange(BlockValue, frozen=True, tag="tool_change"):
+    """From here on the model may call more tools, or fewer. In a turn of a prompt.
+
+    added: the tools that it may call.
+    removed: the tools that it may no longer call.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
+    """
+
+    added: tuple[ToolReference, ...] = ()
+    removed: tuple[ToolReference, ...] = ()
+    extra: Extra | None = None
+    form: Form | None = None
 
 
 class ToolMetadata(Value, frozen=True):
@@ -264,7 +299,7 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
     """
 
     call_id: str
-    content: str | tuple[Text | Media | Opaque, ...] | None = None
+    content: str | tuple[ResultPart, ...] | None = None
     is_error: bool = False
     name: str = ""
     is_complete: bool | None = None
@@ -322,15 +357,20 @@ class ToolResult(BlockValue, frozen=True, tag="tool_result"):
         return self.result if isinstance(self.result, str) else msgspec.json.encode(self.result).decode()
 
 
-def _block_text(block: Text | Media | Opaque) -> str:
+def _block_text(block: ResultPart) -> str:
     """The text of a block; what cannot be written as text is named."""
     if isinstance(block, Text):
         return block.text
+    if isinstance(block, ToolReference):
+        return f"[tool: {block.name}]"
     media_type = block.media_type if isinstance(block, Media) else ""
     return f"[{block.kind}: {media_type}]" if media_type else f"[{block.kind}]"
 
 
-Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | Opaque
+ResultPart = Text | Media | Opaque | ToolReference
+"""A part of the content of a result."""
+
+Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | ToolChange | ToolReference | Opaque
 
 
 # --- interactions -----------------------------------------------------------------------------------
@@ -456,6 +496,10 @@ class ToolSpec(Value, frozen=True):
     form: Form | None = None
     opaque: Opaque | None = None
     """The tool as its protocol wrote it, where no other protocol can express it."""
+    deferred: bool = False
+    """The model does not see the tool until a search finds it (`ToolReference`) or it is added (`ToolChange`)."""
+    is_search: bool = False
+    """The provider's own search among the deferred tools."""
 
 
 class ToolChoice(Value, frozen=True):

@@ -17,7 +17,19 @@ from typing import Any
 
 import msgspec
 
-from toolglot.conversation import Block, Media, ServerTool, Text, Thinking, ToolCall, ToolMetadata, ToolResult, Turn
+from toolglot.conversation import (
+    Block,
+    Media,
+    ServerTool,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolChange,
+    ToolMetadata,
+    ToolReference,
+    ToolResult,
+    Turn,
+)
 from toolglot.conversation.ids import is_canonical
 
 _MADE = re.compile(r"(turn_[A-Za-z0-9_-]{22})\.([0-9]{1,15})")
@@ -63,6 +75,12 @@ def _block(block: Block) -> tuple[Any, ...]:
         return ("media", block.kind, block.media_type, block.data, block.url, block.file_id)
     if isinstance(block, ServerTool):
         return ("server", block.protocol, block.phase, block.name, block.id, block.value)
+    if isinstance(block, ToolReference):
+        tool = block.definition
+        defined = None if tool is None else (tool.description, tool.parameters, tool.type, tool.format)
+        return ("tool", block.namespace, block.name, defined)
+    if isinstance(block, ToolChange):
+        return ("tools", [_block(tool) for tool in block.added], [_block(tool) for tool in block.removed])
     return ("other", block.protocol, block.kind, block.value)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Opaque, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation import Block, Media, ResultPart, Text, ToolCall, ToolResult, Turn
 from toolglot.conversation.cache_markers import is_marker
 from toolglot.conversation.completion import completion_key
 from toolglot.conversation.report import Action
@@ -281,7 +281,7 @@ def _are_equal_results(result: ToolResult, other: ToolResult) -> bool:
     return completion_key(result) == completion_key(other)
 
 
-def _result_as_text(mark: str, result: ToolResult) -> list[Text | Media | Opaque]:
+def _result_as_text(mark: str, result: ToolResult) -> list[ResultPart]:
     """A result that cannot be sent as one, as text; its media stay."""
     name = f" of {result.name}" if result.name else ""
     head = mark.format(name=name)

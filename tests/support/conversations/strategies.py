@@ -18,7 +18,9 @@ from toolglot import (
     Text,
     Thinking,
     ToolCall,
+    ToolChange,
     ToolChoice,
+    ToolReference,
     ToolResult,
     ToolSpec,
     Turn,
@@ -65,10 +67,22 @@ calls = st.builds(
     raw_input=st.none() | texts,
     namespace=st.none() | tool_names,
 )
+tool_specs = st.builds(
+    ToolSpec,
+    tool_names,
+    st.none() | texts,
+    st.none() | json_objects,
+    strict=st.none() | st.booleans(),
+    deferred=st.booleans(),
+)
+tool_references = st.builds(ToolReference, tool_names, st.none() | tool_names, st.none() | tool_specs)
+tool_changes = st.builds(
+    ToolChange, st.lists(tool_references, max_size=2).map(tuple), st.lists(tool_references, max_size=1).map(tuple)
+)
 results = st.builds(
     ToolResult,
     raw_ids,
-    st.none() | texts | st.lists(text_blocks | media_blocks, max_size=2).map(tuple),
+    st.none() | texts | st.lists(text_blocks | media_blocks | tool_references, max_size=2).map(tuple),
     is_error=st.booleans(),
     name=tool_names,
     is_complete=st.none() | st.booleans(),
@@ -84,6 +98,7 @@ other_blocks = st.one_of(
     opaque_blocks,
     st.builds(Thinking, texts, st.none() | texts, st.none() | texts),
     st.builds(ServerTool, st.just("anthropic"), st.sampled_from(["call", "result"]), json_values),
+    tool_changes,
 )
 
 
@@ -111,16 +126,7 @@ transcripts = st.lists(st.one_of(plain_turns, turns), max_size=10)
 conversations = st.builds(
     Conversation,
     transcripts.map(tuple),
-    st.lists(
-        st.builds(
-            ToolSpec,
-            tool_names,
-            st.none() | texts,
-            st.none() | json_objects,
-            strict=st.none() | st.booleans(),
-        ),
-        max_size=2,
-    ).map(tuple),
+    st.lists(tool_specs, max_size=2).map(tuple),
     st.builds(
         Options,
         st.builds(Sampling, max_tokens=st.none() | st.integers(1, 10), stop=st.lists(texts, max_size=2).map(tuple)),

@@ -28,6 +28,8 @@ from toolglot.conversation import (
     Text,
     Thinking,
     ToolCall,
+    ToolChange,
+    ToolReference,
     ToolResult,
     ToolSpec,
     Turn,
@@ -116,6 +118,13 @@ class _CountedParts:
                 self._add_result(block)
             case Media():
                 self.fixed += media_tokens(block, self.model)
+            case ToolReference():
+                self.texts.append(block.name)
+                if block.definition is not None:
+                    self.add_tool(block.definition)
+            case ToolChange():
+                for tool in (*block.added, *block.removed):
+                    self.add(tool)
             case _:
                 self._add_value(block.value)
 

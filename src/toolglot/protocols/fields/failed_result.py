@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Media, Opaque, Text, ToolResult
+from toolglot.conversation import ResultPart, Text, ToolResult
 from toolglot.conversation.completion import CANCELLED
 from toolglot.jsontext import compact
 
 _MARK: Final = "Error:"
 
-Content = str | tuple[Text | Media | Opaque, ...] | None
+Content = str | tuple[ResultPart, ...] | None
 
 
 def has_failed(result: ToolResult) -> bool:

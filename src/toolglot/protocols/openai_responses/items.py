@@ -25,6 +25,7 @@ from toolglot.conversation import (
     Block,
     Media,
     Opaque,
+    ResultPart,
     Role,
     ServerTool,
     Text,
@@ -435,7 +436,7 @@ def _write_reasoning(block: Thinking) -> Fields | None:
     return restored(fields, block.extra, PROTOCOL)
 
 
-def _write_output(content: str | tuple[Part, ...], *, as_parts: bool) -> str | list[Fields]:
+def _write_output(content: str | tuple[ResultPart, ...], *, as_parts: bool) -> str | list[Fields]:
     """What a tool gave, as text unless it holds more."""
     if isinstance(content, str) or not (as_parts or any(isinstance(part, Media) for part in content)):
         return text_of(content)

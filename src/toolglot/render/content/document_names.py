@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
+from toolglot.conversation import Block, Media, Opaque, ResultPart, Text, ToolReference, ToolResult, Turn
 from toolglot.render.context import RenderContext, unless_same
 
 UNNAMED: Final = "document"
@@ -69,16 +69,16 @@ class _Names:
         return turn if kept is turn.blocks else replace(turn, blocks=kept)
 
     def _rename_in_block(self, block: Block, turn: Turn) -> Block:
-        if isinstance(block, Media | Opaque | Text):
+        if isinstance(block, Media | Opaque | Text | ToolReference):
             return self._rename_document(block, turn)
         if not isinstance(block, ToolResult) or not isinstance(block.content, tuple):
             return block
         parts = unless_same(tuple([self._rename_document(part, turn) for part in block.content]), block.content)
         return block if parts is block.content else replace(block, content=parts)
 
-    def _rename_document(self, block: Media | Opaque | Text, turn: Turn) -> Media | Opaque | Text:
-        name_before = _document_name(block, self._protocol)
-        if name_before is None:
+    def _rename_document(self, block: ResultPart, turn: Turn) -> ResultPart:
+        name_before = None if isinstance(block, ToolReference) else _document_name(block, self._protocol)
+        if isinstance(block, ToolReference) or name_before is None:
             return block
         name = self._free_name(name_before if self._is_legal(name_before) else _nearest_legal_name(name_before))
         if name == name_before:

@@ -14,7 +14,21 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Issuer, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import (
+    Block,
+    Issuer,
+    Media,
+    Opaque,
+    ResultPart,
+    ServerTool,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolChange,
+    ToolReference,
+    ToolResult,
+    Turn,
+)
 from toolglot.conversation.cache_markers import is_marker
 from toolglot.profiles import resolve
 from toolglot.render.content.cache_markers import report_lost_marker
@@ -154,6 +168,8 @@ def _strip_block(block: Block, turn: Turn, is_own: bool, ctx: RenderContext, tal
         return _strip_result(block, turn, ctx, tally)
     if isinstance(block, Thinking):
         return block if is_own else _strip_thinking(block, turn, ctx, tally)
+    if isinstance(block, ToolChange | ToolReference):
+        return block
     if block.protocol == ctx.profile.protocol and (is_own or ctx.is_native or isinstance(block, Opaque)):
         return block
     return _text_of_foreign_block(block, turn, tally)
@@ -181,9 +197,7 @@ def _strip_result(result: ToolResult, turn: Turn, ctx: RenderContext, tally: _Ta
     return result if parts is result.content else replace(result, content=parts)
 
 
-def _strip_parts(
-    parts: Iterable[Text | Media | Opaque], turn: Turn, ctx: RenderContext, tally: _Tally
-) -> Iterable[Text | Media | Opaque]:
+def _strip_parts(parts: Iterable[ResultPart], turn: Turn, ctx: RenderContext, tally: _Tally) -> Iterable[ResultPart]:
     for part in parts:
         if isinstance(part, Opaque) and part.protocol != ctx.profile.protocol:
             text = _text_of_foreign_block(part, turn, tally)

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Opaque, Text, ToolResult, Turn
+from toolglot.conversation import Block, Media, ResultPart, Text, ToolResult, Turn
 from toolglot.profiles import resolve
 from toolglot.render.content import media_faults
 from toolglot.render.content.document_names import name_documents
@@ -168,10 +168,10 @@ def _is_out_of_reach(media: Media, turn: Turn, ctx: RenderContext) -> bool:
 
 
 def _fit_result(
-    result: ToolResult, content: tuple[Text | Media | Opaque, ...], moved: list[Media], turn: Turn, ctx: RenderContext
+    result: ToolResult, content: tuple[ResultPart, ...], moved: list[Media], turn: Turn, ctx: RenderContext
 ) -> ToolResult:
     results = ctx.profile.results
-    parts: list[Text | Media | Opaque] = []
+    parts: list[ResultPart] = []
     for part in content:
         if not isinstance(part, Media):
             parts.append(part)

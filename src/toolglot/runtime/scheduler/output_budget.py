@@ -16,15 +16,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.conversation import Media, Opaque, Text, ToolResult
+from toolglot.conversation import Media, ResultPart, Text, ToolReference, ToolResult
 from toolglot.conversation.completion import completion_key
 from toolglot.history.compression import shorten
 
 MEDIA_CHARACTERS: Final = 6_000
 """What an image, a document or audio counts: roughly the tokens of an image, as characters of text. The number of bytes
 says nothing about that."""
-
-Part = Text | Media | Opaque
 
 
 def divide(sizes: Sequence[int], budget: int) -> list[int]:
@@ -61,7 +59,7 @@ def fit_result(result: ToolResult, allowed: int) -> ToolResult:
         return result
     if isinstance(result.content, tuple):
         shares = divide([_part_size(part) for part in result.content], allowed)
-        content: str | tuple[Part, ...] = tuple(map(_fit_part, result.content, shares))
+        content: str | tuple[ResultPart, ...] = tuple(map(_fit_part, result.content, shares))
     else:
         content = shorten(result.content or "", allowed)
     if content == result.content:
@@ -69,16 +67,20 @@ def fit_result(result: ToolResult, allowed: int) -> ToolResult:
     return replace(result, content=content, shortened_from=completion_key(result))
 
 
-def _part_size(part: Part) -> int:
+def _part_size(part: ResultPart) -> int:
     if isinstance(part, Text):
         return len(part.text)
+    if isinstance(part, ToolReference):
+        return len(part.name)
     return MEDIA_CHARACTERS if isinstance(part, Media) else len(msgspec.json.encode(part.value))
 
 
-def _fit_part(part: Part, allowed: int) -> Part:
+def _fit_part(part: ResultPart, allowed: int) -> ResultPart:
     if _part_size(part) <= allowed:
         return part
     if isinstance(part, Text):
         return replace(part, text=shorten(part.text, allowed))
+    if isinstance(part, ToolReference):
+        return part
     what = f"{part.kind} {part.media_type}".strip() if isinstance(part, Media) else part.kind or "part"
     return Text(f"[… {what[:80]} left out: the results of this turn are too large …]")

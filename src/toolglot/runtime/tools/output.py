@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from toolglot import jsontext
-from toolglot.conversation import Media, Opaque, Text, ToolCall, ToolResult, Turn
+from toolglot.conversation import Media, Opaque, ResultPart, Text, ToolCall, ToolReference, ToolResult, Turn
 from toolglot.conversation.canonical_json import validate
 from toolglot.errors import InputError, LimitError, type_name
 from toolglot.jsontext import fix_surrogates
@@ -31,8 +31,7 @@ NOT_FINITE: Final = "[Numbers that are not finite (NaN, infinity) are shown as n
 
 _encode: Final = msgspec.json.Encoder().encode
 
-Part = Text | Media | Opaque
-_PARTS: Final = (Text, Media, Opaque)
+_PARTS: Final = (Text, Media, Opaque, ToolReference)
 
 
 class ToolOutcome(NamedTuple):
@@ -113,7 +112,7 @@ class _PartCollector:
     __slots__ = ("is_error", "notes", "parts")
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[ResultPart] = []
         self.notes: list[str] = []
         self.is_error = False
 
@@ -144,7 +143,7 @@ class _PartCollector:
         return whole._replace(is_error=whole.is_error or self.is_error, notes=(*self.notes, *whole.notes)[:MAX_NOTES])
 
 
-def _from_parts(parts: tuple[Part, ...]) -> ToolOutcome:
+def _from_parts(parts: tuple[ResultPart, ...]) -> ToolOutcome:
     """Validate parts as a history does: a tool may have put anything into their fields."""
     try:
         turn, changes = validate(Turn("tool", (ToolResult("", parts),)))
@@ -167,7 +166,7 @@ def _unusable(problem: InputError) -> ToolOutcome:
     return ToolOutcome(f"The tool ran, and what it returned cannot be shown ({problem}).", is_error=True)
 
 
-def _readable_part(part: Part, notes: list[str]) -> Part:
+def _readable_part(part: ResultPart, notes: list[str]) -> ResultPart:
     """The part, or a text that replaces a medium that no provider could read."""
     if not isinstance(part, Media):
         return part

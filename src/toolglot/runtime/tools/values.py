@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
-from toolglot.conversation import Media, Opaque, Text, ToolSpec
+from toolglot.conversation import ResultPart, ToolSpec
 from toolglot.errors import InputError, ToolglotError, quote
 
 OnTimeout = Literal["error", "unknown"]
 """`error`: a tool that ran out of time is known to have stopped. `unknown`: it may have run."""
 
-Content = str | tuple[Text | Media | Opaque, ...] | None
+Content = str | tuple[ResultPart, ...] | None
 """What the content of a result may be."""
 
 P = ParamSpec("P")
