@@ -108,36 +108,38 @@ def loop(agent: Agent) -> list[dict[str, Any]]:
     return [{"when": {"tool": agent.shell, "results": results}, "reply": reply} for results, reply in steps]
 
 
-def asked(simulated: Server) -> list[RecordedRequest]:
+def model_requests(simulated: Server) -> list[RecordedRequest]:
     """What agents asked of a model; some look first whether anybody is there."""
     return [request for request in simulated.requests if request.method == "POST"]
 
 
 def check_accepted(simulated: Server, run: AgentRun) -> None:
-    refused = [(request.path, request.rule, request.error) for request in asked(simulated) if request.status != 200]
-    assert refused == [], run.told()
-    assert simulated.unused() == [], run.told()
+    refused = [
+        (request.path, request.rule, request.error) for request in model_requests(simulated) if request.status != 200
+    ]
+    assert refused == [], run.output()
+    assert simulated.unused() == [], run.output()
 
 
 def check_loop(simulated: Server, run: AgentRun, work: Path) -> None:
     check_accepted(simulated, run)
-    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
-    assert (run.text, run.exit) == (DONE, 0), run.told()
-    assert len(asked(simulated)) == 3, run.told()
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.output()
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    assert len(model_requests(simulated)) == 3, run.output()
 
 
 def check_way(upstream: str, simulated: Server, served: Served, run: AgentRun) -> None:
     """Everything went by the gateway, to that upstream."""
-    assert {record.response.status for record in served.records} == {200}, run.told()
+    assert {record.response.status for record in served.records} == {200}, run.output()
     assert {record.route.upstream for record in served.records if record.request.method == "POST"} == {upstream}, (
-        run.told()
+        run.output()
     )
-    assert {request.model for request in asked(simulated)} == {MODELS[upstream]}
+    assert {request.model for request in model_requests(simulated)} == {MODELS[upstream]}
 
 
 def check_thinking(upstream: str, simulated: Server) -> None:
     """What the model thought before its calls came back to it, signed where it signs."""
-    assert len(thoughts(asked(simulated)[-1].body)) == (2 if upstream in THINKING else 0)
+    assert len(thoughts(model_requests(simulated)[-1].body)) == (2 if upstream in THINKING else 0)
 
 
 def thoughts(value: Any) -> list[str]:
@@ -202,9 +204,9 @@ def test_an_agent_works_with_nothing_configured_and_replies_that_name_a_simulate
     upstreams = Upstreams(config, simulator=simulator)
     with running(Gateway(config, upstreams=upstreams, request_log=RequestLog(max_remembered=100, form="off"))) as url:
         run = agent.run(url + agent.base, PROMPT, work)
-    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
-    assert (run.text, run.exit) == (DONE, 0), run.told()
-    assert {request.status for request in simulator.requests} == {200}, run.told()
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.output()
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    assert {request.status for request in simulator.requests} == {200}, run.output()
 
 
 def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated: Server, work: Path) -> None:
@@ -212,7 +214,7 @@ def test_claude_code_asks_for_a_model_of_another_provider_by_its_name(simulated:
     with gateway(simulated) as served:
         run = run_claude(served.url, PROMPT, work, model="gpt-4o")
     check_loop(simulated, run, work)
-    assert {request.model for request in asked(simulated)} == {"gpt-4o"}
+    assert {request.model for request in model_requests(simulated)} == {"gpt-4o"}
 
 
 CLOUDS: Final = {
@@ -243,8 +245,8 @@ def test_claude_code_works_where_it_believes_to_be_in_a_cloud(
         variables = {name: value.format(url=served.url) for name, value in CLOUDS[cloud].items()}
         run = run_claude("", PROMPT, work, cloud=variables)
     check_accepted(simulated, run)
-    assert {path.name for path in work.iterdir()} == set(PROOFS), run.told()
-    assert (run.text, run.exit) == (DONE, 0), run.told()
+    assert {path.name for path in work.iterdir()} == set(PROOFS), run.output()
+    assert (run.text, run.exit) == (DONE, 0), run.output()
 
 
 def test_claude_code_learns_that_no_upstream_of_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:
@@ -264,10 +266,10 @@ def test_claude_code_learns_that_no_upstream_of_the_gateway_can_search_the_web(s
     with gateway(simulated, models=to_upstream("openai_chat")) as served:
         run = run_claude(served.url, "Search for cats.", work, extra=["--allowedTools", "WebSearch"])
     check_accepted(simulated, run)
-    assert run.text == "I could not search.", run.told()
+    assert run.text == "I could not search.", run.output()
     statuses = [record.response.status for record in served.records if record.request.method == "POST"]
-    assert statuses == [200, 200, 400, 400, 200], run.told()  # it asks for the search a second time
-    assert "OpenAI Chat Completions cannot" in str(asked(simulated)[-1].body["messages"][-1])
+    assert statuses == [200, 200, 400, 400, 200], run.output()  # it asks for the search a second time
+    assert "OpenAI Chat Completions cannot" in str(model_requests(simulated)[-1].body["messages"][-1])
 
 
 # --- without a key and without a script -------------------------------------------------------------
@@ -281,8 +283,8 @@ def test_an_agent_reads_a_file_with_nothing_configured(agent: Agent, prompt: str
     config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = agent.run(url + agent.base, prompt, work)
-    assert run.exit == 0, run.told()
-    assert run.text.endswith("a.txt says: the first line\nthe second line"), run.told()
+    assert run.exit == 0, run.output()
+    assert run.text.endswith("a.txt says: the first line\nthe second line"), run.output()
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest", "gemini/gemini-3-pro"])
@@ -292,8 +294,8 @@ def test_claude_code_reads_a_file_with_any_simulated_model(model: str, work: Pat
     config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "read a.txt", work, model=model)
-    assert run.exit == 0, run.told()
-    assert run.text == f"{PREFACE}a.txt says: the first line", run.told()
+    assert run.exit == 0, run.output()
+    assert run.text == f"{PREFACE}a.txt says: the first line", run.output()
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "mistral/mistral-large-latest"])
@@ -301,8 +303,8 @@ def test_claude_code_writes_a_file_with_any_simulated_model(model: str, work: Pa
     config = config_from_environment({"HOME": str(work), "XDG_STATE_HOME": str(work.parent / "state")})
     with running(Gateway(config, request_log=RequestLog(max_remembered=10, form="off"))) as url:
         run = run_claude(url, "Write hello into c.txt", work, model=model)
-    assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.told()
-    assert "] Write: " in run.text, run.told()
+    assert (work / "c.txt").read_text(encoding="utf-8") == "hello", run.output()
+    assert "] Write: " in run.text, run.output()
 
 
 # --- Codex's own kinds of tools ---------------------------------------------------------------------
@@ -335,8 +337,8 @@ def test_codex_patches_a_file_with_its_free_text_tool(upstream: str, simulated: 
     with gateway(simulated, models=to_upstream(upstream)) as served:
         run = run_codex(served.url + "/v1", "Patch the file.", work)
     check_accepted(simulated, run)
-    assert (work / "poem.txt").read_text(encoding="utf-8") == 'first\n"2nd" \\ é\nthird\n', run.told()
-    assert run.text == PATCHED, run.told()
+    assert (work / "poem.txt").read_text(encoding="utf-8") == 'first\n"2nd" \\ é\nthird\n', run.output()
+    assert run.text == PATCHED, run.output()
 
 
 CHILD: Final = "Write the child's file."
@@ -351,14 +353,15 @@ def test_codex_starts_a_second_agent_with_a_tool_of_a_namespace(upstream: str, s
     wait = {"name": CODEX.shell, "arguments": {"cmd": WAITS, "yield_time_ms": 20_000}}
     steps = ((CHILD, 0, [CODEX.writes("child.txt")]), (PROMPT, 0, [spawn]), (PROMPT, 1, [wait]))
     rules = [
-        {"when": {"contains": said, "results": results}, "reply": {"calls": calls}} for said, results, calls in steps
+        {"when": {"contains": prompt, "results": results}, "reply": {"calls": calls}}
+        for prompt, results, calls in steps
     ]
     simulated.script(rules=[*rules, {"reply": {"text": DONE}}])
     with gateway(simulated, models=to_upstream(upstream)) as served:
         run = run_codex(served.url + "/v1", PROMPT, work, model="a-model-that-codex-does-not-know")
-    assert {request.status for request in asked(simulated)} == {200}, run.told()
-    assert [path.name for path in work.iterdir()] == ["child.txt"], run.told()
-    assert run.text == DONE, run.told()
+    assert {request.status for request in model_requests(simulated)} == {200}, run.output()
+    assert [path.name for path in work.iterdir()] == ["child.txt"], run.output()
+    assert run.text == DONE, run.output()
 
 
 def test_codex_goes_on_over_http_when_its_first_websocket_is_refused(simulated: Server, work: Path) -> None:
@@ -367,7 +370,7 @@ def test_codex_goes_on_over_http_when_its_first_websocket_is_refused(simulated: 
         extra = ["-c", "model_providers.tested.supports_websockets=true"]
         run = run_codex(served.url + "/v1", PROMPT, work, extra=extra)
     check_loop(simulated, run, work)
-    assert [record.response.status for record in served.records] == [426, 200, 200, 200], run.told()
+    assert [record.response.status for record in served.records] == [426, 200, 200, 200], run.output()
 
 
 # --- images in results ------------------------------------------------------------------------------
@@ -425,8 +428,8 @@ def test_an_image_that_an_agent_reads_arrives_at_the_model(
     with gateway(simulated, models=to_upstream(upstream)) as served:
         run = agent.run(served.url + agent.base, "Look at red.png", work)
     check_accepted(simulated, run)
-    assert run.text == "It is red.", run.told()
-    assert len(images(asked(simulated)[-1].body)) == 1, run.told()
+    assert run.text == "It is red.", run.output()
+    assert len(images(model_requests(simulated)[-1].body)) == 1, run.output()
 
 
 # --- runs as such -----------------------------------------------------------------------------------
@@ -444,8 +447,8 @@ def test_without_node_an_agent_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    exit_, said, told = run(["sh", "-c", "echo begun; sleep 3600"], tmp_path, tmp_path, {}, longest=5)
-    assert (exit_, said, told) == (-9, "begun\n", "\nended after 5 s")
+    exit_, stdout, stderr = run(["sh", "-c", "echo begun; sleep 3600"], tmp_path, tmp_path, {}, longest=5)
+    assert (exit_, stdout, stderr) == (-9, "begun\n", "\nended after 5 s")
 
 
 def test_a_run_does_not_wait_for_what_it_left_behind(tmp_path: Path) -> None:

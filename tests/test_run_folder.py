@@ -40,8 +40,8 @@ class Run:
             )
             self._connection, _ = server.accept()
         self._connection.settimeout(HANG_SECONDS)
-        self.said: dict[str, Any] = json.loads(self._connection.makefile().readline())
-        self.folders = [self.said["run"], *self.said["folders"]]
+        self.message: dict[str, Any] = json.loads(self._connection.makefile().readline())
+        self.folders = [self.message["run"], *self.message["folders"]]
         watchers = [pid for pid in self._children() if b"run_watcher.py" in _words(pid)]
         self._watcher = os.pidfd_open(watchers[0])
 
@@ -52,7 +52,7 @@ class Run:
 
     def processes(self) -> set[int]:
         """All that there are now, found by the folder and by what the run said."""
-        return processes_of_run(self.folders) | {pid for pid in self.said["started"].values() if _words(pid)}
+        return processes_of_run(self.folders) | {pid for pid in self.message["started"].values() if _words(pid)}
 
     def go_on(self) -> None:
         self._connection.close()
@@ -102,7 +102,7 @@ def test_a_run_that_is_ended_half_way_leaves_no_process_and_no_folder(
     words: tuple[str, ...], how: signal.Signals
 ) -> None:
     with contextlib.closing(Run(*words)) as run:
-        assert run.processes() >= {*run.said["started"].values()}
+        assert run.processes() >= {*run.message["started"].values()}
         assert all(Path(folder).is_dir() for folder in run.folders)
         if how == signal.SIGINT:
             os.killpg(run.pytest.pid, how)
@@ -122,6 +122,6 @@ def test_a_run_that_fails_has_ended_everything_when_it_ends() -> None:
 
 def test_a_run_whose_worker_is_killed_leaves_no_process_and_no_folder() -> None:
     with contextlib.closing(Run(*WITH_WORKERS, IS_DEAF="yes")) as run:
-        os.kill(run.said["worker"], signal.SIGKILL)
+        os.kill(run.message["worker"], signal.SIGKILL)
         assert "1 failed" in run.output()
         assert_nothing_is_left(run)

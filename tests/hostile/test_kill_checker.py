@@ -49,7 +49,7 @@ def _write(file: Path, lines: list[str]) -> None:
 
 
 def _plant_lost_turn(folder: Path) -> None:
-    _write(folder / "told", [*lines_of(folder / "told"), "turn of-which-the-log-said-that-it-is-committed"])
+    _write(folder / "commits", [*lines_of(folder / "commits"), "turn that-the-log-reported-as-committed"])
 
 
 def _plant_second_run(folder: Path) -> None:
@@ -98,7 +98,7 @@ def _with_call(*results: str) -> tuple[History, str]:
     ("results", "ran", "words"),
     [
         ((), False, "calls are pending"),
-        (("it never started",), True, "told never to have started"),
+        (("it never started",), True, "says that it never started"),
         (("appended of-another-call",), True, "has not its own result"),
     ],
 )

@@ -30,9 +30,9 @@ SERVER_KILLS = 20
 def finished(forks: Forks, folder: Path, **order: Any) -> None:
     """The next process is left alone, and does all that is left."""
     assert not forks.run(folder, **order).was_killed
-    done = [lines_of(folder / name) for name in ("effects", "told")]
+    done = [lines_of(folder / name) for name in ("effects", "commits")]
     assert not forks.run(folder, **order).was_killed
-    assert [lines_of(folder / name) for name in ("effects", "told")] == done, "there was something left to do"
+    assert [lines_of(folder / name) for name in ("effects", "commits")] == done, "there was something left to do"
 
 
 def test_a_session_that_is_left_alone_does_all_of_its_work(forks: Forks, folder: Path) -> None:

@@ -20,10 +20,10 @@ OTHERS = Read("resp_1", "bob", False, 404, ())
 TWO = {"ann": 2 * TOKENS, "bob": 2 * TOKENS}
 GOOD = Seen(STEPS, (OWN, OTHERS), TWO, open_requests={"gateway0": 0.0}, logs=('{"event":"start"}',))
 AWAY = '{"error":{"message":"the gateway\'s store, which this request needs, cannot be used now"}}'
-FAILED = SECOND._replace(status=503, seen=(), said=AWAY, tokens=0, is_disturbed=True, id="")
+FAILED = SECOND._replace(status=503, seen=(), error=AWAY, tokens=0, is_disturbed=True, id="")
 CUT = SECOND._replace(status=0, seen=(), tokens=0, is_disturbed=True, is_killed=True, id="")
 NOT_FOUND = '{"error":{"code":"previous_response_not_found"}}'
-MISSING = SECOND._replace(status=400, seen=(), said=NOT_FOUND, tokens=0, id="")
+MISSING = SECOND._replace(status=400, seen=(), error=NOT_FOUND, tokens=0, id="")
 
 
 def with_step(old: Step, new: Step) -> Seen:
@@ -47,9 +47,9 @@ PLANTED = {
         "state is lost",
     ),
     "a 503 without a fault": (with_step(SECOND, FAILED._replace(is_disturbed=False)), "nothing is done to it"),
-    "a 503 that names nothing": (with_step(SECOND, FAILED._replace(said="busy")), "does not say"),
+    "a 503 that names nothing": (with_step(SECOND, FAILED._replace(error="busy")), "does not say"),
     "a plain request fails": (
-        with_step(SIGNED, SIGNED._replace(status=503, seen=(), said=AWAY, is_disturbed=True)),
+        with_step(SIGNED, SIGNED._replace(status=503, seen=(), error=AWAY, is_disturbed=True)),
         "needs no store",
     ),
     "a 500": (with_step(SIGNED, SIGNED._replace(status=500, seen=(), is_disturbed=True)), "no fault"),

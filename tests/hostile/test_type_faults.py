@@ -153,10 +153,10 @@ def test_an_answer_with_a_number_of_any_size_is_handed_on(tmp_path: Path) -> Non
     citation = {"title": "t", "sourceContent": [10**4000], "location": {"documentPage": {"documentIndex": 0}}}
     said = {"citationsContent": {"content": [{"text": "hi"}], "citations": [citation]}}
     body = {"output": {"message": {"role": "assistant", "content": [said]}}, "stopReason": "end_turn"}
-    with gateway_between(tmp_path) as place:
-        place.answers[1] = whole_answer(json.dumps(body).encode())
-        assert place.ask(*reply_case("anthropic", "bedrock", 1, 0, streams=False)).status == 200
-        assert place.complaints() == []
+    with gateway_between(tmp_path) as gateway:
+        gateway.answers[1] = whole_answer(json.dumps(body).encode())
+        assert gateway.ask(*reply_case("anthropic", "bedrock", 1, 0, streams=False)).status == 200
+        assert gateway.complaints() == []
 
 
 @pytest.mark.parametrize("required", [0.5, True, [["a"]], [None], {"a": 1}])
@@ -221,10 +221,10 @@ def test_a_101_is_a_failure_of_the_provider_and_leaves_no_traceback(
 
 
 def test_a_101_to_a_gateway_is_its_upstreams_failure_and_leaves_no_traceback(tmp_path: Path) -> None:
-    with gateway_between(tmp_path) as place:
+    with gateway_between(tmp_path) as gateway:
         for number, client in enumerate(("anthropic", "openai_chat", "gemini")):
-            place.answers[number] = SWITCH if number % 2 else whole_answer(b"{}", 101)
-            got = place.ask(*reply_case(client, "openai", number, 0, streams=bool(number)))
+            gateway.answers[number] = SWITCH if number % 2 else whole_answer(b"{}", 101)
+            got = gateway.ask(*reply_case(client, "openai", number, 0, streams=bool(number)))
             assert wrong(got, from_upstream=True) is None
             assert b"status 101" in got.data
-        assert place.complaints() == []
+        assert gateway.complaints() == []

@@ -39,7 +39,7 @@ class AgentRun(NamedTuple):
     stdout: str
     stderr: str
 
-    def told(self) -> str:
+    def output(self) -> str:
         """For the message of a test that fails."""
         return f"exit {self.exit}\n--- stdout\n{self.stdout[-4000:]}\n--- stderr\n{self.stderr[-4000:]}"
 
@@ -83,8 +83,8 @@ def run(
         finally:
             _end(process)
     exit_ = process.wait()
-    said, told = (path.read_text(encoding="utf-8", errors="replace") for path in written)
-    return exit_, said, told
+    stdout_text, stderr_text = (path.read_text(encoding="utf-8", errors="replace") for path in written)
+    return exit_, stdout_text, stderr_text
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -125,8 +125,8 @@ def run_claude(
     command += ["--model", model] * bool(model) + [*extra]
     where = {"ANTHROPIC_BASE_URL": address} if cloud is None else cloud
     exit_, stdout, stderr = run(command, _home(cwd), cwd, {**CLAUDE_ENVIRONMENT, **where})
-    said = _json(stdout)
-    return AgentRun("" if said.get("is_error", True) else str(said.get("result", "")), exit_, stdout, stderr)
+    result = _json(stdout)
+    return AgentRun("" if result.get("is_error", True) else str(result.get("result", "")), exit_, stdout, stderr)
 
 
 CODEX_CONFIG: Final = """\
@@ -155,8 +155,8 @@ def run_codex(address: str, prompt: str, cwd: Path, *, model: str = "gpt-5.5", e
     (home / "config.toml").write_text(config, encoding="utf-8")
     command += ["exec", "--skip-git-repo-check", "--json", *extra, prompt]
     exit_, stdout, stderr = run(command, home, cwd, {"TESTED_KEY": KEY, "CODEX_HOME": str(home)})
-    said = [item["text"] for item in map(_item, stdout.splitlines()) if item.get("type") == "agent_message"]
-    return AgentRun(str(said[-1]) if said else "", exit_, stdout, stderr)
+    messages = [item["text"] for item in map(_item, stdout.splitlines()) if item.get("type") == "agent_message"]
+    return AgentRun(str(messages[-1]) if messages else "", exit_, stdout, stderr)
 
 
 GEMINI_SETTINGS: Final = {

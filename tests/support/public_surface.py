@@ -57,10 +57,10 @@ async def write_file(path: str, text: str, context: toolglot.ToolContext) -> int
 def use_tools() -> None:
     assert_type(read_file("a.txt", lines=2), str)
     assert_type(read_file.name, str)
-    given: toolglot.Tool = read_file
+    defined: toolglot.Tool = read_file
     made: FunctionTool[[int], list[int]] = toolglot.tool(lambda_free)
     assert_type(made(1), list[int])
-    toolglot.ToolBox([given, write_file, made])
+    toolglot.ToolBox([defined, write_file, made])
 
 
 def lambda_free(number: int) -> list[int]:
@@ -146,8 +146,8 @@ def build_conversations() -> toolglot.Conversation:
 
 
 def read_text() -> None:
-    said: toolglot.ParsedText = toolglot.parse_text("Hello", tools=[{"name": "ls"}])
-    assert_type(said.calls[0].name, str)
+    parsed: toolglot.ParsedText = toolglot.parse_text("Hello", tools=[{"name": "ls"}])
+    assert_type(parsed.calls[0].name, str)
     stream = toolglot.TextToolStream(tools=[{"name": "ls"}])
     stream.feed("Hello")
     detection: toolglot.Detection = toolglot.detect("Hello")

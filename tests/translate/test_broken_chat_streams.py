@@ -17,7 +17,7 @@ from support.javascript_clients import JavaScript
 from support.protocols.streams import openai_chat
 from support.protocols.streams.broken_openai_chat import BROKEN, Broken, begin, with_choice, without
 from support.protocols.streams.openai_chat import DONE, sse
-from support.protocols.streams.openai_sdk import ASKED, client_of
+from support.protocols.streams.openai_sdk import QUESTION, client_of
 from toolglot import StreamTranslator
 
 CUTS = (1, 7, 64, 100_000)
@@ -92,7 +92,7 @@ def test_there_are_at_least_seventy_and_no_two_are_the_same() -> None:
 def test_the_python_sdk_reads_a_broken_stream(name: str) -> None:
     stream = BROKEN[name]
     out, _ = translate_broken(stream)
-    with client_of(out) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
+    with client_of(out) as client, client.chat.completions.stream(model="m", messages=QUESTION) as events:
         done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
         final = events.get_final_completion()
     choice = final.choices[0]
@@ -140,7 +140,7 @@ def read_by(client: str, body: bytes, javascript: JavaScript) -> tuple[Any, Any]
         got = javascript.read(client, body)
         return (got["text"], got["finish"]) if got["error"] is None else (None, None)
     try:
-        with client_of(body) as sdk, sdk.chat.completions.stream(model="m", messages=ASKED) as events:
+        with client_of(body) as sdk, sdk.chat.completions.stream(model="m", messages=QUESTION) as events:
             choice = events.until_done().get_final_completion().choices[0]
     except AssertionError:
         return None, None

@@ -247,8 +247,8 @@ def test_while_the_store_fails_the_last_keys_known_count_and_that_is_logged_once
         for _ in range(3):
             clock.now += FRESH_SECONDS
             assert await worker.ring.admit(secret) == client
-        assert len(worker.said) == 1
-        assert "on fire" in worker.said[0]
+        assert len(worker.logged) == 1
+        assert "on fire" in worker.logged[0]
         store.is_failing = False
         await revoke(store, "ci", clock.now)
         clock.now += FRESH_SECONDS

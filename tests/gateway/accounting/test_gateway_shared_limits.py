@@ -134,7 +134,7 @@ def test_while_the_store_fails_use_is_kept_and_written_later_and_that_is_logged_
         for _ in range(3):
             await worker.use(client)
             await worker.meter.flush()
-        assert [line for line in worker.said if "cannot store usage" in line] == worker.said[-1:]
+        assert [line for line in worker.logged if "cannot store usage" in line] == worker.logged[-1:]
         store.is_failing = False
         await worker.meter.flush()
         assert group_usage(await read_usage(store), "day")["2026-11-15"].requests == 4
@@ -205,7 +205,7 @@ def test_usage_that_cannot_be_stored_at_the_end_is_reported_as_lost() -> None:
         store.is_failing = True
         await worker.meter.flush()
         await worker.meter.close()
-        assert worker.said[-1] == "cannot store usage: 2 rows are lost"
+        assert worker.logged[-1] == "cannot store usage: 2 rows are lost"
 
     with_store(act)
 

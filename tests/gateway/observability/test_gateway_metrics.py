@@ -441,7 +441,7 @@ def test_the_log_for_people_has_no_events_but_what_they_should_know(form: LogFor
     stream = io.StringIO()
     request_log = RequestLog(max_remembered=0, form=form, stream=stream)
     request_log.event("start", version="1")
-    request_log.log(ended_request(retry_reason="busy", error="oh", asked_model="m\nm"))
+    request_log.log(ended_request(retry_reason="busy", error="oh", requested_model="m\nm"))
     request_log.notice("a note")
     assert stream.getvalue().splitlines() == lines
 
@@ -457,7 +457,7 @@ def test_the_docs_have_every_field_of_the_log() -> None:
         "first_byte": 1.0,
     }
     record = ended_request(
-        asked_model="m",
+        requested_model="m",
         arrived=1.0,
         sent=2.0,
         stop="stop",

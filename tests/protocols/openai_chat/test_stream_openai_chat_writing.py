@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.conversations.strategies import json_objects, texts
 from support.protocols.streams.openai_chat import Fields, ReadChunks, call, calls, chunk, frames
-from support.protocols.streams.openai_sdk import ASKED, client_of
+from support.protocols.streams.openai_sdk import QUESTION, client_of
 from toolglot.conversation import Failure, Media, Opaque, Reply, Text, Thinking, ToolCall, ToolResult, Turn, Usage
 from toolglot.conversation.events import (
     BlockEnded,
@@ -317,7 +317,7 @@ def _joined(made: Reply) -> list[Any]:
 
 def test_the_sdk_reads_each_chunk() -> None:
     with client_of(stream_writer.Encoder().write(of_reply(CALLING, piece=3))) as client:
-        chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
+        chunks = list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
     assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "Hällo 😀"
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.total_tokens == 7
@@ -325,7 +325,7 @@ def test_the_sdk_reads_each_chunk() -> None:
 
 def test_the_sdk_puts_the_stream_together() -> None:
     data = stream_writer.Encoder().ping() + stream_writer.Encoder().write(of_reply(CALLING, piece=3))
-    with client_of(data) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
+    with client_of(data) as client, client.chat.completions.stream(model="m", messages=QUESTION) as events:
         done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
         final = events.get_final_completion()
     assert [(event.name, json.loads(event.arguments)) for event in done] == [
@@ -345,7 +345,7 @@ def test_the_sdk_puts_the_stream_together() -> None:
 
 def test_the_sdk_gets_null_content_where_there_are_only_calls() -> None:
     data = stream_writer.Encoder().write(of_reply(Reply(Turn("assistant", (ToolCall("a", "f", {}),)), "tool_calls")))
-    with client_of(data) as client, client.chat.completions.stream(model="m", messages=ASKED) as events:
+    with client_of(data) as client, client.chat.completions.stream(model="m", messages=QUESTION) as events:
         assert events.get_final_completion().choices[0].message.content is None
 
 
@@ -353,7 +353,7 @@ def test_the_sdk_puts_a_free_text_call_together() -> None:
     patch = ToolCall("a", "patch", type="custom", raw_input="*** Begin")
     data = stream_writer.Encoder().write(of_reply(Reply(Turn("assistant", (patch,)), "tool_calls"), piece=3))
     with client_of(data) as client:
-        chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
+        chunks = list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
     assert put_together([one.to_dict() for one in chunks])["tool_calls"][0]["custom"]["input"] == "*** Begin"
 
 
@@ -362,12 +362,12 @@ def test_the_sdk_raises_what_failed() -> None:
         [Started("m"), *of_block(Text("a")), Failed(Failure("overloaded", "too busy", 529))]
     )
     with client_of(data) as client, pytest.raises(openai.APIError, match="too busy"):
-        list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
+        list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
 
 
 def test_the_sdk_knows_that_an_answer_was_cut() -> None:
     cut = ToolCall("a", "f", None, raw_input='{"x')
     begun: list[Event] = [Started("m"), BlockStarted(ToolCall("a", "f")), InputDelta('{"x'), BlockEnded(cut, cut=True)]
     with client_of(stream_writer.Encoder().write([*begun, Finished("length")])) as client:
-        chunks = list(client.chat.completions.create(model="m", messages=ASKED, stream=True))
+        chunks = list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
     assert [one.choices[0].finish_reason for one in chunks if one.choices][-1] == "length"

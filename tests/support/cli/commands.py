@@ -92,10 +92,10 @@ def chat(id: str = "call_abcd", *, model: str = "mistral-large-latest", answered
 
 def claude(*blocks: dict[str, Any]) -> dict[str, Any]:
     """An Anthropic request."""
-    said = list(blocks) or [{"type": "text", "text": "Hello"}]
+    content = list(blocks) or [{"type": "text", "text": "Hello"}]
     return {
         "model": "claude-opus-4-5",
         "max_tokens": 64,
         "system": "Be brief.",
-        "messages": [{"role": "user", "content": said}],
+        "messages": [{"role": "user", "content": content}],
     }

@@ -77,11 +77,11 @@ class Screen:
     def expect(self, wanted: str, *, seconds: float = PATIENCE) -> str:
         """Read until something is there that was not expected before; what came until then."""
         end = time.monotonic() + seconds
-        while (place := self.text.find(wanted, self._seen)) < 0:
+        while (index := self.text.find(wanted, self._seen)) < 0:
             if not self._read(end - time.monotonic()):
                 raise AssertionError(f"{wanted!r} did not come; there is:\n{self.text[-3000:]}")
-        came = self.text[self._seen : place + len(wanted)]
-        self._seen = place + len(wanted)
+        came = self.text[self._seen : index + len(wanted)]
+        self._seen = index + len(wanted)
         return came
 
     def ended(self) -> int:

@@ -159,7 +159,7 @@ def exchanges(draw: st.DrawFn) -> list[Turn]:
     issuer = draw(issuers)
     made = [ToolCall(id, draw(tool_names), {"path": str(number)}) for number, id in enumerate(ids)]
     before = draw(st.lists(st.one_of(texts, thoughts), max_size=2))
-    asked = Turn("assistant", (*before, *made), issuer=issuer)
+    calling = Turn("assistant", (*before, *made), issuer=issuer)
     answered = [
         ToolResult(call.id, draw(contents), is_complete=True, is_error=draw(st.booleans()))
         for call in made
@@ -170,10 +170,10 @@ def exchanges(draw: st.DrawFn) -> list[Turn]:
     answered += draw(st.lists(results, max_size=1))
     between = draw(st.lists(turns, max_size=1))
     if draw(st.booleans()):
-        return [asked, *between, *(Turn("tool", (result,)) for result in answered)]
+        return [calling, *between, *(Turn("tool", (result,)) for result in answered)]
     words_beside = draw(st.lists(texts, max_size=2))
     beside: tuple[Any, ...] = (*words_beside, *answered) if draw(st.booleans()) else (*answered, *words_beside)
-    return [asked, *between, Turn("user", beside)]
+    return [calling, *between, Turn("user", beside)]
 
 
 transcripts = st.lists(st.one_of(turns.map(lambda turn: [turn]), exchanges()), min_size=1, max_size=5).map(

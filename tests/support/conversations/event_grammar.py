@@ -49,12 +49,12 @@ def check(events: Iterable[Event], *, is_over: bool = True) -> None:
         assert isinstance(listed[-1], Finished | Failed), listed[-1]
 
 
-def _check_whole(event: BlockEnded, said: str) -> None:
+def _check_whole(event: BlockEnded, streamed: str) -> None:
     block = event.block
     if isinstance(block, Text | Thinking):
-        assert said == block.text
+        assert streamed == block.text
     elif isinstance(block, ToolCall):
-        assert said.strip() == "" or said == input_text(block) or block.arguments is not None
+        assert streamed.strip() == "" or streamed == input_text(block) or block.arguments is not None
         assert event.cut or block.arguments is not None or block.type == "custom" or block.raw_input is not None
-    elif isinstance(block, Media) and said:
-        assert said == block.data
+    elif isinstance(block, Media) and streamed:
+        assert streamed == block.data

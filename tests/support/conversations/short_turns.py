@@ -10,7 +10,7 @@ def assistant(*raw_ids: str, name: str = "read") -> Turn:
 
 
 def results(*pairs: tuple[str, str], name: str = "") -> Turn:
-    return Turn("tool", tuple(ToolResult(raw, said, name=name) for raw, said in pairs))
+    return Turn("tool", tuple(ToolResult(raw, output, name=name) for raw, output in pairs))
 
 
 def user(text: str = "go on") -> Turn:

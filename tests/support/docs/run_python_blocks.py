@@ -88,9 +88,9 @@ class Page:
 
     def _value(self, line: int, value: object) -> object:
         comment = self._comments[line]
-        said, is_literal = literal_at_the_start(comment)
-        if is_literal and value != said:
-            self._problem(line, f"is {value!r}, not {said!r}")
+        literal, is_literal = literal_at_the_start(comment)
+        if is_literal and value != literal:
+            self._problem(line, f"is {value!r}, not {literal!r}")
         return value
 
     def _problem(self, line: int, message: str) -> None:

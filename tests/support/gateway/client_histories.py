@@ -33,7 +33,7 @@ class Result(NamedTuple):
     """A PNG."""
 
 
-class Said(NamedTuple):
+class UserText(NamedTuple):
     """Words of the user."""
 
     text: str
@@ -51,7 +51,7 @@ class Results(NamedTuple):
     results: tuple[Result, ...]
 
 
-Turn = Said | Calls | Results
+Turn = UserText | Calls | Results
 Fields = dict[str, Any]
 
 
@@ -70,7 +70,7 @@ def request(client: str, model: str, turns: list[Turn], **more: Any) -> tuple[st
 
 
 def _anthropic(turn: Turn) -> Fields:
-    if isinstance(turn, Said):
+    if isinstance(turn, UserText):
         return {"role": "user", "content": turn.text}
     if isinstance(turn, Calls):
         made = [{"type": "tool_use", "id": c.id, "name": "read_file", "input": {"path": c.path}} for c in turn.calls]
@@ -87,7 +87,7 @@ def _anthropic(turn: Turn) -> Fields:
 
 
 def _chat(turn: Turn) -> list[Fields]:
-    if isinstance(turn, Said):
+    if isinstance(turn, UserText):
         return [{"role": "user", "content": turn.text}]
     if isinstance(turn, Calls):
         made = [
@@ -110,7 +110,7 @@ def _chat(turn: Turn) -> list[Fields]:
 
 
 def _responses(turn: Turn) -> list[Fields]:
-    if isinstance(turn, Said):
+    if isinstance(turn, UserText):
         return [{"role": "user", "content": turn.text}]
     if isinstance(turn, Calls):
         return [
@@ -133,7 +133,7 @@ def _responses(turn: Turn) -> list[Fields]:
 
 
 def _gemini(turn: Turn) -> Fields:
-    if isinstance(turn, Said):
+    if isinstance(turn, UserText):
         return {"role": "user", "parts": [{"text": turn.text}]}
     if isinstance(turn, Calls):
         made = [{"functionCall": {"id": c.id, "name": "read_file", "args": {"path": c.path}}} for c in turn.calls]
@@ -198,9 +198,9 @@ _CALLS = {
 def _gemini_pairs(contents: list[Fields]) -> list[tuple[str, str]]:
     """Gemini pairs by place: the responses of the turn that follows, in the order of the calls."""
     pairs: list[tuple[str, str]] = []
-    for place, content in enumerate(contents):
+    for index, content in enumerate(contents):
         calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
-        after = contents[place + 1]["parts"] if place + 1 < len(contents) else []
+        after = contents[index + 1]["parts"] if index + 1 < len(contents) else []
         found = [json.dumps(part["functionResponse"]["response"]) for part in after if "functionResponse" in part]
         pairs += [(c["args"].get("path", ""), found[i] if i < len(found) else "?") for i, c in enumerate(calls)]
     return pairs
@@ -209,7 +209,7 @@ def _gemini_pairs(contents: list[Fields]) -> list[tuple[str, str]]:
 # --- what a client got ------------------------------------------------------------------------------
 
 
-class Heard(NamedTuple):
+class ClientReply(NamedTuple):
     """An answer."""
 
     text: str
@@ -218,36 +218,36 @@ class Heard(NamedTuple):
     stop: str
 
 
-def heard(client: str, got: Got, *, stream: bool) -> Heard:
+def read_reply(client: str, got: Got, *, stream: bool) -> ClientReply:
     if client == "gemini":
-        return _heard_gemini(got.events if stream else [got.body])
+        return _read_gemini(got.events if stream else [got.body])
     if client == "anthropic":
-        return _heard_messages(got.events) if stream else _heard_message(got.body)
+        return _read_message_stream(got.events) if stream else _read_message(got.body)
     if client == "openai_responses":
-        return _heard_response(got.events[-1]["response"] if stream else got.body)
-    return _heard_chunks(got.events) if stream else _heard_choice(got.body["choices"][0])
+        return _read_response(got.events[-1]["response"] if stream else got.body)
+    return _read_chunks(got.events) if stream else _read_choice(got.body["choices"][0])
 
 
-def _heard_gemini(chunks: list[Fields]) -> Heard:
+def _read_gemini(chunks: list[Fields]) -> ClientReply:
     parts = [part for chunk in chunks for part in chunk["candidates"][0].get("content", {}).get("parts", ())]
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
-    return Heard(
+    return ClientReply(
         "".join(part.get("text", "") for part in parts if not part.get("thought")),
         [(call.get("id", ""), call["name"], json.dumps(call.get("args"))) for call in calls],
         chunks[-1]["candidates"][0].get("finishReason", ""),
     )
 
 
-def _heard_message(body: Fields) -> Heard:
+def _read_message(body: Fields) -> ClientReply:
     content = body["content"]
-    return Heard(
+    return ClientReply(
         "".join(block["text"] for block in content if block["type"] == "text"),
         [(b["id"], b["name"], json.dumps(b["input"])) for b in content if b["type"] == "tool_use"],
         body["stop_reason"],
     )
 
 
-def _heard_messages(events: list[Fields]) -> Heard:
+def _read_message_stream(events: list[Fields]) -> ClientReply:
     text, stop = "", ""
     calls: dict[int, tuple[str, str, str]] = {}
     for event in events:
@@ -261,24 +261,24 @@ def _heard_messages(events: list[Fields]) -> Heard:
                 calls[event["index"]] = (id, name, before + event["delta"]["partial_json"])
         elif event["type"] == "message_delta":
             stop = event["delta"]["stop_reason"]
-    return Heard(text, [*calls.values()], stop)
+    return ClientReply(text, [*calls.values()], stop)
 
 
-def _heard_response(body: Fields) -> Heard:
+def _read_response(body: Fields) -> ClientReply:
     made = [item for item in body["output"] if item["type"] == "function_call"]
     texts = [part["text"] for item in body["output"] if item["type"] == "message" for part in item["content"]]
     calls = [(i["call_id"], i["name"], i["arguments"]) for i in made if i.get("status") != "incomplete"]
-    return Heard("".join(texts), calls, (body.get("incomplete_details") or {}).get("reason") or body["status"])
+    return ClientReply("".join(texts), calls, (body.get("incomplete_details") or {}).get("reason") or body["status"])
 
 
-def _heard_choice(choice: Fields) -> Heard:
+def _read_choice(choice: Fields) -> ClientReply:
     message = choice["message"]
     made = message.get("tool_calls") or ()
     calls = [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in made]
-    return Heard(message.get("content") or "", calls, choice["finish_reason"])
+    return ClientReply(message.get("content") or "", calls, choice["finish_reason"])
 
 
-def _heard_chunks(events: list[Fields]) -> Heard:
+def _read_chunks(events: list[Fields]) -> ClientReply:
     text, stop = "", ""
     calls: dict[int, tuple[str, str, str]] = {}
     for choice in (choice for event in events for choice in event["choices"]):
@@ -289,4 +289,4 @@ def _heard_chunks(events: list[Fields]) -> Heard:
             function = piece["function"]
             call = (piece.get("id") or id, function.get("name") or name, before + (function.get("arguments") or ""))
             calls[piece["index"]] = call
-    return Heard(text, [*calls.values()], stop)
+    return ClientReply(text, [*calls.values()], stop)

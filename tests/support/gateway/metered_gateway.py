@@ -86,9 +86,9 @@ class Worker:
         configured: tuple[str, ...] = (),
         store_seconds: float = STORE_SECONDS,
     ) -> None:
-        self.said: list[str] = []
+        self.logged: list[str] = []
         self.clock = clock
-        self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, report=self.said.append)
+        self.ring = KeyRing(store, configured, clock=clock, monotonic=clock.monotonic, report=self.logged.append)
         self.meter = Meter(
             store,
             self.ring,
@@ -96,7 +96,7 @@ class Worker:
             usage_seconds=30 * DAY,
             clock=clock,
             monotonic=clock.monotonic,
-            report=self.said.append,
+            report=self.logged.append,
             store_seconds=store_seconds,
         )
 

@@ -43,8 +43,8 @@ def _keep_thinking(served: Served) -> None:
     """A turn that the vault keeps something of, and the next one, which needs it."""
     model = "anthropic/claude-sonnet-4-5"
     thinking: dict[str, Any] = {"reasoning_effort": "high", "max_tokens": 4000}
-    said = say(served, "Please think", model=model, **thinking).body["choices"][0]["message"]["content"]
-    turns = [("user", "Please think"), ("assistant", said), ("user", "Go on")]
+    answer = say(served, "Please think", model=model, **thinking).body["choices"][0]["message"]["content"]
+    turns = [("user", "Please think"), ("assistant", answer), ("user", "Go on")]
     messages = [{"role": role, "content": text} for role, text in turns]
     assert say(served, "", model=model, messages=messages, **thinking).status == 200
 
@@ -59,14 +59,14 @@ def _repair(served: Served) -> None:
 
 
 def _be_refused_a_signature(served: Served) -> None:
-    said = [
+    content = [
         {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZ2Vk"},
         {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}},
     ]
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "hello"}
     messages = [
         {"role": "user", "content": "Hello"},
-        {"role": "assistant", "content": said},
+        {"role": "assistant", "content": content},
         {"role": "user", "content": [result]},
     ]
     thinking = {"type": "enabled", "budget_tokens": 2000}

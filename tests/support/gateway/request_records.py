@@ -15,7 +15,7 @@ def ended_request(
     *,
     id: str = "tg_1",
     client: str = "client",
-    asked_model: str = "",
+    requested_model: str = "",
     is_stream: bool = False,
     is_simulated: bool = False,
     target: str = "openai",
@@ -35,7 +35,7 @@ def ended_request(
     first_byte: float | None = None,
 ) -> RequestRecord:
     record = RequestRecord(id, "POST", "/v1/chat/completions", action="generate", source="openai", client=client)
-    record.request.name_model(asked_model, is_stream=is_stream)
+    record.request.name_model(requested_model, is_stream=is_stream)
     record.request.body = body
     record.route = RecordedRoute(upstream, model, is_simulated)
     record.sent = RecordedRendering(target, b"", entries)

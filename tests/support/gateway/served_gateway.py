@@ -63,7 +63,7 @@ def config_for(
     environ: Mapping[str, str] | None = None,
 ) -> Config:
     """A configuration with every simulated provider as an upstream over HTTP; `models` as in its section."""
-    given = dict(environ or {})
+    variables = dict(environ or {})
     lines = ["[gateway]", 'log = "off"']
     if "store" not in settings:
         lines.append('store = ":memory:"')
@@ -76,7 +76,7 @@ def config_for(
         lines += [f'target = "{target}"'] if target else []
     lines += [upstreams, "[models]", *(f'"{name}" = {_value(goal)}' for name, goal in (models or {}).items())]
     return parse_config(
-        ConfigText("test.toml", "\n".join(lines)), {"SIMULATED_KEY": "simulated-key", "HOME": "/nowhere", **given}
+        ConfigText("test.toml", "\n".join(lines)), {"SIMULATED_KEY": "simulated-key", "HOME": "/nowhere", **variables}
     )
 
 

@@ -126,10 +126,10 @@ class Upstream:
         if found is not None:
             return self.answers[int(found[1])]
         protocol = came.line.split("/")[1]
-        return self._good[protocol, "stream" in came.line or _asks_for_stream(came.body)]
+        return self._good[protocol, "stream" in came.line or _is_stream_request(came.body)]
 
 
-def _asks_for_stream(body: bytes) -> bool:
+def _is_stream_request(body: bytes) -> bool:
     """Whether the request itself says so: a fuzzed schema within it may hold the same words."""
     fields = json.loads(body) if b'"stream"' in body else None
     return isinstance(fields, dict) and fields.get("stream") is True
@@ -161,7 +161,7 @@ class Got(NamedTuple):
     data: bytes
 
 
-class Place:
+class FuzzedGateway:
     """A gateway, what it talks to, and who talks to it."""
 
     def __init__(self, url: str, upstream: Upstream, log: list[str], popen: subprocess.Popen[bytes]) -> None:
@@ -240,7 +240,7 @@ def _config(url: str, folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def gateway_between(folder: Path) -> Iterator[Place]:
+def gateway_between(folder: Path) -> Iterator[FuzzedGateway]:
     """A gateway process in front of an upstream of ours, as long as the block lasts."""
     upstream = Upstream()
     with _serving(upstream) as url:
@@ -254,13 +254,13 @@ def gateway_between(folder: Path) -> Iterator[Place]:
         stderr, log = popen.stderr, list[str]()
         reader = threading.Thread(target=lambda: log.extend(line.decode() for line in stderr), daemon=True)
         reader.start()
-        place = Place(popen.stdout.readline().decode().strip(), upstream, log, popen)
+        gateway = FuzzedGateway(popen.stdout.readline().decode().strip(), upstream, log, popen)
         try:
             wait_until(lambda: popen.poll() is not None or any('"start"' in line for line in list(log)))
             assert popen.poll() is None, "".join(log)
-            yield place
+            yield gateway
         finally:
-            place.close()
+            gateway.close()
             if popen.poll() is None:
                 popen.send_signal(signal.SIGTERM)
                 popen.send_signal(signal.SIGTERM)
@@ -277,7 +277,7 @@ def gateway_between(folder: Path) -> Iterator[Place]:
 # --- cases ------------------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class FuzzedRequest(NamedTuple):
     """A request of a client."""
 
     method: str
@@ -290,13 +290,13 @@ def with_model(body: Any, model: str) -> Any:
     return {**body, "model": model} if isinstance(body, dict) and "model" in body else body
 
 
-def request_case(protocol: str, data: bytes, target: str, number: int) -> Asked:
+def request_case(protocol: str, data: bytes, target: str, number: int) -> FuzzedRequest:
     """A body of a client, at one of the addresses that its protocol has."""
     paths = ENDPOINTS[protocol]
-    return Asked("POST", paths[number % len(paths)].replace("MODEL", f"{target}%2Fm"), data)
+    return FuzzedRequest("POST", paths[number % len(paths)].replace("MODEL", f"{target}%2Fm"), data)
 
 
-def reply_case(client: str, target: str, reply: int, number: int, *, streams: bool) -> Asked:
+def reply_case(client: str, target: str, reply: int, number: int, *, streams: bool) -> FuzzedRequest:
     """A small request whose answer is the reply of that number."""
     paths = GENERATED[client]
     wanted = [path for path in paths if ("stream" in path.lower()) == streams] or paths
@@ -304,7 +304,7 @@ def reply_case(client: str, target: str, reply: int, number: int, *, streams: bo
     if "model" in body:
         body |= {"model": f"{target}/reply-{reply}", "stream": streams}
     path = wanted[number % len(wanted)].replace("MODEL", f"{target}%2Freply-{reply}")
-    return Asked("POST", path, json.dumps(body).encode())
+    return FuzzedRequest("POST", path, json.dumps(body).encode())
 
 
 def has_stream(protocol: str) -> bool:
@@ -316,9 +316,9 @@ __all__ = [
     "LOOKED_AT",
     "REQUESTS",
     "WORDS",
-    "Asked",
+    "FuzzedGateway",
+    "FuzzedRequest",
     "Got",
-    "Place",
     "gateway_between",
     "reply_case",
     "request_case",

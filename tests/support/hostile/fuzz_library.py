@@ -67,9 +67,9 @@ def _request(protocol: str) -> Run:
     def run(body: Any, number: int) -> None:
         target = TARGETS[number % len(TARGETS)]
         policy = POLICIES[number // len(TARGETS) % len(POLICIES)]
-        given = json_text(body) if number % 3 else body
+        original = json_text(body) if number % 3 else body
         out = toolglot.convert(
-            given, source=protocol, target=target, model="gpt-5" if number % 2 else "", policy=policy
+            original, source=protocol, target=target, model="gpt-5" if number % 2 else "", policy=policy
         )
         _check_written(out)
         toolglot.load(toolglot.dump(out.rendered.conversation))
@@ -82,9 +82,9 @@ def _repair(protocol: str) -> Run:
 
     def run(body: Any, number: int) -> None:
         target = own[number % len(own)]
-        given = json_text(body) if number % 2 else body
-        toolglot.lint(given, target)
-        _check_written(toolglot.repair(given, target=target))
+        original = json_text(body) if number % 2 else body
+        toolglot.lint(original, target)
+        _check_written(toolglot.repair(original, target=target))
 
     return run
 
@@ -107,13 +107,13 @@ def _check_written(out: toolglot.Converted) -> None:
 
 # --- replies ----------------------------------------------------------------------------------------
 
-_ASKED: Final[dict[str, toolglot.ConvertedRequest]] = {}
+_REQUESTS: Final[dict[str, toolglot.ConvertedRequest]] = {}
 
 
-def _asked(source: str, target: str) -> toolglot.ConvertedRequest:
+def _request_of(source: str, target: str) -> toolglot.ConvertedRequest:
     """A request with tools, of a client for a provider."""
     key = f"{source} {target}"
-    if key not in _ASKED:
+    if key not in _REQUESTS:
         body = {
             "model": "m",
             "messages": [{"role": "user", "content": "hi"}],
@@ -123,8 +123,8 @@ def _asked(source: str, target: str) -> toolglot.ConvertedRequest:
             ],
         }
         chat = toolglot.convert(body, source="openai_compatible", target=source, model="m")
-        _ASKED[key] = toolglot.convert(chat.data, source=source, target=target, model="m")
-    return _ASKED[key]
+        _REQUESTS[key] = toolglot.convert(chat.data, source=source, target=target, model="m")
+    return _REQUESTS[key]
 
 
 def _reply(protocol: str) -> Run:
@@ -132,10 +132,10 @@ def _reply(protocol: str) -> Run:
 
     def run(body: Any, number: int) -> None:
         source, target = own[number % len(own)], TARGETS[number // 2 % len(TARGETS)]
-        given = json_text(body) if number % 3 else body
-        request = _asked(target, source) if number % 2 else None
+        original = json_text(body) if number % 3 else body
+        request = _request_of(target, source) if number % 2 else None
         policy = POLICIES[number % len(POLICIES)]
-        out = toolglot.convert_reply(given, source=source, target=target, request=request, policy=policy)
+        out = toolglot.convert_reply(original, source=source, target=target, request=request, policy=policy)
         _check_written(out)
         history = toolglot.History(provider=source)
         attempt = toolglot.Attempt(history, provider=source, model="m")
@@ -154,8 +154,8 @@ def _error(body: Any, number: int) -> None:
         "content-type": "application/json",
         "x-request-id": "r",
     }
-    given = json_text(body) if number % 3 else body
-    out = toolglot.convert_error(status, given, source=source, target=target, headers=headers)
+    original = json_text(body) if number % 3 else body
+    out = toolglot.convert_error(status, original, source=source, target=target, headers=headers)
     json.loads(out.data)
 
 
@@ -215,7 +215,7 @@ def _stream(protocol: str) -> Run:
     def run(frames: Any, number: int) -> None:
         source, target = own[number % len(own)], TARGETS[number // 2 % len(TARGETS)]
         data = stream_text(protocol, frames)
-        request = _asked(target, source) if number % 2 else None
+        request = _request_of(target, source) if number % 2 else None
         policy = POLICIES[number % len(POLICIES)]
         translator = toolglot.StreamTranslator(source=source, target=target, request=request, policy=policy)
         size = (len(data), 700, 61)[number % 3] or 1
@@ -261,8 +261,8 @@ def _text(document: Any, number: int) -> None:
     text, tools = document.get("text"), document.get("tools", ())
     dialect, model, at = document.get("dialect", "auto"), document.get("model", ""), document.get("at")
     if isinstance(text, str) and number % 2:
-        place = number * 7 % (len(text) + 1)
-        text = text[:place] + HALF_A_PAIR + text[place:]
+        position = number * 7 % (len(text) + 1)
+        text = text[:position] + HALF_A_PAIR + text[position:]
     if number % 5 == 0:
         dialect = "auto"
     done: list[Callable[[], object]] = [

@@ -48,7 +48,7 @@ class Acknowledged(NamedTuple):
 class Seen(NamedTuple):
     """Everything that was seen from outside."""
 
-    asked: frozenset[str]
+    requested: frozenset[str]
     """The markers of all requests."""
     acknowledged: tuple[Acknowledged, ...]
     upstream: tuple[str, ...]
@@ -76,7 +76,7 @@ def find_violations(seen: Seen) -> list[str]:
             found.append(f"unchecked: {each.marker}")
     twice = [marker for marker, count in Counter(seen.upstream).items() if count > 1]
     found += [f"executed twice: {marker}" for marker in twice]
-    found += [f"invented: {marker}" for marker in seen.upstream if marker not in seen.asked]
+    found += [f"invented: {marker}" for marker in seen.upstream if marker not in seen.requested]
     ids = Counter(each.id for each in seen.acknowledged)
     return found + [f"the same id twice: {id}" for id, count in ids.items() if count > 1]
 
@@ -98,7 +98,7 @@ class KilledGateway:
         self._draw = random.Random(seed)  # noqa: S311 - a draw that can be repeated
         self._clients = clients
         self._numbers = itertools.count()
-        self._asked: list[str] = []
+        self._requested: list[str] = []
         self._acknowledged: list[Acknowledged] = []
         self._upstream: tuple[str, ...] = ()
         self._read_back: dict[tuple[str, str], str | None] = {}
@@ -117,7 +117,7 @@ class KilledGateway:
             self._upstream = tuple(provider.models)
 
     def seen(self) -> Seen:
-        return Seen(frozenset(self._asked), tuple(self._acknowledged), self._upstream, self._read_back)
+        return Seen(frozenset(self._requested), tuple(self._acknowledged), self._upstream, self._read_back)
 
     def _live(self, running: Process) -> None:
         goal = len(self._acknowledged) + self._draw.randint(1, MOST_ANSWERS)
@@ -139,7 +139,7 @@ class KilledGateway:
         with contextlib.suppress(OSError, http.client.HTTPException):
             while running.popen.poll() is None:
                 marker = f"mk-{name}-{next(self._numbers)}"
-                self._asked.append(marker)
+                self._requested.append(marker)
                 got = ask(running.url, PATH, {"model": f"h/{marker}", "input": "Who?"}, key=KEYS[name])
                 assert got.status == 200, got
                 self._acknowledged.append(Acknowledged(name, marker, _text_of(got), got.body["id"]))

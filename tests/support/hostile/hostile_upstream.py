@@ -118,9 +118,9 @@ def upstream_at(provider: Hostile, *settings: str, name: str = "h", target: str 
     """An upstream of a configuration: this provider, with patience, and asked however often it fails."""
     lines = [f"[upstreams.{name}]", 'provider = "openai"', f'target = "{target}"', f'url = "{provider.url}"']
     lines += ['key_env = "HOSTILE_KEY"', "breaker_failures = 10000"]
-    given = {line.split(" = ")[0] for line in settings}
+    names = {line.split(" = ")[0] for line in settings}
     lines += [
-        line for line in ("first_byte_seconds = 3600", "idle_seconds = 3600") if line.split(" = ")[0] not in given
+        line for line in ("first_byte_seconds = 3600", "idle_seconds = 3600") if line.split(" = ")[0] not in names
     ]
     return "\n".join([*lines, *settings])
 

@@ -128,7 +128,7 @@ class Moments:
         self.pass_by(moment)
 
 
-class ToldLog:
+class CommitLog:
     """The log of a session, that writes down every turn of which it said that it is committed."""
 
     def __init__(self, log: SessionLog, file: Path) -> None:
@@ -143,23 +143,23 @@ class ToldLog:
     def history(self) -> History:
         return self._log.history
 
-    def _told(self, turn: Turn | None) -> None:
+    def _note_commit(self, turn: Turn | None) -> None:
         if turn is not None:
             write_line(self._file, f"turn {turn.key}")
 
     async def add_turn(self, turn: Turn) -> Turn:
         kept = await self._log.add_turn(turn)
-        self._told(kept)
+        self._note_commit(kept)
         return kept
 
     async def commit(self, attempt: Attempt, *, usage: Usage | None = None, cost: Decimal | None = None) -> Turn:
         kept = await self._log.commit(attempt, usage=usage, cost=cost)
-        self._told(kept)
+        self._note_commit(kept)
         return kept
 
     async def publish(self, results: Sequence[ToolResult]) -> Turn | None:
         kept = await self._log.publish(results)
-        self._told(kept)
+        self._note_commit(kept)
         return kept
 
     async def end_turn(self, reason: str = "", known: Sequence[ToolResult] = ()) -> None:
@@ -190,10 +190,10 @@ class Wrong(Exception):  # noqa: N818 - it is no error of this process
 
 def check(history: History, folder: Path) -> None:
     """Nothing that was committed is missing, nothing ran twice, and the log tells the truth of every call."""
-    told = lines_of(folder / "told")
-    last_reset = max((n for n, line in enumerate(told) if line == "resetting"), default=-1)
+    commits = lines_of(folder / "commits")
+    last_reset = max((n for n, line in enumerate(commits) if line == "resetting"), default=-1)
     keys = {turn.key for turn in history.turns}
-    missing = [line for line in told[last_reset + 1 :] if line.removeprefix("turn ") not in keys]
+    missing = [line for line in commits[last_reset + 1 :] if line.removeprefix("turn ") not in keys]
     if missing:
         raise Wrong(f"committed turns are missing: {missing}")
     effects = lines_of(folder / "effects")
@@ -207,7 +207,7 @@ def check(history: History, folder: Path) -> None:
     for found in history.ledger:
         text = found.result.text if found.result is not None else ""
         if "never started" in text and found.id in effects:
-            raise Wrong(f"{found.id} ran, and is told never to have started")
+            raise Wrong(f"{found.id} ran, and its result says that it never started")
         if text.startswith("appended") and (text != f"appended {found.id}" or found.id not in effects):
             raise Wrong(f"{found.id} did not run, or has not its own result: {text}")
 
@@ -251,7 +251,7 @@ async def work(order: Order) -> int:
     )
     models = UpstreamModels({"openai": upstream})
     async with Session(
-        model="openai/gpt-5", tools=[append], models=models, log=ToldLog(log, folder / "told")
+        model="openai/gpt-5", tools=[append], models=models, log=CommitLog(log, folder / "commits")
     ) as session:
         await go_on(session)
     refused = [f"{seen.status} {seen.error}" for seen in simulator.requests if seen.status != 200]
@@ -272,16 +272,16 @@ async def go_on(session: Session) -> None:
     """Do what is left of the work."""
     while True:
         history = session.history
-        said = [turn.text for turn in history.turns if turn.role == "user" and turn.text in WORDS]
+        prompts = [turn.text for turn in history.turns if turn.role == "user" and turn.text in WORDS]
         is_answered = bool(history) and history.turns[-1].role == "assistant" and not history.turns[-1].calls
-        if said and not is_answered:
+        if prompts and not is_answered:
             answer = await session.run()
-        elif not said and not history:
+        elif not prompts and not history:
             answer = await session.run(WORDS[0])
-        elif said == [WORDS[0]]:
+        elif prompts == [WORDS[0]]:
             await session._log.change(summarise)
             continue
-        elif not said:
+        elif not prompts:
             answer = await session.run(WORDS[1])
         else:
             return

@@ -33,7 +33,7 @@ class Step(NamedTuple):
     """0: no answer came, which only a gateway that was killed explains."""
     expected: tuple[str, ...]
     seen: tuple[str, ...] = ()
-    said: str = ""
+    error: str = ""
     """What an error says."""
     tokens: int = 0
     is_disturbed: bool = False
@@ -93,7 +93,7 @@ def _steps(steps: Sequence[Step]) -> Iterable[str]:
         elif step.status != 200:
             why = _why_not(step, before)
             if why:
-                yield f"{where} got {step.status}: {why}: {step.said[:300]}"
+                yield f"{where} got {step.status}: {why}: {step.error[:300]}"
 
 
 def _may_lack(step: Step, by_turn: Mapping[tuple[str, int], Step]) -> bool:
@@ -112,7 +112,7 @@ def _why_not(step: Step, before: Step | None) -> str:
     """What is wrong with an error; empty: it is as it should be."""
     if step.status == 0:
         return "" if step.is_killed else "no answer, and no gateway was killed"
-    if step.status == 404 or (step.status == 400 and "previous_response_not_found" in step.said):
+    if step.status == 404 or (step.status == 400 and "previous_response_not_found" in step.error):
         was_kept = before is not None and before.status == 200 and not before.is_disturbed
         return "what was kept is not found" if was_kept else ""
     if step.status != 503:
@@ -121,7 +121,7 @@ def _why_not(step: Step, before: Step | None) -> str:
         return "the store fails though nothing is done to it"
     if step.kind not in ("continued", "limited"):
         return "a request that needs no store fails with it"
-    return "" if "store" in step.said else "it does not say that the store fails"
+    return "" if "store" in step.error else "it does not say that the store fails"
 
 
 def _reads(seen: Seen) -> Iterable[str]:

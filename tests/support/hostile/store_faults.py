@@ -149,9 +149,9 @@ def redis_failover(master: Server, replica: Server, proxy: StoreProxy, held: Sta
 
 
 def _offset(server: Server) -> int:
-    told = redis_command(server.port, "INFO", "replication")
-    assert isinstance(told, dict)
-    return int(told["slave_repl_offset"] if told["role"] == "slave" else told["master_repl_offset"])
+    info = redis_command(server.port, "INFO", "replication")
+    assert isinstance(info, dict)
+    return int(info["slave_repl_offset"] if info["role"] == "slave" else info["master_repl_offset"])
 
 
 def streams_to(primary: Server) -> bool:

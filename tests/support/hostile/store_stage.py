@@ -313,7 +313,7 @@ class Stage:
             status=status,
             expected=_ordered(expected),
             seen=_ordered(_echoed(answer)) if status == 200 else (),
-            said="" if status == 200 else data.decode(),
+            error="" if status == 200 else data.decode(),
             tokens=_tokens(answer) if status == 200 else 0,
             is_disturbed=is_disturbed,
             is_killed=is_killed,

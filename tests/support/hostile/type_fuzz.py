@@ -20,8 +20,8 @@ from support.hostile.fuzz_bodies import ERRORS, PROTOCOLS, TARGETS, replies, req
 from support.hostile.fuzz_gateway import (
     LOOKED_AT,
     WORDS,
-    Asked,
-    Place,
+    FuzzedGateway,
+    FuzzedRequest,
     gateway_between,
     reply_case,
     request_case,
@@ -105,14 +105,14 @@ class Sweep:
     def __init__(self, documents: list[Any], draw: random.Random, share: tuple[int, int] = (0, 1)) -> None:
         self._slots: list[tuple[Any, Slot]] = distinct_slots(documents)
         which, of = share
-        places = [(slot, change) for slot in range(len(self._slots)) for change in range(len(CHANGES))]
-        self._places = places[which::of]
+        changes = [(slot, change) for slot in range(len(self._slots)) for change in range(len(CHANGES))]
+        self._changes = changes[which::of]
         self._draw = draw
         self._done = 0
 
     @property
     def total(self) -> int:
-        return len(self._places)
+        return len(self._changes)
 
     @property
     def covered(self) -> int:
@@ -120,9 +120,9 @@ class Sweep:
 
     def __iter__(self) -> Iterator[tuple[Any, str]]:
         while True:
-            self._draw.shuffle(self._places)
-            for place, number in self._places:
-                (body, slot), change = self._slots[place], CHANGES[number]
+            self._draw.shuffle(self._changes)
+            for slot_index, number in self._changes:
+                (body, slot), change = self._slots[slot_index], CHANGES[number]
                 self._done += 1
                 yield changed(body, slot, change), f"{path_of(slot)}: {change[0]}"
 
@@ -142,19 +142,21 @@ def fuzz_gateway(
 ) -> Run:
     """Requests and upstream answers by turns, over HTTP; also whether the gateway answers afterwards, and its log."""
     run, goes_on, lock, numbers = Run(seed), _goes_on(count, seconds), threading.Lock(), itertools.count(1)
-    with gateway_between(folder) as place:
+    with gateway_between(folder) as gateway:
 
-        def ask_on(draw: random.Random, makers: list[Iterator[tuple[Asked, str, bool]]]) -> None:
+        def send_requests(draw: random.Random, makers: list[Iterator[tuple[FuzzedRequest, str, bool]]]) -> None:
             for maker in itertools.cycle(makers):
                 if not goes_on(run.tried):
                     return
-                asked, what, from_upstream = next(maker)
-                got = place.ask(*asked)
+                request, what, from_upstream = next(maker)
+                got = gateway.ask(*request)
                 fault = wrong(got, from_upstream=from_upstream)
                 with lock:
                     run.tried += 1
                     if fault is not None:
-                        run.note(fault[:60], f"{asked.method} {asked.path} {what}: {fault}; body {asked.data!r:.400}")
+                        run.note(
+                            fault[:60], f"{request.method} {request.path} {what}: {fault}; body {request.data!r:.400}"
+                        )
             del draw
 
         threads = []
@@ -165,26 +167,26 @@ def fuzz_gateway(
                 for protocol in PROTOCOLS
             }
             run.sweeps += sweeps.values()
-            changed_requests, answers = _requests(draw, sweeps), _answers(draw, place, numbers)
+            changed_requests, answers = _requests(draw, sweeps), _answers(draw, gateway, numbers)
             answers_and_looks = itertools.chain.from_iterable(
-                zip(_answers(draw, place, numbers), _looks(draw), strict=False)
+                zip(_answers(draw, gateway, numbers), _looks(draw), strict=False)
             )
             makers = [changed_requests, answers, changed_requests, answers_and_looks]
-            threads.append(threading.Thread(target=ask_on, args=(draw, makers)))
+            threads.append(threading.Thread(target=send_requests, args=(draw, makers)))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        run.bytes = place.bytes_sent
-        health = place.ask("GET", "/health")
+        run.bytes = gateway.bytes_sent
+        health = gateway.ask("GET", "/health")
         if health.status != 200:
             run.note("health", f"/health answers {health.status} afterwards: {health.data!r}")
-        for line in place.complaints():
-            run.note(line[:200], "in the log: " + "".join(place.log)[-3000:])
+        for line in gateway.complaints():
+            run.note(line[:200], "in the log: " + "".join(gateway.log)[-3000:])
     return run
 
 
-def _requests(draw: random.Random, sweeps: dict[str, Sweep]) -> Iterator[tuple[Asked, str, bool]]:
+def _requests(draw: random.Random, sweeps: dict[str, Sweep]) -> Iterator[tuple[FuzzedRequest, str, bool]]:
     """Changed requests, at every address of every protocol and for every target."""
     sources = {protocol: _documents(requests(protocol), sweep, draw) for protocol, sweep in sweeps.items()}
     while True:
@@ -199,7 +201,9 @@ def _for_model(document: Any, model: str, what: str) -> Any:
     return document if "$.model" in what else with_model(document, model)
 
 
-def _answers(draw: random.Random, place: Place, numbers: Iterator[int]) -> Iterator[tuple[Asked, str, bool]]:
+def _answers(
+    draw: random.Random, gateway: FuzzedGateway, numbers: Iterator[int]
+) -> Iterator[tuple[FuzzedRequest, str, bool]]:
     """Changed answers, streams and errors of every upstream, to clients of every protocol."""
     streamed = {protocol: stream_documents(protocol) for protocol in PROTOCOLS}
     while True:
@@ -215,16 +219,16 @@ def _answers(draw: random.Random, place: Place, numbers: Iterator[int]) -> Itera
                 answer = stream_answer(protocol, stream_text(protocol, document))
             else:
                 answer = whole_answer(json_text(document))
-            place.answers[number] = answer
-            place.bytes_sent += len(answer)
+            gateway.answers[number] = answer
+            gateway.bytes_sent += len(answer)
             yield reply_case(client, target, number, draw.randrange(100), streams=streams), f"{target}: {what}", True
-            place.answers.pop(number, None)
+            gateway.answers.pop(number, None)
 
 
-def _looks(draw: random.Random) -> Iterator[tuple[Asked, str, bool]]:
+def _looks(draw: random.Random) -> Iterator[tuple[FuzzedRequest, str, bool]]:
     """Everything that can be looked at, with odd names and values."""
     while True:
         path = draw.choice(LOOKED_AT)
         while "WORD" in path:
             path = path.replace("WORD", draw.choice(WORDS), 1)
-        yield Asked(draw.choice(("GET", "GET", "GET", "DELETE", "POST")), path, None), "", False
+        yield FuzzedRequest(draw.choice(("GET", "GET", "GET", "DELETE", "POST")), path, None), "", False

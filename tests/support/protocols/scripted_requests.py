@@ -162,8 +162,10 @@ def _gemini(steps: Sequence[Step], tools: Sequence[str]) -> Fields:
     before = ""
     for step in steps:
         if step.who == "result":
-            said = {"error" if step.failed else "output": step.text}
-            part = {"functionResponse": {**({"id": step.id} if step.id else {}), "name": step.name, "response": said}}
+            response = {"error" if step.failed else "output": step.text}
+            part = {
+                "functionResponse": {**({"id": step.id} if step.id else {}), "name": step.name, "response": response}
+            }
             _add_block(contents, part, joins=before == "result", key="parts")
         elif step.who != "system":
             parts: list[Fields] = [{"text": step.text}] if step.text is not None else []

@@ -143,7 +143,7 @@ def claude_text(text: str) -> Body:
 
 def claude_turns(*contents: Any) -> list[Body]:
     """Turns of user and assistant in turn."""
-    return [{"role": "assistant" if n % 2 else "user", "content": said} for n, said in enumerate(contents)]
+    return [{"role": "assistant" if n % 2 else "user", "content": content} for n, content in enumerate(contents)]
 
 
 def claude_rich() -> Body:

@@ -105,11 +105,11 @@ def _same_type(first: Any, second: Any) -> bool:
 
 def _changed(body: Body, steps: Steps, value: Any = None, *, delete: bool = False) -> Body:
     changed = copy.deepcopy(body)
-    place: Any = changed
+    parent: Any = changed
     for step in steps[:-1]:
-        place = place[step]
+        parent = parent[step]
     if delete:
-        del place[steps[-1]]
+        del parent[steps[-1]]
     else:
-        place[steps[-1]] = copy.deepcopy(value)
+        parent[steps[-1]] = copy.deepcopy(value)
     return changed

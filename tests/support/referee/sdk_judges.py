@@ -119,9 +119,9 @@ def _gemini(body: Body) -> Iterator[str]:
 
 def _not_one(part: types.Part) -> Iterator[str]:
     """What the definition says of a part in words: exactly one datum. A signature may come alone."""
-    given = {name for name in type(part).model_fields if getattr(part, name) is not None}
-    data = given - _BESIDE_DATA
-    if len(data) > 1 or not (data or given & {"thought", "thought_signature"}):
+    present = {name for name in type(part).model_fields if getattr(part, name) is not None}
+    data = present - _BESIDE_DATA
+    if len(data) > 1 or not (data or present & {"thought", "thought_signature"}):
         yield "exactly one field within a Part should be set"
 
 
@@ -163,9 +163,9 @@ def _wrong_values(value: Any, shape: Any) -> Iterator[str]:
 @cache
 def _cohere_model() -> type[BaseModel]:
     """The parameters of the SDK's own method."""
-    given = inspect.signature(V2Client.chat).parameters
+    parameters = inspect.signature(V2Client.chat).parameters
     hints = typing.get_type_hints(V2Client.chat)
-    names = [name for name in given if name not in ("self", "request_options")]
+    names = [name for name in parameters if name not in ("self", "request_options")]
     known: dict[str, Any] = {name: (hints[name], ... if name in ("model", "messages") else None) for name in names}
     return create_model("CohereRequest", __config__=ConfigDict(extra="forbid"), stream=(bool | None, None), **known)
 

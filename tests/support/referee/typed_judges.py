@@ -119,7 +119,7 @@ def mutants(bodies: list[Body], count: int) -> list[Mutant]:
 
 
 def _mutants(body: Body) -> Iterator[Mutant]:
-    for number, (steps, value) in enumerate(_places(body, ())):
+    for number, (steps, value) in enumerate(_paths(body, ())):
         where = "".join("[*]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
         if isinstance(steps[-1], str):
             yield Mutant(f"delete {where}", _changed(body, steps, delete=True))
@@ -131,23 +131,23 @@ def _kind(value: Any) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
 
 
-def _places(value: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+def _paths(value: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
     if steps:
         yield steps, value
     if steps and steps[-1] in FREE:
         return
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, member in members:
-        yield from _places(member, (*steps, step))
+        yield from _paths(member, (*steps, step))
 
 
 def _changed(body: Body, steps: Steps, value: Any = None, *, delete: bool = False) -> Body:
     changed = copy.deepcopy(body)
-    place: Any = changed
+    parent: Any = changed
     for step in steps[:-1]:
-        place = place[step]
+        parent = parent[step]
     if delete:
-        del place[steps[-1]]
+        del parent[steps[-1]]
     else:
-        place[steps[-1]] = value
+        parent[steps[-1]] = value
     return changed

@@ -47,7 +47,7 @@ def test_one_of_everything(tmp_path: Path) -> None:
 
 
 def _wait(started: dict[str, int], folders: list[str]) -> None:
-    said = {"started": started, "folders": folders, "run": os.environ[run_watcher.MARK], "worker": os.getpid()}
+    message = {"started": started, "folders": folders, "run": os.environ[run_watcher.MARK], "worker": os.getpid()}
     with socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))) as connection:
-        connection.sendall(json.dumps(said).encode() + b"\n")
+        connection.sendall(json.dumps(message).encode() + b"\n")
         assert connection.recv(1) == b""

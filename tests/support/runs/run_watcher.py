@@ -51,29 +51,29 @@ def processes_of_run(folders: Sequence[str], spared: Iterable[int] = ()) -> set[
 
 def _is_marked(environment: bytes, folders: Sequence[str]) -> bool:
     marks = [part for part in environment.split(b"\0") if part.startswith(f"{MARK}=".encode())]
-    places = [os.fsdecode(mark.partition(b"=")[2]) for mark in marks]
-    return any(_is_under(place, folder) for place in places for folder in folders)
+    paths = [os.fsdecode(mark.partition(b"=")[2]) for mark in marks]
+    return any(_is_under(path, folder) for path in paths for folder in folders)
 
 
 def _is_inside(link: Path, folders: Sequence[str]) -> bool:
-    place = os.readlink(link)  # noqa: PTH115 - a name that may end with " (deleted)"
-    return any(_is_under(place, folder) for folder in folders)
+    path = os.readlink(link)  # noqa: PTH115 - a name that may end with " (deleted)"
+    return any(_is_under(path, folder) for folder in folders)
 
 
-def _is_under(place: str, folder: str) -> bool:
-    return f"{place}/".startswith(f"{folder}/")
+def _is_under(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def end_processes(folders: Sequence[str], spared: Iterable[int] = ()) -> None:
     """Ask, and then kill, until none is left."""
     for way in WAYS:
         end = time.monotonic() + GRACE
-        asked: set[int] = set()
+        signalled: set[int] = set()
         while left := processes_of_run(folders, spared):
-            for pid in left - asked:
+            for pid in left - signalled:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, way)
-            asked |= left
+            signalled |= left
             if time.monotonic() > end:
                 break
             time.sleep(0.02)

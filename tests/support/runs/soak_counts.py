@@ -48,8 +48,8 @@ class Counting:
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         seed = self._config.getoption("--hypothesis-seed", None) or ""
-        given = os.environ.get("SOAK_EXAMPLES", "")
-        prefix = f"SOAK_EXAMPLES={given} " if given else ""
+        wanted = os.environ.get("SOAK_EXAMPLES", "")
+        prefix = f"SOAK_EXAMPLES={wanted} " if wanted else ""
         laws = f"{prefix}pytest -n auto -m law --hypothesis-profile=soak --hypothesis-seed={seed or 'random'}"
         command = os.environ.get("SOAK_COMMAND", laws)
         wrong = max(self._failed, int(exitstatus != 0))

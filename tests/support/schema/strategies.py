@@ -173,7 +173,7 @@ def _objects(draw: Draw, depth: int, nonsense: bool, definitions: bool) -> Schem
 @st.composite
 def _arrays(draw: Draw, depth: int, nonsense: bool, definitions: bool) -> Schema:
     part = schemas(depth, nonsense=nonsense, definitions=definitions)
-    places = st.lists(part, min_size=1, max_size=3)
+    positions = st.lists(part, min_size=1, max_size=3)
     keywords = {
         "minItems": _count(),
         "maxItems": _count(),
@@ -183,8 +183,8 @@ def _arrays(draw: Draw, depth: int, nonsense: bool, definitions: bool) -> Schema
         "unevaluatedItems": st.booleans(),
     }
     shapes: list[Schema] = [
-        *({"items": part}, {"items": part}, {"items": places, "additionalItems": st.booleans() | part}),
-        *({"prefixItems": places}, {"prefixItems": places, "items": st.booleans() | part}, {}),
+        *({"items": part}, {"items": part}, {"items": positions, "additionalItems": st.booleans() | part}),
+        *({"prefixItems": positions}, {"prefixItems": positions, "items": st.booleans() | part}, {}),
     ]
     shape = draw(st.sampled_from(shapes))
     return {"type": "array", **{keyword: draw(held) for keyword, held in shape.items()}, **draw(_some(keywords, 2))}
@@ -279,10 +279,10 @@ def _followed(draw: Draw, schema: Schema, root: Schema) -> Schema:
                 parts.append(draw(st.sampled_from(branches)))
         steps = str(out.pop("$ref", "")).split("/")
         if steps[0] == "#":
-            place: Any = root
+            schema_part: Any = root
             for step in steps[1:]:
-                place = place.get(step) if isinstance(place, dict) else None
-            parts.append(place)
+                schema_part = schema_part.get(step) if isinstance(schema_part, dict) else None
+            parts.append(schema_part)
         parts = [part for part in parts if isinstance(part, dict)]
         if not parts:
             break
@@ -305,10 +305,10 @@ def _object(draw: Draw, schema: Schema, root: Schema, depth: int) -> Any:
 
 
 def _array(draw: Draw, schema: Schema, root: Schema, depth: int) -> Any:
-    places = schema.get("prefixItems") if isinstance(schema.get("prefixItems"), list) else None
+    positions = schema.get("prefixItems") if isinstance(schema.get("prefixItems"), list) else None
     items = schema.get("items")
     if isinstance(items, list):
-        places, items = items, schema.get("additionalItems")
-    places = places or []
+        positions, items = items, schema.get("additionalItems")
+    positions = positions or []
     length = draw(st.integers(0, 3))
-    return [_guided(draw, places[at] if at < len(places) else items, root, depth) for at in range(length)]
+    return [_guided(draw, positions[at] if at < len(positions) else items, root, depth) for at in range(length)]

@@ -32,33 +32,33 @@ class Mode(NamedTuple):
     """Say something to it, and wait for its answer."""
 
 
-async def to_the_end(session: Session, said: str) -> RunResult:
-    return await session.run(said)
+async def to_the_end(session: Session, prompt: str) -> RunResult:
+    return await session.run(prompt)
 
 
-async def told_live(session: Session, said: str) -> RunResult:
-    events = [event async for event in session.stream(said)]
+async def streamed_run(session: Session, prompt: str) -> RunResult:
+    events = [event async for event in session.stream(prompt)]
     ended = [event for event in events if isinstance(event, RunFinished)]
     assert ended == events[-1:], "it ends once, and nothing follows"
     return ended[0].result
 
 
-def _nobody() -> tuple[Terminal, Foreground]:
+def _unattended_terminal() -> tuple[Terminal, Foreground]:
     """A terminal that nobody sees, and nobody who types."""
     return Terminal(io.StringIO(), io.StringIO()), Foreground(PipedLines(io.StringIO()))
 
 
-async def as_chat(session: Session, said: str) -> RunResult:
-    return await Chat(session, None, *_nobody()).send(said)
+async def as_chat(session: Session, prompt: str) -> RunResult:
+    return await Chat(session, None, *_unattended_terminal()).send(prompt)
 
 
-async def as_run(session: Session, said: str) -> RunResult:
-    return (await RunOnce(SessionSettings(), *_nobody()).answer(session, said)).answer
+async def as_run(session: Session, prompt: str) -> RunResult:
+    return (await RunOnce(SessionSettings(), *_unattended_terminal()).answer(session, prompt)).answer
 
 
 MODES: Final[dict[str, Mode]] = {
     "run": Mode(lambda session, _: session, to_the_end),
-    "stream": Mode(lambda session, _: session, told_live),
+    "stream": Mode(lambda session, _: session, streamed_run),
     "spawn": Mode(lambda session, log: session.spawn(log=log), to_the_end),
     "toolglot chat": Mode(lambda session, _: session, as_chat),
     "toolglot run": Mode(lambda session, _: session, as_run),

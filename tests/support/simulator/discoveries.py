@@ -77,8 +77,8 @@ class Variant(Struct, frozen=True, kw_only=True):
         return Simulator({"rules": list(self.rules)}, overrides=self.overrides)
 
     def found_out(self, **options: Any) -> DiscoveryResult:
-        told = {"protocol": self.protocol, "model": self.model, "name": "box", **options}
-        return found_out(self.simulator(), self.provider, **told)
+        arguments = {"protocol": self.protocol, "model": self.model, "name": "box", **options}
+        return found_out(self.simulator(), self.provider, **arguments)
 
 
 def toml(value: Any) -> str:

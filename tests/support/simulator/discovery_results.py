@@ -45,14 +45,14 @@ def stream(*chunks: Any, done: bool = True) -> ParsedReply:
 
 
 def result_of(*findings: Finding, **more: Any) -> DiscoveryResult:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "provider": ProviderInfo(name="box", url="http://box/v1", protocols=("openai_chat",), model="m"),
         "sdk": SdkInfo(protocol="openai_chat", base_url="http://box/v1", auth="bearer", package="openai"),
         "tooling": ToolingInfo(format="json"),
         "findings": findings,
         "base": "openai_compatible",
     }
-    return DiscoveryResult(**{**told, **more})
+    return DiscoveryResult(**{**fields, **more})
 
 
 def one_of(key: str, value: Any, **more: Any) -> Finding:

@@ -137,7 +137,7 @@ def postgres() -> Server:
 
 def start_postgres(host: str = "127.0.0.1", within: Sequence[str] = ()) -> Server:
     """A server of one's own. `within`: the words of a command that runs it elsewhere, where it has that address."""
-    programs, user, folder = _postgres_place()
+    programs, user, folder = _postgres_folder()
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o644)
     data = folder / "data"
@@ -152,7 +152,7 @@ def start_postgres(host: str = "127.0.0.1", within: Sequence[str] = ()) -> Serve
 
 def start_postgres_standby(primary: Server) -> Server:
     """A standby that streams from a server, and has all that it has."""
-    programs, user, folder = _postgres_place()
+    programs, user, folder = _postgres_folder()
     made = [str(programs / "pg_basebackup"), "-h", "127.0.0.1", "-p", str(primary.port), "-U", "toolglot", "-R"]
     made += ["-D", str(folder / "data"), "-X", "stream", "-c", "fast"]
     environ = {**os.environ, "PGPASSWORD": PASSWORD}
@@ -161,7 +161,7 @@ def start_postgres_standby(primary: Server) -> Server:
     return _run_postgres(programs, folder, user)
 
 
-def _postgres_place() -> tuple[Path, str | None, Path]:
+def _postgres_folder() -> tuple[Path, str | None, Path]:
     programs = postgres_programs()
     if programs is None:
         pytest.skip("no Postgres server is installed (Debian: postgresql)")

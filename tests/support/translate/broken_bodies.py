@@ -128,15 +128,15 @@ def good_body(chance: random.Random, source: tuple[str, str]) -> Fields:
 
 
 def _exchange(chance: random.Random, number: int) -> list[Fields]:
-    said: list[Fields] = []
+    content: list[Fields] = []
     if chance.random() < 0.3:
-        said.append({"type": "thinking", "thinking": "hm", "signature": "c2ln"})
+        content.append({"type": "thinking", "thinking": "hm", "signature": "c2ln"})
     if chance.random() < 0.5:
-        said.append({"type": "text", "text": f"let me <t_{number}>"})
+        content.append({"type": "text", "text": f"let me <t_{number}>"})
     ids = [f"toolu_{number:02}{index}" for index in range(chance.choice([1, 1, 2, 6]))]
     calls = [{"type": "tool_use", "id": id, "name": chance.choice(TOOLS), "input": {"path": f"/a/{id}"}} for id in ids]
     results = [_result(chance, id) for id in ids]
-    return [{"role": "assistant", "content": said + calls}, {"role": "user", "content": results}]
+    return [{"role": "assistant", "content": content + calls}, {"role": "user", "content": results}]
 
 
 def _result(chance: random.Random, id: str) -> Fields:

@@ -97,8 +97,8 @@ def talk(*turns: Turn, tools: tuple[ToolSpec, ...] = (), options: Options | None
 
 
 def with_result(result: ToolResult, *more: Turn) -> Conversation:
-    asked = Turn("assistant", (Text("I will look."), call("toolu_1")))
-    return talk(user(), asked, Turn("user", (result,)), *more, tools=(READ,))
+    calling = Turn("assistant", (Text("I will look."), call("toolu_1")))
+    return talk(user(), calling, Turn("user", (result,)), *more, tools=(READ,))
 
 
 def result(content: object, *, is_error: bool = False) -> ToolResult:
@@ -166,12 +166,12 @@ def failed(conversation: Conversation) -> Found:
 
 
 def paired(conversation: Conversation) -> Found:
-    asked, given = calls(conversation), results(conversation)
-    if [c.arguments for c in asked] != [{"path": "a"}, {"path": "b"}] or len(given) != 2:
+    made, returned = calls(conversation), results(conversation)
+    if [c.arguments for c in made] != [{"path": "a"}, {"path": "b"}] or len(returned) != 2:
         return ""
-    if all(c.id for c in asked):
-        return "yes" if [c.id for c in asked] == [r.call_id for r in given] else ""
-    return "yes" if [c.name for c in asked] == [r.name for r in given] else ""
+    if all(c.id for c in made):
+        return "yes" if [c.id for c in made] == [r.call_id for r in returned] else ""
+    return "yes" if [c.name for c in made] == [r.name for r in returned] else ""
 
 
 def thought(conversation: Conversation) -> Found:
@@ -206,8 +206,8 @@ def free_text_tool(conversation: Conversation) -> Found:
     (tool,) = conversation.tools or (None,)
     if tool is not None and tool.type == "custom" and tool.format:
         return "yes"
-    said = str(tool.parameters) if tool is not None else ""
-    return "nearest" if "start: WORD" in said else ""
+    grammar = str(tool.parameters) if tool is not None else ""
+    return "nearest" if "start: WORD" in grammar else ""
 
 
 def free_text_call(conversation: Conversation) -> Found:
@@ -418,8 +418,8 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def replied(*blocks: object, **fields: object) -> Reply:
-    said = fields.pop("stop", "stop")
-    return Reply(Turn("assistant", blocks), said, id="id_1", model="m", **fields)  # type: ignore[arg-type]
+    stop = fields.pop("stop", "stop")
+    return Reply(Turn("assistant", blocks), stop, id="id_1", model="m", **fields)  # type: ignore[arg-type]
 
 
 def stopped(reason: str) -> Callable[[Reply], Found]:
@@ -616,5 +616,5 @@ def wire_outcome(feature: WireFeature, source: str, target: str) -> Outcome:
     return Outcome("yes" if any(mark in written for mark in feature.marks) else "lost", out.report)
 
 
-def is_told(words: tuple[str, ...], report: Report | None) -> bool:
+def is_reported(words: tuple[str, ...], report: Report | None) -> bool:
     return report is not None and any(word in str(entry) for entry in report for word in words)

@@ -81,7 +81,7 @@ def ollama(message: Fields, stop: str = "stop", **more: Any) -> Fields:
     }
 
 
-def said(*parts: Fields, **more: Any) -> Fields:
+def message_item(*parts: Fields, **more: Any) -> Fields:
     return {
         "type": "message",
         "id": "msg_1",
@@ -124,7 +124,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
     "text": {
         "anthropic": anthropic({"type": "text", "text": "Grüße "}, SAY),
         "openai_chat": chat({"content": "Grüße Done."}),
-        "openai_responses": responses(said(output_text("Grüße "), output_text("Done."))),
+        "openai_responses": responses(message_item(output_text("Grüße "), output_text("Done."))),
         "gemini": gemini({"text": "Grüße "}, {"text": "Done."}),
         "bedrock": bedrock({"text": "Grüße "}, {"text": "Done."}),
         "cohere": cohere({"content": [{"type": "text", "text": "Grüße "}, SAY]}),
@@ -135,7 +135,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
         "openai_chat": chat({"content": "Done.", "reasoning_content": "hm hm"}),
         "openai_responses": responses(
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm hm"}]},
-            said(output_text("Done.")),
+            message_item(output_text("Done.")),
         ),
         "gemini": gemini({"text": "hm hm", "thought": True}, {"text": "Done.", "thoughtSignature": "c2ln"}),
         "bedrock": bedrock(
@@ -158,7 +158,9 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
             },
             "tool_calls",
         ),
-        "openai_responses": responses(said(output_text("Done.")), item("1", "read", READ), item("2", "list", "{}")),
+        "openai_responses": responses(
+            message_item(output_text("Done.")), item("1", "read", READ), item("2", "list", "{}")
+        ),
         "gemini": gemini(
             {"text": "Done."},
             {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "c2ln"},
@@ -191,7 +193,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
         "anthropic": anthropic(SAY, stop="max_tokens"),
         "openai_chat": chat({"content": "Done."}, "length"),
         "openai_responses": responses(
-            said(output_text("Done.")), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+            message_item(output_text("Done.")), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
         ),
         "gemini": gemini({"text": "Done."}, stop="MAX_TOKENS"),
         "bedrock": bedrock({"text": "Done."}, stop="max_tokens"),
@@ -201,7 +203,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
     "refusal": {
         "anthropic": anthropic({"type": "text", "text": "I cannot."}, stop="refusal"),
         "openai_chat": chat({"content": None, "refusal": "I cannot."}),
-        "openai_responses": responses(said({"type": "refusal", "refusal": "I cannot."})),
+        "openai_responses": responses(message_item({"type": "refusal", "refusal": "I cannot."})),
         "gemini": gemini({"text": "I cannot."}, stop="SAFETY"),
         "bedrock": bedrock({"text": "I cannot."}, stop="guardrail_intervened"),
     },
@@ -227,7 +229,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
             },
         ),
         "openai_responses": responses(
-            said(output_text("Done.")),
+            message_item(output_text("Done.")),
             usage={
                 "input_tokens": 37,
                 "output_tokens": 5,
@@ -265,7 +267,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
             }
         ),
         "openai_chat": chat({"content": "Done.", "annotations": [{"type": "url_citation", "url_citation": URL}]}),
-        "openai_responses": responses(said(output_text("Done.", [URL]))),
+        "openai_responses": responses(message_item(output_text("Done.", [URL]))),
         "gemini": gemini({"text": "Done."}, groundingMetadata={"webSearchQueries": ["proof"]}),
         "cohere": cohere({"content": [SAY], "citations": [{"start": 0, "end": 4, "text": "proof"}]}),
     },
@@ -289,14 +291,14 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
                 "status": "completed",
                 "action": {"type": "search", "query": "proof"},
             },
-            said(output_text("Done.")),
+            message_item(output_text("Done.")),
         ),
         "gemini": gemini({"executableCode": {"language": "PYTHON", "code": "proof"}}, {"text": "Done."}),
     },
     "unknown fields": {
         "anthropic": anthropic({**SAY, "novelty": "proof"}, oddity="proof"),
         "openai_chat": chat({"content": "Done.", "novelty": "proof"}),
-        "openai_responses": responses(said(output_text("Done.")), novelty="proof"),
+        "openai_responses": responses(message_item(output_text("Done.")), novelty="proof"),
         "gemini": gemini({"text": "Done."}, novelty="proof"),
         "bedrock": bedrock({"text": "Done."}, novelty="proof"),
         "cohere": cohere({"content": [SAY], "novelty": "proof"}),

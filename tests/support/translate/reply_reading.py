@@ -100,10 +100,10 @@ def _chat(body: Fields) -> ReadReply:
     content = message.get("content") or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     prompt, completion = (usage.get(f"{side}_tokens_details") or {} for side in ("prompt", "completion"))
-    said = "".join(part.get("text", "") for part in parts if part["type"] == "text") + (message.get("refusal") or "")
+    text = "".join(part.get("text", "") for part in parts if part["type"] == "text") + (message.get("refusal") or "")
     stop = _STOPS.get(choice.get("finish_reason") or "")
     return ReadReply(
-        said,
+        text,
         message.get("reasoning_content") or message.get("reasoning") or "",
         tuple(_function(call) for call in message.get("tool_calls") or ()),
         "filter" if message.get("refusal") and stop == "stop" else stop,
@@ -296,9 +296,9 @@ def _from_gemini(data: bytes) -> Fields:
     body: Fields = {"candidates": [candidate]}
     for event in _events(data):
         body |= {key: value for key, value in event.items() if key != "candidates"}
-        for given in event.get("candidates") or ():
-            parts += (given.get("content") or {}).get("parts") or ()
-            candidate["finishReason"] = given.get("finishReason") or candidate.get("finishReason")
+        for received in event.get("candidates") or ():
+            parts += (received.get("content") or {}).get("parts") or ()
+            candidate["finishReason"] = received.get("finishReason") or candidate.get("finishReason")
     return body
 
 
@@ -350,19 +350,19 @@ def _from_cohere(data: bytes) -> Fields:
     body: Fields = {"message": message}
     for event in _events(data):
         delta, kind = event.get("delta") or {}, event["type"]
-        said = delta.get("message") or {}
+        update = delta.get("message") or {}
         if kind in ("content-start", "content-delta"):
-            part = said["content"]
+            part = update["content"]
             for key in ("text", "thinking"):
                 if part.get(key) is not None:
                     held = texts.setdefault((key, event["index"]), {"type": key, key: ""})
                     held[key] += part[key]
         elif kind == "tool-plan-delta":
-            message["tool_plan"] += said["tool_plan"]
+            message["tool_plan"] += update["tool_plan"]
         elif kind == "tool-call-start":
-            calls[event["index"]] = {**said["tool_calls"], "function": dict(said["tool_calls"]["function"])}
+            calls[event["index"]] = {**update["tool_calls"], "function": dict(update["tool_calls"]["function"])}
         elif kind == "tool-call-delta":
-            calls[event["index"]]["function"]["arguments"] += said["tool_calls"]["function"]["arguments"]
+            calls[event["index"]]["function"]["arguments"] += update["tool_calls"]["function"]["arguments"]
         elif kind == "message-end":
             body |= delta
     return {**body, "message": {**message, "content": list(texts.values()), "tool_calls": list(calls.values())}}
@@ -373,10 +373,10 @@ def _from_ollama(data: bytes) -> Fields:
     body: Fields = {}
     for line in data.decode().splitlines():
         event = json.loads(line)
-        said = event.pop("message", None) or {}
+        update = event.pop("message", None) or {}
         body |= event
         for key in message:
-            message[key] += said.get(key) or type(message[key])()
+            message[key] += update.get(key) or type(message[key])()
     return {**body, "message": message}
 
 

@@ -132,7 +132,7 @@ class _Reader:
             self.part(made, role)
         if isinstance(message.get("function_call"), dict):
             self.call(message["function_call"].get("name"), message["function_call"].get("arguments"), "")
-        self.unknown.update(_said(message, _KNOWN_MESSAGE | {"name"} if role == "tool" else _KNOWN_MESSAGE))
+        self.unknown.update(_unknown_fields(message, _KNOWN_MESSAGE | {"name"} if role == "tool" else _KNOWN_MESSAGE))
 
     def parts(self, content: Any, speaker: str) -> None:
         if isinstance(content, str):
@@ -149,8 +149,8 @@ class _Reader:
         kind = part.get("type", "")
         if isinstance(_at(part, ("guardContent", "text")), dict):
             part = part["guardContent"]["text"]
-        self.unknown.update(_said(part, _KNOWN_PARTS))
-        self.unknown.update(_said_within(part))
+        self.unknown.update(_unknown_fields(part, _KNOWN_PARTS))
+        self.unknown.update(_unknown_within(part))
         signature = part.get("signature") or part.get("thoughtSignature") or part.get("thought_signature")
         if isinstance(signature, str) and signature:
             self.signatures.append(signature)
@@ -172,10 +172,10 @@ class _Reader:
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self.result(part.get("call_id") or "", part.get("output"), is_error=part.get("status") == "incomplete")
         elif isinstance(answer, dict):
-            said = answer.get("response")
-            is_error = isinstance(said, dict) and "error" in said
+            response = answer.get("response")
+            is_error = isinstance(response, dict) and "error" in response
             name = answer.get("name") or ""
-            self.result(answer.get("id") or "", _wrapped(said), is_error=is_error, name=name)
+            self.result(answer.get("id") or "", _wrapped(response), is_error=is_error, name=name)
             self.media += [_data_of(part) for part in answer.get("parts") or () if isinstance(part, dict)]
         elif isinstance(part.get("toolResult"), dict):
             made = part["toolResult"]
@@ -232,16 +232,18 @@ def _has_results(content: Any) -> bool:
     )
 
 
-def _said(fields: Fields, known: frozenset[str]) -> list[str]:
+def _unknown_fields(fields: Fields, known: frozenset[str]) -> list[str]:
     return [name for name, value in fields.items() if name not in known and value not in (None, "", [], {}, False)]
 
 
-def _said_within(part: Fields) -> Iterator[str]:
+def _unknown_within(part: Fields) -> Iterator[str]:
     """What objects within a part say beside what is read, and how closely to look at a picture."""
     call = part.get("functionCall") or part.get("function_call")
     answer = part.get("functionResponse") or part.get("function_response")
-    yield from _said(call, frozenset({"id", "name", "args"})) if isinstance(call, dict) else ()
-    yield from _said(answer, frozenset({"id", "name", "response", "parts"})) if isinstance(answer, dict) else ()
+    yield from _unknown_fields(call, frozenset({"id", "name", "args"})) if isinstance(call, dict) else ()
+    yield from (
+        _unknown_fields(answer, frozenset({"id", "name", "response", "parts"})) if isinstance(answer, dict) else ()
+    )
     for held in (part, part.get("image_url")):
         if isinstance(held, dict) and held.get("detail") not in (None, "auto"):
             yield "detail"
@@ -342,11 +344,11 @@ def _options(protocol: str, body: Fields) -> dict[str, Any]:
         found["parallel"] = False
     found["parallel"] = False if found.get("parallel") is False else None
     found["output"] = _output(protocol, body)
-    found["thinking"] = _asked_thinking(protocol, body)
+    found["thinking"] = _requested_thinking(protocol, body)
     return {name: value for name, value in found.items() if value is not None and value != []}
 
 
-class Asked(NamedTuple):
+class ThinkingRequest(NamedTuple):
     """What is asked of thinking: whether (`off`, `on`, a word that nobody knows), how hard, with how many tokens."""
 
     state: str | None = None
@@ -357,7 +359,7 @@ class Asked(NamedTuple):
 _STATES: Final = {"enabled": "on", "disabled": "off", "adaptive": "on", True: "on", False: "off"}
 
 
-def _asked_thinking(protocol: str, body: Fields) -> Asked | None:
+def _requested_thinking(protocol: str, body: Fields) -> ThinkingRequest | None:
     """What a request says of thinking, in whichever of the forms that hosts have for it."""
     if protocol == "bedrock":
         body = body.get("additionalModelRequestFields") or {}
@@ -387,8 +389,8 @@ def _asked_thinking(protocol: str, body: Fields) -> Asked | None:
     elif state is None and (effort is not None or budget is not None):
         state = "on"
     budget = None if budget is not None and budget < 0 else budget  # as much as the model likes
-    asked = Asked(state, effort, budget)
-    return None if asked == Asked() else asked
+    requested = ThinkingRequest(state, effort, budget)
+    return None if requested == ThinkingRequest() else requested
 
 
 def _output(protocol: str, body: Fields) -> str | None:
@@ -555,14 +557,14 @@ def _unknown_inside(protocol: str, body: Fields) -> Iterator[str]:
         value = _at(body, path)
         if isinstance(value, dict) and (path[-1] not in _FORMATS or value.get("type") in _FORMAT_TYPES):
             whole = f"{path[0]}." if path[0] in _WHOLE else ""
-            yield from (whole + name for name in _said(value, known))
+            yield from (whole + name for name in _unknown_fields(value, known))
     if _at(body, ("generationConfig", "thinkingConfig", "includeThoughts")) or _at(body, ("reasoning", "summary")):
         yield "summary"
     metadata = body.get("metadata")
     if protocol == "anthropic" and isinstance(metadata, dict):
-        yield from _said(metadata, frozenset({"user_id"}))
+        yield from _unknown_fields(metadata, frozenset({"user_id"}))
     for tool in {str(tool["name"]): tool for tool in reversed([*_declared(body)])}.values():
-        yield from _said(tool, frozenset((*_FLAT, *_SCHEMAS)))
+        yield from _unknown_fields(tool, frozenset((*_FLAT, *_SCHEMAS)))
         if tool.get("strict") is True:
             yield "strict"
 
@@ -575,8 +577,8 @@ def view_of(protocol: str, body: Fields) -> View:
     reader.parts(system.get("parts") if isinstance(system, dict) else system, "system")
     if isinstance(body.get("instructions"), str):
         reader.say("system", body["instructions"])
-    said = next((body[name] for name in ("messages", "contents", "input") if name in body), ())
-    for message in [{"role": "user", "content": said}] if isinstance(said, str) else said:
+    messages = next((body[name] for name in ("messages", "contents", "input") if name in body), ())
+    for message in [{"role": "user", "content": messages}] if isinstance(messages, str) else messages:
         reader.message(message)
     known = _BODY["*"] | _BODY.get(protocol, frozenset())
     if protocol == "anthropic" and isinstance(body.get("metadata"), dict):
@@ -585,7 +587,7 @@ def view_of(protocol: str, body: Fields) -> View:
         known |= {"enable_thinking"}
     if type(body.get("thinking_budget")) is int:
         known |= {"thinking_budget"}
-    reader.unknown.update(_said(body, known))
+    reader.unknown.update(_unknown_fields(body, known))
     reader.unknown.update(_unknown_inside(protocol, body))
     return View(
         reader.texts,
@@ -683,12 +685,12 @@ def _call_differences(source: View, target: View) -> Iterator[Difference]:
 
 
 def _result_differences(source: View, target: View) -> Iterator[Difference]:
-    heard = [result.text for result in target.results]
-    said = "\n".join(text for _, text in target.texts)
+    result_texts = [result.text for result in target.results]
+    all_text = "\n".join(text for _, text in target.texts)
     for result in source.results:
         text = result.text.strip()
-        is_there = text in said or any(_dense(text) in _dense(other) for other in heard)
-        if text and not is_there and not _same_json(text, heard):
+        is_there = text in all_text or any(_dense(text) in _dense(other) for other in result_texts)
+        if text and not is_there and not _same_json(text, result_texts):
             yield Difference("text of a result", text[:60], ("result", "tool", "text"), result.id)
     called = {call.id: call.name for call in source.calls if call.id}
     names = {tool.name for tool in target.tools} | {call.name for call in target.calls}
@@ -771,14 +773,14 @@ def _setting_differences(source: View, target: View) -> Iterator[Difference]:
     for name in source.options.keys() | target.options.keys():
         before, after = source.options.get(name), target.options.get(name)
         if name == "thinking":
-            yield from _thinking_differences(before or Asked(), after or Asked())
+            yield from _thinking_differences(before or ThinkingRequest(), after or ThinkingRequest())
         elif before != after:
             words = {"output": ("output",), "parallel": ("parallel", "no tools"), "max_tokens": ("max_tokens", "limit")}
             yield Difference(f"option {name}", f"{before} → {after}", words.get(name, (name,)))
 
 
-def _thinking_differences(before: Asked, after: Asked) -> Iterator[Difference]:
-    for name, old, new in zip(Asked._fields, before, after, strict=True):
+def _thinking_differences(before: ThinkingRequest, after: ThinkingRequest) -> Iterator[Difference]:
+    for name, old, new in zip(ThinkingRequest._fields, before, after, strict=True):
         if old != new:
             words = ("$.reasoning", "$.thinking")
             yield Difference(f"{name} of thinking", f"{before} → {after}", words)
@@ -795,8 +797,8 @@ def unreported(source: str, body: Fields, target: str, sent: Fields, report: Rep
 
 
 def _accounts(entry: Entry, difference: Difference) -> bool:
-    said = f"{entry.path} {entry.reason}".lower()
-    if not any(word.lower() in said for word in difference.words):
+    entry_text = f"{entry.path} {entry.reason}".lower()
+    if not any(word.lower() in entry_text for word in difference.words):
         return False
     if difference.actions and entry.action not in difference.actions:
         return False

@@ -43,12 +43,12 @@ def differences(sent: ReadReply, got: ReadReply) -> list[str]:
     return found
 
 
-def unreported(sent: ReadReply, got: ReadReply, written: str, given: str, report: Report) -> list[str]:
-    told = [str(entry) for entry in report]
+def unreported(sent: ReadReply, got: ReadReply, written: str, original: str, report: Report) -> list[str]:
+    lines = [str(entry) for entry in report]
     missing = [
-        name for name in differences(sent, got) if not any(word in line for line in told for word in WORDS[name])
+        name for name in differences(sent, got) if not any(word in line for line in lines for word in WORDS[name])
     ]
-    missing += [mark for mark in MARKS if mark in given and mark not in written and not told]
+    missing += [mark for mark in MARKS if mark in original and mark not in written and not lines]
     return missing
 
 

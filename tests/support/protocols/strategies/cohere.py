@@ -34,14 +34,14 @@ cohere_calls = wire_object(
     {"id": texts, "function": wire_object({"name": texts}, {"arguments": written_arguments})},
     {"type": st.sampled_from(["function", "later", ""])},
 )
-said = {
+message_fields = {
     "content": contents,
     "tool_calls": st.lists(cohere_calls, max_size=2),
     "tool_plan": texts,
     "citations": st.lists(json_objects, max_size=1),
 }
 cohere_messages = st.one_of(
-    wire_object({"role": st.sampled_from(["system", "user", "assistant"])}, said),
+    wire_object({"role": st.sampled_from(["system", "user", "assistant"])}, message_fields),
     wire_object({"role": st.just("tool"), "tool_call_id": texts}, {"content": contents}),
 )
 cohere_tools = st.one_of(
@@ -77,7 +77,7 @@ cohere_requests = wire_object(
     },
 )
 cohere_replies = wire_object(
-    {"id": texts, "message": wire_object({"role": st.just("assistant")}, said)},
+    {"id": texts, "message": wire_object({"role": st.just("assistant")}, message_fields)},
     {
         "finish_reason": st.sampled_from(["COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "LATER"]),
         "usage": wire_object(

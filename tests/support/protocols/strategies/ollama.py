@@ -12,7 +12,7 @@ ollama_calls = wire_object(
     {"function": wire_object({"name": texts, "arguments": json_objects}, {"index": counts, "description": texts})},
     {"id": texts, "type": st.just("function")},
 )
-said = {
+message_fields = {
     "content": texts,
     "thinking": texts,
     "images": images,
@@ -20,7 +20,7 @@ said = {
     "tool_name": texts,
     "tool_call_id": texts,
 }
-ollama_messages = wire_object({"role": st.sampled_from(["system", "user", "assistant", "tool"])}, said)
+ollama_messages = wire_object({"role": st.sampled_from(["system", "user", "assistant", "tool"])}, message_fields)
 ollama_tools = st.one_of(
     wire_object(
         {"function": wire_object({"name": texts}, {"description": texts, "parameters": json_objects})},
@@ -54,7 +54,7 @@ ollama_requests = wire_object(
     },
 )
 ollama_replies = wire_object(
-    {"model": texts, "message": wire_object({"role": st.just("assistant")}, said), "done": st.booleans()},
+    {"model": texts, "message": wire_object({"role": st.just("assistant")}, message_fields), "done": st.booleans()},
     {
         "created_at": texts,
         "done_reason": st.sampled_from(["stop", "length", "load"]),

@@ -50,7 +50,7 @@ def with_choice(fields: Fields, *removed: str, **changed: Any) -> Fields:
     return {**fields, "choices": [{**without(fields["choices"][0], *removed), **changed}]}
 
 
-def said(*chunks: Any, end: tuple[Any, ...] = (chunk({}, "stop"), DONE), body: bytes = b"") -> Broken:
+def greeting(*chunks: Any, end: tuple[Any, ...] = (chunk({}, "stop"), DONE), body: bytes = b"") -> Broken:
     """A stream that says Hello."""
     return Broken(body or sse([*chunks, *end]), "Hello", (), "stop")
 
@@ -215,44 +215,44 @@ ENDS: Final = {
     "stop in the chunk of a whole call": called(
         with_choice(calls(entry(0, "call_a", "look", OSLO_TEXT)), finish_reason="stop"), end=(DONE,)
     ),
-    "tool_calls without a call": said(*HELLO, end=(chunk({}, "tool_calls"), DONE)),
-    "an unknown reason": said(*HELLO, end=(chunk({}, "end_turn"), DONE)),
-    "a reason in capitals": said(*HELLO, end=(chunk({}, "STOP"), DONE)),
+    "tool_calls without a call": greeting(*HELLO, end=(chunk({}, "tool_calls"), DONE)),
+    "an unknown reason": greeting(*HELLO, end=(chunk({}, "end_turn"), DONE)),
+    "a reason in capitals": greeting(*HELLO, end=(chunk({}, "STOP"), DONE)),
     "the reason of the old functions": called(*LOOK, end=(chunk({}, "function_call"), DONE)),
-    "a reason that is empty in each chunk": said(*(with_choice(one, finish_reason="") for one in HELLO)),
-    "a reason in each chunk": said(*(with_choice(one, finish_reason="stop") for one in HELLO), end=(DONE,)),
-    "no reason": said(*HELLO, end=(DONE,)),
+    "a reason that is empty in each chunk": greeting(*(with_choice(one, finish_reason="") for one in HELLO)),
+    "a reason in each chunk": greeting(*(with_choice(one, finish_reason="stop") for one in HELLO), end=(DONE,)),
+    "no reason": greeting(*HELLO, end=(DONE,)),
     "no reason, and a call": called(*LOOK, end=(DONE,)),
-    "no [DONE]": said(*HELLO, end=(STOP,)),
+    "no [DONE]": greeting(*HELLO, end=(STOP,)),
     "no [DONE], and a call": called(*LOOK, end=(chunk({}, "tool_calls"),)),
-    "no [DONE] behind the costs": said(*HELLO, end=(STOP, {**chunk({}), "choices": [], "usage": COST})),
+    "no [DONE] behind the costs": greeting(*HELLO, end=(STOP, {**chunk({}), "choices": [], "usage": COST})),
     "two reasons": called(*LOOK, end=(STOP, chunk({}, "tool_calls"), DONE)),
     "two reasons that disagree": called(*LOOK, end=(chunk({}, "tool_calls"), STOP, DONE)),
-    "text behind the reason": said(begin("Hel"), STOP, text("lo"), end=(DONE,)),
+    "text behind the reason": greeting(begin("Hel"), STOP, text("lo"), end=(DONE,)),
     "a call behind the reason": called(STOP, *LOOK, end=(DONE,)),
-    "[DONE] twice": said(*HELLO, end=(STOP, DONE, DONE)),
-    "chunks behind [DONE]": said(*HELLO, end=(STOP, DONE, text("lo"), chunk({}, "stop"))),
+    "[DONE] twice": greeting(*HELLO, end=(STOP, DONE, DONE)),
+    "chunks behind [DONE]": greeting(*HELLO, end=(STOP, DONE, text("lo"), chunk({}, "stop"))),
 }
 
 SHAPES: Final = {
-    "no role": said(text("Hel"), text("lo")),
+    "no role": greeting(text("Hel"), text("lo")),
     "no role, and a call": Broken(sse([*LOOK, chunk({}, "tool_calls"), DONE]), "", (OSLO,), "tool_calls"),
-    "the role in each chunk": said(*HELLO[:1], chunk({"role": "assistant", "content": "lo"})),
-    "a role of another protocol": said(chunk({"role": "model", "content": "Hel"}), text("lo")),
-    "choices that are null": said({**begin(), "choices": None}, *HELLO),
-    "choices that are null in the middle": said(HELLO[0], {**begin(), "choices": None}, HELLO[1]),
-    "no choices in a chunk": said(HELLO[0], without(begin(), "choices"), HELLO[1]),
-    "costs with choices that are null": said(*HELLO, end=(STOP, {**begin(), "choices": None, "usage": COST}, DONE)),
-    "costs without choices": said(*HELLO, end=(STOP, {**without(begin(), "choices"), "usage": COST}, DONE)),
-    "a choice without an index": said(*(with_choice(one, "index") for one in HELLO)),
-    "a delta that is null": said(*HELLO, with_choice(STOP, delta=None), end=(DONE,)),
-    "no delta": said(*HELLO, with_choice(STOP, "delta"), end=(DONE,)),
-    "no object": said(*(without(one, "object", "created") for one in HELLO)),
-    "no id and no model": said(*(without(one, "id", "model") for one in HELLO)),
-    "another id in each chunk": said({**HELLO[0], "id": "chatcmpl-0"}, HELLO[1]),
+    "the role in each chunk": greeting(*HELLO[:1], chunk({"role": "assistant", "content": "lo"})),
+    "a role of another protocol": greeting(chunk({"role": "model", "content": "Hel"}), text("lo")),
+    "choices that are null": greeting({**begin(), "choices": None}, *HELLO),
+    "choices that are null in the middle": greeting(HELLO[0], {**begin(), "choices": None}, HELLO[1]),
+    "no choices in a chunk": greeting(HELLO[0], without(begin(), "choices"), HELLO[1]),
+    "costs with choices that are null": greeting(*HELLO, end=(STOP, {**begin(), "choices": None, "usage": COST}, DONE)),
+    "costs without choices": greeting(*HELLO, end=(STOP, {**without(begin(), "choices"), "usage": COST}, DONE)),
+    "a choice without an index": greeting(*(with_choice(one, "index") for one in HELLO)),
+    "a delta that is null": greeting(*HELLO, with_choice(STOP, delta=None), end=(DONE,)),
+    "no delta": greeting(*HELLO, with_choice(STOP, "delta"), end=(DONE,)),
+    "no object": greeting(*(without(one, "object", "created") for one in HELLO)),
+    "no id and no model": greeting(*(without(one, "id", "model") for one in HELLO)),
+    "another id in each chunk": greeting({**HELLO[0], "id": "chatcmpl-0"}, HELLO[1]),
     "a call that is not in a list": called(chunk({"tool_calls": entry(0, "call_a", "look", OSLO_TEXT)})),
-    "content as parts": said(begin(), chunk({"content": [{"type": "text", "text": "Hello"}]})),
-    "a message in place of deltas": said(end=(with_choice(WHOLE), DONE)),
+    "content as parts": greeting(begin(), chunk({"content": [{"type": "text", "text": "Hello"}]})),
+    "a message in place of deltas": greeting(end=(with_choice(WHOLE), DONE)),
     "a message with a call in place of deltas": Broken(
         sse(
             [
@@ -264,31 +264,31 @@ SHAPES: Final = {
         (OSLO,),
         "tool_calls",
     ),
-    "snapshots beside the deltas": said(
+    "snapshots beside the deltas": greeting(
         with_choice(HELLO[0], message={"role": "assistant", "content": "Hel"}),
         with_choice(HELLO[1], message={"role": "assistant", "content": "Hello"}),
     ),
-    "the whole message at the end": said(
+    "the whole message at the end": greeting(
         *HELLO, with_choice(STOP, message={"role": "assistant", "content": "Hello"}), end=(DONE,)
     ),
-    "a whole answer": said(body=json.dumps(WHOLE).encode()),
+    "a whole answer": greeting(body=json.dumps(WHOLE).encode()),
 }
 
-_STREAM: Final = said(*HELLO).body
+_STREAM: Final = greeting(*HELLO).body
 FRAMES: Final = {
-    "comments": said(body=b": PROCESSING\n\n" + _STREAM.replace(b"data: [", b": ping\n\ndata: [")),
-    "comments within an event": said(body=_STREAM.replace(b"data: ", b": ping\ndata: ")),
-    "lines that end in CR LF": said(body=_STREAM.replace(b"\n", b"\r\n")),
-    "lines that end in CR": said(body=_STREAM.replace(b"\n", b"\r")),
-    "no space behind the colon": said(body=_STREAM.replace(b"data: ", b"data:")),
-    "no empty line at the end": said(body=_STREAM.rstrip(b"\n")),
-    "events with names": said(body=_STREAM.replace(b"data: ", b"event: message\ndata: ")),
-    "blank lines": said(body=b"\n\n" + _STREAM.replace(b"\n\n", b"\n\n\n\n")),
-    "a byte order mark": said(body=b"\xef\xbb\xbf" + _STREAM),
-    "events without data": said(body=_STREAM.replace(b"data: [", b"data:\n\ndata: [")),
-    "an event that is not JSON": said(body=_STREAM.replace(b"data: [", b"data: keep-alive\n\ndata: [")),
-    "ids of events, and a time to reconnect": said(body=_STREAM.replace(b"data: ", b"id: 7\nretry: 5\ndata: ")),
-    "JSON over several lines": said(body=_STREAM.replace(b', "object"', b',\ndata: "object"')),
+    "comments": greeting(body=b": PROCESSING\n\n" + _STREAM.replace(b"data: [", b": ping\n\ndata: [")),
+    "comments within an event": greeting(body=_STREAM.replace(b"data: ", b": ping\ndata: ")),
+    "lines that end in CR LF": greeting(body=_STREAM.replace(b"\n", b"\r\n")),
+    "lines that end in CR": greeting(body=_STREAM.replace(b"\n", b"\r")),
+    "no space behind the colon": greeting(body=_STREAM.replace(b"data: ", b"data:")),
+    "no empty line at the end": greeting(body=_STREAM.rstrip(b"\n")),
+    "events with names": greeting(body=_STREAM.replace(b"data: ", b"event: message\ndata: ")),
+    "blank lines": greeting(body=b"\n\n" + _STREAM.replace(b"\n\n", b"\n\n\n\n")),
+    "a byte order mark": greeting(body=b"\xef\xbb\xbf" + _STREAM),
+    "events without data": greeting(body=_STREAM.replace(b"data: [", b"data:\n\ndata: [")),
+    "an event that is not JSON": greeting(body=_STREAM.replace(b"data: [", b"data: keep-alive\n\ndata: [")),
+    "ids of events, and a time to reconnect": greeting(body=_STREAM.replace(b"data: ", b"id: 7\nretry: 5\ndata: ")),
+    "JSON over several lines": greeting(body=_STREAM.replace(b', "object"', b',\ndata: "object"')),
 }
 
 BROKEN: Final = {**INDEXES, **ARGUMENTS, **NAMES, **ENDS, **SHAPES, **FRAMES}

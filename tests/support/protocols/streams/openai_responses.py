@@ -121,54 +121,54 @@ def streamed(body: Fields, piece: int = 6) -> list[Fields]:
 
 
 def item_events(item: Fields, index: int = 0, piece: int = 6) -> list[Fields]:
-    place = {"item_id": item.get("id", ""), "output_index": index}
+    location = {"item_id": item.get("id", ""), "output_index": index}
     kind = item["type"]
     begun = {**item, "status": "in_progress"} if "status" in item else dict(item)
     inner: list[Fields] = []
     if kind == "message":
         begun["content"] = []
         for at, part in enumerate(item["content"]):
-            inner += part_events(part, {**place, "content_index": at}, piece)
+            inner += part_events(part, {**location, "content_index": at}, piece)
     elif kind == "reasoning":
         begun |= {key: [] for key in ("summary", "content") if key in item}
         for at, part in enumerate(item.get("summary", [])):
-            inner += thought_events(part, {**place, "summary_index": at}, piece)
+            inner += thought_events(part, {**location, "summary_index": at}, piece)
         for at, part in enumerate(item.get("content", [])):
-            inner += text_events("reasoning_text", "text", part["text"], {**place, "content_index": at}, piece)
+            inner += text_events("reasoning_text", "text", part["text"], {**location, "content_index": at}, piece)
     elif kind in ("function_call", "custom_tool_call"):
         key, name = ("arguments", "function_call_arguments"), ("input", "custom_tool_call_input")
         field, event = key if kind == "function_call" else name
         begun[field] = ""
-        inner = text_events(event, field, item[field], place, piece)
+        inner = text_events(event, field, item[field], location, piece)
     elif kind == "web_search_call":
-        inner = [{"type": f"response.web_search_call.{step}", **place} for step in ("in_progress", "searching")]
+        inner = [{"type": f"response.web_search_call.{step}", **location} for step in ("in_progress", "searching")]
     added = {"type": "response.output_item.added", "output_index": index, "item": begun}
     return [added, *inner, {"type": "response.output_item.done", "output_index": index, "item": item}]
 
 
-def text_events(name: str, field: str, text: str, place: Fields, piece: int) -> list[Fields]:
+def text_events(name: str, field: str, text: str, location: Fields, piece: int) -> list[Fields]:
     pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
-    deltas = [{"type": f"response.{name}.delta", **place, "delta": one} for one in pieces]
-    return [*deltas, {"type": f"response.{name}.done", **place, field: text}]
+    deltas = [{"type": f"response.{name}.delta", **location, "delta": one} for one in pieces]
+    return [*deltas, {"type": f"response.{name}.done", **location, field: text}]
 
 
-def part_events(part: Fields, place: Fields, piece: int) -> Iterator[Fields]:
+def part_events(part: Fields, location: Fields, piece: int) -> Iterator[Fields]:
     field = "refusal" if part["type"] == "refusal" else "text"
     begun = {**part, field: "", **({"annotations": []} if "annotations" in part else {})}
-    yield {"type": "response.content_part.added", **place, "part": begun}
-    *deltas, done = text_events(part["type"], field, part[field], place, piece)
+    yield {"type": "response.content_part.added", **location, "part": begun}
+    *deltas, done = text_events(part["type"], field, part[field], location, piece)
     yield from deltas
     for at, annotation in enumerate(part.get("annotations", [])):
         found = {"annotation_index": at, "annotation": annotation}
-        yield {"type": "response.output_text.annotation.added", **place, **found}
+        yield {"type": "response.output_text.annotation.added", **location, **found}
     yield done
-    yield {"type": "response.content_part.done", **place, "part": part}
+    yield {"type": "response.content_part.done", **location, "part": part}
 
 
-def thought_events(part: Fields, place: Fields, piece: int) -> Iterator[Fields]:
-    yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
-    yield from text_events("reasoning_summary_text", "text", part["text"], place, piece)
-    yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
+def thought_events(part: Fields, location: Fields, piece: int) -> Iterator[Fields]:
+    yield {"type": "response.reasoning_summary_part.added", **location, "part": {**part, "text": ""}}
+    yield from text_events("reasoning_summary_text", "text", part["text"], location, piece)
+    yield {"type": "response.reasoning_summary_part.done", **location, "part": part}
 
 
 def sse(*events: Fields) -> bytes:
@@ -227,7 +227,7 @@ def kept(*names: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Fie
     return st.fixed_dictionaries(fields, optional={**later, **dict.fromkeys(names, json_values)})
 
 
-said_parts = st.one_of(
+message_parts = st.one_of(
     kept("logprobs", type=st.just("output_text"), text=texts, annotations=st.lists(json_objects, max_size=1)),
     kept(type=st.just("refusal"), refusal=texts),
 )
@@ -242,7 +242,7 @@ model_items = st.one_of(
         type=st.just("message"),
         role=st.just("assistant"),
         status=done,
-        content=st.lists(said_parts, min_size=1, max_size=3),
+        content=st.lists(message_parts, min_size=1, max_size=3),
     ),
     kept(
         "status",

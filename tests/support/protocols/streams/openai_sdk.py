@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from sdk.loopback import serving
 from toolglot.protocols.base import get
 
-ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
+QUESTION: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
 
 
 @contextlib.contextmanager
