@@ -61,19 +61,25 @@ def read_marker(written: Any) -> CacheMarker:
 def may_have_markers(turns: Iterable[Turn], tools: Iterable[ToolSpec], protocol: str) -> bool:
     """A quick check before the thorough one; most requests have no markers."""
     values: list[Turn | ToolSpec] = [*turns, *tools]
-    if any(markers_of(value, protocol) for value in values if value.extra is not None or value.form is not None):
-        return True
-    for turn in turns:
-        if _hold_fields(turn.blocks, protocol):
+    for value in values:
+        if (value.extra is not None or value.form is not None) and markers_of(value, protocol):
             return True
+    for turn in turns:
         for block in turn.blocks:
-            if type(block) is ToolResult and type(block.content) is tuple and _hold_fields(block.content, protocol):
+            if block.extra is not None and protocol in block.extra:
+                return True
+            if type(block) is Opaque or (type(block) is ToolResult and _hold_fields(block.content, protocol)):
                 return True
     return False
 
 
-def _hold_fields(blocks: tuple[Block, ...] | tuple[ResultPart, ...], protocol: str) -> bool:
-    return any((block.extra is not None and protocol in block.extra) or type(block) is Opaque for block in blocks)
+def _hold_fields(content: str | tuple[ResultPart, ...] | None, protocol: str) -> bool:
+    """Whether parts of a result may be marked."""
+    if type(content) is tuple:
+        for part in content:
+            if type(part) is Opaque or (part.extra is not None and protocol in part.extra):
+                return True
+    return False
 
 
 def without_markers(value: M, protocol: str) -> M:

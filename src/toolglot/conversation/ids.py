@@ -303,10 +303,15 @@ class Projection:
         """Swap the prefixes of foreign ids, if that is legal for all of them: the same as `add` for each, at once."""
         if self._is_native_issuer or not self._swaps_prefixes or self._emitted or self._canonical_id is None:
             return None
-        prefixes = list(map(prefix_of, ids))
-        emitted = {id: self._prefix + id[len(prefix) :] for id, prefix in zip(ids, prefixes, strict=True)}
+        first = prefix_of(ids[0]) if ids else ""
+        has_one = len([id for id in ids if id.startswith(first)]) == len(ids)
+        prefixes = [first] * len(ids) if has_one else list(map(prefix_of, ids))
+        if "" in prefixes or SMUGGLED_MARK in " ".join(ids):
+            return None
+        new = self._prefix
+        emitted = {id: new + id[len(prefix) :] for id, prefix in zip(ids, prefixes, strict=True)}
         back = dict(zip(emitted.values(), emitted, strict=True))
-        if "" in prefixes or len(back) != len(ids) or not _BARE.isdisjoint(emitted) or SMUGGLED_MARK in " ".join(ids):
+        if len(back) != len(ids) or not _BARE.isdisjoint(emitted):
             return None
         if not self._are_legal(back):
             return None

@@ -60,10 +60,17 @@ class PlainTurns:
         """The tools that are called, by namespace and name. Plain turns have no namespaces."""
         return [(None, name) for name in dict.fromkeys([call.name for call in self.calls])]
 
+    def all_ids_written(self) -> bool:
+        """Whether the ids of all calls and results are written as they are."""
+        return all(call.id_omitted is None for call in self.calls) and all(
+            result.id_omitted is None and result.written_id is None for result in self.results
+        )
+
     def accepts(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
         """Whether the target accepts turns in this order."""
         calls, results, words = self.calls, self.results, self._words
         by_user, takes_after, last = self._is_carried_by_user, self._takes_words_after, ""
+        is_parallel, takes_beside = self._is_parallel, self._takes_words_beside
         waiting = count = 0  # calls without a result yet; results of the last turn that was not the model's
         for turn in turns:
             role, blocks, before = turn.role, turn.blocks, last
@@ -82,7 +89,7 @@ class PlainTurns:
                         return False
                     else:
                         words.append(block)
-                if waiting and not self._accepts_calls(waiting, len(blocks)):
+                if (waiting > 1 and not is_parallel) or (waiting and not takes_beside and waiting < len(blocks)):
                     return False
                 last = role
                 continue
@@ -94,17 +101,17 @@ class PlainTurns:
                 continue
             if role == "developer":
                 return False
-            words_before, followed, count = len(words), count, 0
+            has_words, followed, count = False, count, 0
             for block in blocks:
                 if type(block) is not ToolResult:
                     words.append(block)
-                elif len(words) > words_before:
+                    has_words = True
+                elif has_words:
                     return False
                 else:
                     results.append(block)
                     count += 1
             waiting -= count
-            has_words = len(words) > words_before
             last = "user" if has_words or by_user else "tool"
             if count and not has_words and not waiting and before == "assistant":
                 continue  # all results at once
@@ -120,10 +127,6 @@ class PlainTurns:
         if rules.system != "field" or rules.system_inside == "anywhere":
             return False
         return was_message(prompt, self._protocol)
-
-    def _accepts_calls(self, count: int, blocks: int) -> bool:
-        """Whether a turn of this many blocks may hold this many calls."""
-        return (count == blocks or self._takes_words_beside) and (count < 2 or self._is_parallel)
 
     def _accepts_turn(
         self, before: str, count: int, follows_results: bool, has_words: bool, is_waiting: bool, is_tools: bool

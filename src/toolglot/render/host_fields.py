@@ -77,14 +77,20 @@ def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conv
 
 def _may_be_signed(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether a model's turn has such a field. This runs for nearly every request, and hardly any has one."""
-    protocol, named = ctx.profile.protocol, ctx.profile.reasoning.signature_fields
     for turn in conversation.turns:
-        if turn.role == "assistant" and not _is_issued_by_target(turn, ctx):
-            for holder in (turn, *turn.blocks):
-                extra = holder.extra
-                if extra is not None and not extra.get(protocol, {}).keys().isdisjoint(named):
-                    return True
+        if turn.role != "assistant" or _is_issued_by_target(turn, ctx):
+            continue
+        if turn.extra is not None and _has_signature(turn.extra, ctx):
+            return True
+        for block in turn.blocks:
+            if block.extra is not None and _has_signature(block.extra, ctx):
+                return True
     return False
+
+
+def _has_signature(extra: Extra, ctx: RenderContext) -> bool:
+    own = extra.get(ctx.profile.protocol, {})
+    return not own.keys().isdisjoint(ctx.profile.reasoning.signature_fields)
 
 
 def _drop_signatures(conversation: Conversation, ctx: RenderContext) -> Conversation:

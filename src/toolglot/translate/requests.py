@@ -472,6 +472,7 @@ def repair(
     return convert(body, source=target, target=target, model=model, policy=policy, overrides=overrides, limits=limits)
 
 
+@functools.lru_cache(maxsize=1024)
 def is_foreign_model(target: Profile) -> bool:
     """Whether the model that a profile is for plainly belongs to another provider."""
     patterns = target.request.foreign_models

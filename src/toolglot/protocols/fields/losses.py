@@ -162,8 +162,6 @@ def _add_turns(turns: tuple[Turn, ...], found: list[_Holder]) -> None:
             if block.extra is not None or block.form is not None:
                 found.append(("a block", block.extra, block.form))
             if type(block) is ToolResult and type(block.content) is tuple:
-                found += [
-                    ("a part of a result", part.extra, part.form)
-                    for part in block.content
-                    if part.extra is not None or part.form is not None
-                ]
+                for part in block.content:
+                    if part.extra is not None or part.form is not None:
+                        found.append(("a part of a result", part.extra, part.form))  # noqa: PERF401 - as above

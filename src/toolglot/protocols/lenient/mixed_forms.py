@@ -65,8 +65,9 @@ _KINDS: Final = frozenset({"function", "type", "message", ""})
 def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
     """Whether something was left over that may be another protocol's, or that the body's own does not take."""
     blocks: list[Block] = []
-    leniency = get(protocol).codec.leniency
-    keeps_fields = get(protocol).messages.text_keeps_fields
+    record = get(protocol)
+    leniency, keeps_fields = record.codec.leniency, record.messages.text_keeps_fields
+    has_foreign_parts = leniency.has_foreign_parts
     for turn in conversation.turns:
         if turn.extra is not None and _has_frame(turn.extra.get(protocol)):
             return True
@@ -74,7 +75,7 @@ def has_mixed_forms(conversation: Conversation, protocol: str) -> bool:
             return True
         if keeps_fields and any(_has_stray_type(block, protocol) for block in turn.blocks):
             return True
-        if leniency.has_foreign_parts is not None and leniency.has_foreign_parts(turn):
+        if has_foreign_parts is not None and has_foreign_parts(turn):
             return True
         blocks += turn.blocks
     extras = _count_extras(blocks)

@@ -426,13 +426,11 @@ def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined
 def write_call(call: ToolCall) -> Fields:
     if call.type == "custom":
         return _write_custom_call(call)
-    form = call.form if type(call.form) is ChatCall else None
-    own = call.extra.get(PROTOCOL) if call.extra else None
-    if own is None and form is None and call.raw_input is None:
+    form = call.form if type(call.form) is ChatCall else _PLAIN_CALL
+    if form is _PLAIN_CALL and call.raw_input is None and (call.extra is None or PROTOCOL not in call.extra):
         function = {"name": call.name, "arguments": compact(call.arguments or {})}
         return {"id": call.id, "type": "function", "function": function}
     inner: Fields = {"name": call.name}
-    form = form or _PLAIN_CALL
     arguments = _written_arguments(call, form)
     if arguments is not None:
         inner["arguments"] = arguments

@@ -48,9 +48,11 @@ def emit_calls(
             return turns
         swapped = _swap_prefixes(plain, projection, ctx)
         if swapped is not None:
-            ctx.has_new_ids = any(id != native_id for native_id, id in swapped.items())
-            swapper = _Swapper(swapped, OmittedIds(turns, ctx), ctx)
-            return map(partial(_emit_turn, swapper.call, swapper.result), turns)
+            ctx.has_new_ids = list(swapped) != list(swapped.values())
+            ctx.has_errors = any(result.is_error for result in plain.results)
+            if ctx.has_new_ids or not plain.all_ids_written():
+                return [_swap_ids(turn, swapped) for turn in turns]
+            return turns
     emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
     return map(partial(_emit_turn, emitter.call, emitter.result), turns)
 
@@ -58,8 +60,9 @@ def emit_calls(
 def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
     """Whether every name and every id of plain turns is sent unchanged."""
     rule = ctx.profile.results.name
-    named = [result for result in plain.results if result.name]
-    if (rule == "required" and len(named) < len(plain.results)) or (rule == "refused" and named):
+    if rule == "required" and not all(result.name for result in plain.results):
+        return False
+    if rule == "refused" and any(result.name for result in plain.results):
         return False
     return projection.adopt(plain.call_ids)
 
@@ -89,25 +92,20 @@ def _emit_turn(
     return turn if changed is None else replace(turn, blocks=tuple(changed))
 
 
-class _Swapper:
-    """Gives plain turns their ids; nothing else of them changes."""
-
-    def __init__(self, ids: Mapping[str, str], hidden: OmittedIds, ctx: RenderContext) -> None:
-        self._ids = ids
-        self._hidden = hidden
-        self._ctx = ctx
-
-    def call(self, block: ToolCall) -> ToolCall:
-        id = self._ids[block.id]
-        call = block if id == block.id else replace(block, id=id)
-        return self._hidden.call(call, block.id)
-
-    def result(self, block: ToolResult) -> ToolResult:
-        if block.is_error:
-            self._ctx.has_errors = True
-        id = self._ids[block.call_id]
-        result = block if id == block.call_id else replace(block, call_id=id)
-        return self._hidden.result(result, block.call_id)
+def _swap_ids(turn: Turn, ids: Mapping[str, str]) -> Turn:
+    """A plain turn whose calls and results have other ids, all of them written; nothing else of it changes."""
+    blocks: list[Block] = []
+    has_ids = False
+    for block in turn.blocks:
+        if type(block) is ToolCall:
+            has_ids = True
+            blocks.append(replace(block, id=ids[block.id], id_omitted=None))
+        elif type(block) is ToolResult:
+            has_ids = True
+            blocks.append(replace(block, call_id=ids[block.call_id], id_omitted=None, written_id=None))
+        else:
+            blocks.append(block)
+    return replace(turn, blocks=tuple(blocks)) if has_ids else turn
 
 
 class _Emitter:
