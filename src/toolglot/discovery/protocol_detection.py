@@ -23,6 +23,7 @@ from toolglot.discovery.parsed_reply import ParsedReply
 from toolglot.discovery.probe import protocol_order
 from toolglot.discovery.secret_masking import visible
 from toolglot.protocols.base import get
+from toolglot.protocols.fields.model_limits import read_limits
 from toolglot.upstream import PROVIDERS, Auth, Provider
 
 _ENDINGS: Final = re.compile(
@@ -31,10 +32,6 @@ _ENDINGS: Final = re.compile(
 _VERSION: Final = re.compile(r"/v\d{1,3}(?:(?:alpha|beta)\d{0,2})?$")
 _NOT_CHAT: Final = re.compile(
     r"embed|whisper|tts|rerank|dall-e|moderation|image|audio|transcri|guard|ocr", re.IGNORECASE
-)
-_CONTEXTS: Final = (
-    *("context_length", "max_model_len", "context_window", "max_context_length", "inputTokenLimit"),
-    *("max_input_tokens", "n_ctx", "context_size", "max_context_window_tokens"),
 )
 _ABSENT: Final = (404, 405)
 MAX_MODELS: Final = 500
@@ -183,17 +180,7 @@ def _models(entries: list[Any]) -> Iterator[Model]:
         fields = entry if isinstance(entry, dict) else {"id": entry}
         name = next((fields[key] for key in ("id", "name", "model") if isinstance(fields.get(key), str)), "")
         if 0 < len(name) <= MAX_MODEL_NAME and name.isprintable() and visible(name) == name and "\\" not in name:
-            yield Model(name.removeprefix("models/"), _context(fields))
-
-
-def _context(fields: dict[str, Any]) -> int | None:
-    inner = fields.get("meta") if isinstance(fields.get("meta"), dict) else {}
-    for holder in (fields, inner or {}):
-        for name in _CONTEXTS:
-            value = holder.get(name)
-            if type(value) is int and 0 < value < 10**9:
-                return value
-    return None
+            yield Model(name.removeprefix("models/"), read_limits(fields).get("window"))
 
 
 def pick_model(models: Sequence[Model]) -> str:

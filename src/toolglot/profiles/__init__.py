@@ -4,8 +4,8 @@
     profile.ids.pattern                  # "[A-Za-z0-9]{9}"
     profile.origin("ids.pattern")        # the rule: its id, source, confidence and layer
 
-A value comes from the last layer that sets it: the conservative defaults, the profile that this one
-extends, the profile, its models, then the same of the user's overrides. Behaviour that differs between
+A value comes from the last layer that sets it: the conservative defaults, the table of models, the profile that this
+one extends, the profile, its models, then the same of the user's overrides. Behaviour that differs between
 targets is read from here only.
 """
 
@@ -40,6 +40,7 @@ from toolglot.profiles.loader import (
     read_builtin,
     unknown_key,
 )
+from toolglot.profiles.model_table import LAYER, context_rules
 from toolglot.profiles.rules import (
     CallRules,
     ChoiceRules,
@@ -168,6 +169,14 @@ class Profile(Struct, frozen=True, kw_only=True):
         return _as_known(self)
 
     @property
+    def largest_window(self) -> int | None:
+        """Tokens into which every request must fit; None: not known, or only guessed."""
+        window, largest = self.origin("context.window"), self.origin("context.max_window")
+        # The table's larger value belongs to the table's window, not to one that the user has set.
+        known = window if largest.value is None or largest.layer == LAYER != window.layer else largest
+        return known.value if known.confidence not in ("guess", "default") else None
+
+    @property
     def takes_any_strict(self) -> bool:
         """Whether only what applies to all targets limits strict schemas, since no rule of this target is known."""
         return _LENIENT_LAYER in self.layers and not any(key.startswith("schema.strict") for key in self.origins)
@@ -270,7 +279,9 @@ NOT_INHERITED = frozenset({"request.foreign_models"})
 
 def _apply(files: list[ProfileFile], model: str) -> tuple[tuple[str, ...], dict[str, Rule]]:
     layers = ["default"]
-    origins: dict[str, Rule] = {}
+    origins = context_rules([file.name for file in reversed(files)], model)
+    if origins:
+        layers.append(LAYER)
     for file in files:
         steps: list[ModelLayer | ProfileFile] = [file]
         steps += [layer for layer in file.models if model and layer.match.search(model)]

@@ -1,6 +1,7 @@
-"""Matching of model names with patterns, and the mark that some clients add to a name.
+"""Matching of model names with patterns, and what names have at their end.
 
     claude-opus-4-5[1m]               Claude Code's mark for a long context; providers do not know it
+    claude-opus-4-5-20251101          a date
 
 Names are compared without regard to case.
 """
@@ -14,11 +15,18 @@ from functools import lru_cache
 from typing import Final
 
 _MARK: Final = re.compile(r"\[[0-9]{1,4}[km]\]$", re.IGNORECASE)
+_DATE: Final = re.compile(r"[-@](?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
 
 
 def strip_context_mark(name: str) -> str:
     """A name without the mark of a context length."""
     return _MARK.sub("", name)
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name as it is, without its mark, and without its mark and its date, each once."""
+    plain = strip_context_mark(name)
+    return tuple(dict.fromkeys((name, plain, _DATE.sub("", plain))))
 
 
 def matches(name: str, patterns: Collection[str]) -> bool:

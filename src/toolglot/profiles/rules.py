@@ -493,11 +493,26 @@ class StreamRules(Group, frozen=True, kw_only=True):
 
 
 class ContextRules(Group, frozen=True, kw_only=True):
-    """How much fits into a request."""
+    """What a model can take and do. The values of the known models are in `models.toml`."""
 
     window: Annotated[
         int | None, Meta(description="Tokens that a request may hold, its tools included; null: not known.")
     ] = None
+    max_window: Annotated[
+        int | None,
+        Meta(
+            description="The same for a request that asks for more, or where sources differ; null: that of `window`. A "
+            "request that cannot fit into it is refused before it is sent."
+        ),
+    ] = None
+    output: Annotated[
+        int | None, Meta(description="Tokens that a reply may have, thinking included; null: not known.")
+    ] = None
+    media: Annotated[
+        Names | None, Meta(description="Media kinds that the model reads besides text; null: not known.")
+    ] = None
+    thinking: Annotated[bool | None, Meta(description="Whether the model can think; null: not known.")] = None
+    tools: Annotated[bool | None, Meta(description="Whether the model calls tools; null: not known.")] = None
 
 
 class Rules(Group, frozen=True, kw_only=True):

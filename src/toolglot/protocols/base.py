@@ -30,6 +30,7 @@ from toolglot.errors import InputError, quote
 from toolglot.limits import Limits
 from toolglot.profiles import Profile
 from toolglot.profiles.loader import PROTOCOLS
+from toolglot.profiles.rules import ContextRules
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
@@ -306,6 +307,26 @@ class ListedModel(Struct, frozen=True):
     model: str
     """What the upstream gets."""
     simulated: bool = False
+    limits: ContextRules = ContextRules()
+    """What the model can take and do, as far as that is known."""
+    efforts: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    """The thinking modes that a request may set."""
+    server_tools: tuple[str, ...] = ()
+    """The tools that its provider runs itself."""
+    output_forms: tuple[str, ...] = ()
+    """The forms of structured output."""
+    protocol: str = ""
+    """The protocol of its upstream."""
+
+    @property
+    def reads_images(self) -> bool:
+        return "image" in (self.limits.media or ())
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it can call tools, as far as is known."""
+        return self.limits.tools is not False
 
     @property
     def title(self) -> str:
@@ -316,8 +337,23 @@ class ListedModel(Struct, frozen=True):
 
 
 def model_entry(model: ListedModel) -> Fields:
-    """A model in OpenAI's form, which most servers use. The creation time is unknown."""
-    return {"id": model.name, "object": "model", "created": 0, "owned_by": model.upstream}
+    """A model in OpenAI's form, which most servers use. The creation time is unknown.
+
+    OpenAI's own list has no limits. Agents read those of OpenRouter (`context_length`, `architecture`) and Groq.
+    """
+    limits = model.limits
+    entry: Fields = {"id": model.name, "object": "model", "created": 0, "owned_by": model.upstream}
+    if limits.window is not None:
+        entry |= {"context_length": limits.window, "context_window": limits.window}
+    if limits.output is not None:
+        entry["max_completion_tokens"] = limits.output
+    if limits.media is not None:
+        kinds = ("file" if kind == "document" else kind for kind in limits.media)
+        entry["architecture"] = {"input_modalities": ["text", *kinds], "output_modalities": ["text"]}
+    if limits.thinking is not None:
+        able = [*(("tools", "tool_choice") if model.calls_tools else ()), *(("reasoning",) if limits.thinking else ())]
+        entry["supported_parameters"] = able
+    return entry
 
 
 class ModelList(Struct, frozen=True, kw_only=True):

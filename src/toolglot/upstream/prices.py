@@ -11,7 +11,6 @@ Law: an unknown price is None, never 0; code that counts money must handle it.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -23,14 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from toolglot.conversation import Usage
-from toolglot.profiles.name_patterns import matches, strip_context_mark
+from toolglot.profiles.name_patterns import matches, spellings
 
 CURRENCY: Final = "USD"
 MILLION: Final = Decimal(1_000_000)
 _THOUSAND: Final = 1_000
 """Billionths of a dollar that a token costs whose million costs one."""
 _FILE: Final = Path(__file__).with_name("prices.toml")
-_DATE: Final = re.compile(r"[-@](?:20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})$")
 
 Confidence = Literal["documented", "reported", "doubtful", "own"]
 
@@ -174,7 +172,7 @@ def cost(model: str, usage: Usage) -> Decimal | None:
 
 
 def _names(model: str, upstream: str) -> Iterator[str]:
-    for name in dict.fromkeys((model, strip_context_mark(model), _DATE.sub("", strip_context_mark(model)))):
+    for name in spellings(model):
         if upstream:
             yield f"{upstream}/{name}"
         yield name

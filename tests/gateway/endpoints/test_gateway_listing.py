@@ -9,10 +9,13 @@ import httpx
 import pytest
 from anthropic.pagination import SyncPage
 from anthropic.types import ModelInfo
+from cohere.types import GetModelResponse
 from google import genai
 from google.genai.types import HttpOptions
+from google.genai.types import Model as GeminiModel
 from hypothesis import given
 from hypothesis import strategies as st
+from mistralai.client.models import BaseModelCard
 from ollama import ListResponse, ShowResponse
 from openai.pagination import SyncPage as OpenAIPage
 from openai.types import Model
@@ -24,6 +27,7 @@ from toolglot.gateway.endpoints.model_lists import (
     MAX_READ,
     allowed_models,
     decode_models,
+    describe_model,
     encode_model,
     encode_models,
 )
@@ -94,7 +98,143 @@ def test_ollamas_sdk_reads_the_list_a_model_and_the_version() -> None:
 
 def test_the_other_shapes_are_read_by_the_reader_of_providers() -> None:
     for source in ("cohere", "bedrock", "openai", "anthropic", "gemini", "ollama"):
-        assert decode_models(encode_models(source, MODELS, {}), profiles.get(source).protocol) == NAMES
+        assert list(decode_models(encode_models(source, MODELS, {}), profiles.get(source).protocol)) == NAMES
+
+
+# --- what is known of a model -----------------------------------------------------------------------
+
+CLAUDE = describe_model(OWN, profiles.get("anthropic", "claude-opus-5"), {})
+GPT = describe_model(ALIAS, profiles.get("openai", "gpt-5.5"), {})
+TEXT_ONLY = describe_model(
+    ListedModel("fast", "groq", "llama-3.3-70b-versatile"), profiles.get("groq", "llama-3.3-70b-versatile"), {}
+)
+UNKNOWN = describe_model(ListedModel("box/m", "box", "m"), profiles.get("openai_compatible", "m"), {})
+
+
+def test_anthropics_sdk_reads_the_limits_and_capabilities() -> None:
+    claude, gpt, text_only, unknown = (
+        ModelInfo.model_validate(encode_model("anthropic", model)) for model in (CLAUDE, GPT, TEXT_ONLY, UNKNOWN)
+    )
+    assert (claude.max_input_tokens, claude.max_tokens) == (1_000_000, 128_000)
+    assert (gpt.max_input_tokens, gpt.max_tokens) == (922_000, 128_000)
+    assert claude.capabilities is not None
+    assert gpt.capabilities is not None
+    assert text_only.capabilities is not None
+    assert claude.capabilities.thinking.types.adaptive.supported
+    assert claude.capabilities.context_management.supported
+    assert gpt.capabilities.image_input.supported
+    assert gpt.capabilities.effort.high.supported
+    assert not gpt.capabilities.context_management.supported
+    assert not text_only.capabilities.image_input.supported
+    assert not text_only.capabilities.thinking.supported
+    assert (unknown.max_input_tokens, unknown.max_tokens, unknown.capabilities) == (None, None, None)
+
+
+def test_openais_clients_read_the_limits_where_routers_write_them() -> None:
+    entry = encode_model("openai", GPT)
+    assert Model.model_validate(entry).id == "opus"
+    assert (entry["context_length"], entry["max_completion_tokens"]) == (922_000, 128_000)
+    assert entry["architecture"]["input_modalities"] == ["text", "image", "file"]
+    assert "reasoning" in entry["supported_parameters"]
+    assert encode_model("openai", UNKNOWN).keys() == {"id", "object", "created", "owned_by"}
+
+
+def test_googles_sdk_reads_the_limits() -> None:
+    read = GeminiModel.model_validate(
+        {**encode_model("gemini", GPT), "supported_actions": None}, by_alias=True, extra="ignore"
+    )
+    assert (read.input_token_limit, read.output_token_limit) == (922_000, 128_000)
+    assert encode_model("gemini", GPT)["thinking"] is True
+    assert "inputTokenLimit" not in encode_model("gemini", UNKNOWN)
+
+
+def test_ollamas_sdk_reads_the_context_and_what_the_model_can_do() -> None:
+    details = get("ollama").models.details
+    assert details is not None
+    gpt, text_only, unknown = (ShowResponse.model_validate(details(model)) for model in (GPT, TEXT_ONLY, UNKNOWN))
+    assert gpt.modelinfo is not None
+    assert gpt.modelinfo[f"{gpt.modelinfo['general.architecture']}.context_length"] == 922_000
+    assert gpt.capabilities == ["completion", "tools", "thinking", "vision"]
+    assert text_only.capabilities == ["completion", "tools"]
+    assert unknown.capabilities == ["completion", "tools"]
+
+
+def test_mistrals_sdk_reads_the_context_and_what_the_model_can_do() -> None:
+    gpt, text_only = (BaseModelCard.model_validate(encode_model("mistral", model)) for model in (GPT, TEXT_ONLY))
+    assert gpt.max_context_length == 922_000
+    assert (gpt.capabilities.vision, gpt.capabilities.reasoning, gpt.capabilities.function_calling) == (
+        True,
+        True,
+        True,
+    )
+    assert (text_only.capabilities.vision, text_only.capabilities.reasoning) == (False, False)
+
+
+def test_coheres_sdk_reads_the_context_and_the_features() -> None:
+    read = GetModelResponse.model_validate(encode_model("cohere", GPT))
+    assert (read.context_length, read.features) == (922_000, ["tools", "vision", "reasoning"])
+    assert GetModelResponse.model_validate(encode_model("cohere", UNKNOWN)).context_length is None
+
+
+def test_bedrocks_list_names_the_modalities() -> None:
+    assert encode_model("bedrock", GPT)["inputModalities"] == ["TEXT", "IMAGE"]
+    assert encode_model("bedrock", TEXT_ONLY)["inputModalities"] == ["TEXT"]
+
+
+@pytest.mark.parametrize("source", ["openai", "anthropic", "gemini", "mistral", "cohere"])
+def test_limits_that_the_gateway_lists_are_read_by_another_gateway(source: str) -> None:
+    listed = decode_models(encode_models(source, [GPT], {}), profiles.get(source).protocol)["opus"]
+    assert listed["window"] == 922_000
+
+
+@pytest.mark.parametrize(
+    ("entry", "limits"),
+    [
+        ({"id": "m", "context_length": 262144}, {"window": 262_144}),
+        ({"id": "m", "max_model_len": 32768}, {"window": 32_768}),
+        ({"id": "m", "meta": {"n_ctx": 8192}}, {"window": 8_192}),
+        ({"id": "m", "context_window": 131072, "max_completion_tokens": 32768}, {"window": 131_072, "output": 32_768}),
+        (
+            {
+                "id": "m",
+                "context_length": 1,
+                "architecture": {"input_modalities": ["text", "image", "file"]},
+                "top_provider": {"max_completion_tokens": 5},
+            },
+            {"window": 1, "output": 5, "media": ("image", "document")},
+        ),
+        (
+            {
+                "id": "m",
+                "max_context_length": 9,
+                "capabilities": {"vision": False, "reasoning": True, "function_calling": True},
+            },
+            {"window": 9, "media": (), "thinking": True, "tools": True},
+        ),
+        (
+            {
+                "id": "m",
+                "max_input_tokens": 7,
+                "max_tokens": 3,
+                "capabilities": {"image_input": {"supported": True}, "thinking": {"supported": False}},
+            },
+            {"window": 7, "output": 3, "media": ("image",), "thinking": False},
+        ),
+        ({"id": "m", "context_length": 128000.0}, {"window": 128_000}),
+        ({"id": "m", "context_length": "much", "capabilities": "all", "architecture": []}, {}),
+        ({"id": "m", "context_length": True, "top_provider": 3}, {}),
+    ],
+)
+def test_the_limits_of_a_provider_are_read_from_its_list(entry: dict[str, Any], limits: dict[str, Any]) -> None:
+    assert decode_models({"data": [entry]}, "openai_chat")["m"] == limits
+
+
+def test_the_list_of_a_provider_replaces_the_table_and_the_user_replaces_both() -> None:
+    profile = profiles.get("groq", "llama-3.3-70b-versatile")
+    assert describe_model(OWN, profile, {"window": 8_000}).limits.window == 8_000
+    overrides = profiles.Overrides('[profiles.groq.rules]\n"context.window" = 4_000\n')
+    own = profiles.get("groq", "llama-3.3-70b-versatile", overrides=overrides)
+    assert describe_model(OWN, own, {"window": 8_000}).limits.window == 4_000
 
 
 def test_a_name_is_listed_once_the_first_counts() -> None:
@@ -208,8 +348,8 @@ def test_a_page_that_cannot_be_is_refused_with_the_name_of_what_is_wrong(source:
     ],
 )
 def test_a_providers_own_list_is_read(protocol: str, body: Any, names: list[str]) -> None:
-    assert decode_models(body, protocol) == names
-    assert decode_models(json.dumps(body).encode(), protocol) == names
+    assert list(decode_models(body, protocol)) == names
+    assert list(decode_models(json.dumps(body).encode(), protocol)) == names
 
 
 @pytest.mark.parametrize(
@@ -217,12 +357,12 @@ def test_a_providers_own_list_is_read(protocol: str, body: Any, names: list[str]
     [b"", b"<html>", b"[" * 10_000, None, 7, "x", [], {}, {"data": None}, {"data": {"id": "x"}}, {"error": {}}],
 )
 def test_what_is_no_list_has_no_models(body: Any) -> None:
-    assert decode_models(body, "openai_chat") == []
+    assert decode_models(body, "openai_chat") == {}
 
 
 def test_a_providers_list_is_read_within_bounds_and_without_what_cannot_be_a_name() -> None:
     entries: list[Any] = [{"id": "a"}, {"id": "a"}, {"id": ""}, {"id": "x" * 600}, {"id": "b\n"}, {"id": 7}, 7, None]
-    assert decode_models({"data": entries}, "openai_chat") == ["a"]
+    assert list(decode_models({"data": entries}, "openai_chat")) == ["a"]
     assert len(decode_models([f"m{number}" for number in range(10_000)], "openai_chat")) == MAX_READ
 
 

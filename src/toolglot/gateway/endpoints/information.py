@@ -12,7 +12,14 @@ import msgspec
 from toolglot import __version__, profiles
 from toolglot.errors import InputError
 from toolglot.gateway.endpoints.generate import ModelRequest
-from toolglot.gateway.endpoints.model_lists import allowed_models, decode_models, encode_model, encode_models
+from toolglot.gateway.endpoints.model_lists import (
+    Fields,
+    allowed_models,
+    decode_models,
+    describe_model,
+    encode_model,
+    encode_models,
+)
 from toolglot.gateway.endpoints.openapi import document_bytes
 from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
@@ -26,6 +33,7 @@ from toolglot.protocols.base import ListedModel, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
 from toolglot.upstream import Upstream
+from toolglot.upstream.routing.routes import Route
 
 MAX_LISTED: Final = 4 * 1024 * 1024
 LISTING_SECONDS: Final = 300.0
@@ -43,7 +51,8 @@ class InformationEndpoints:
         self._services = services
         self._request_log = request_log
         self._worker_links = worker_links
-        self._listed: dict[str, tuple[float, list[str]]] = {}
+        self._listed: dict[str, tuple[float, dict[str, Fields]]] = {}
+        """The models that each upstream lists, with what it says of them, and until when that counts."""
         self._runs: dict[Action, Run] = {
             "count": self._count,
             "models": self._models,
@@ -137,7 +146,7 @@ class InformationEndpoints:
             if model.name == name:
                 return model
         route = self._services.router.route(name)
-        return ListedModel(name, route.upstream_name, route.model, route.simulated)
+        return self._describe(ListedModel(name, route.upstream_name, route.model, route.simulated))
 
     async def _all_models(self) -> list[ListedModel]:
         router = self._services.router
@@ -147,14 +156,22 @@ class InformationEndpoints:
             for name in names:
                 listed = ListedModel(f"{upstream.name}/{name}", upstream.name, name, False)
                 found.setdefault(listed.name, listed)
-        return [*found.values()]
+        return [self._describe(model) for model in found.values()]
 
-    async def _own_models(self, upstream: Upstream) -> list[str]:
+    def _describe(self, model: ListedModel) -> ListedModel:
+        """A model with what is known of it."""
+        route = Route(upstream_name=model.upstream, model=model.model, simulated=model.simulated)
+        target = self._services.upstreams.find(route).target
+        profile = profiles.get(target, model.model, overrides=self._services.config.overrides)
+        _, own = self._listed.get("" if model.simulated else model.upstream, (0.0, {}))
+        return describe_model(model, profile, own.get(model.model, {}))
+
+    async def _own_models(self, upstream: Upstream) -> dict[str, Fields]:
         """The models that an upstream itself lists; empty if it does not respond in time."""
         known = self._listed.get(upstream.name)
         if known is not None and known[0] > time.monotonic():
             return known[1]
-        names: list[str] = []
+        names: dict[str, Fields] = {}
         profile = profiles.get(upstream.target, overrides=self._services.config.overrides)
         try:
             async with asyncio.timeout(LISTING_TIMEOUT):
@@ -162,7 +179,7 @@ class InformationEndpoints:
                 if response is not None:
                     try:
                         data = await response.whole(MAX_LISTED)
-                        names = decode_models(data, profile.protocol) if response.status == 200 else []
+                        names = decode_models(data, profile.protocol) if response.status == 200 else {}
                     finally:
                         await response.close()
         except (TimeoutError, ProviderError, InputError) as error:

@@ -2,7 +2,8 @@
 
     encode_models("anthropic", models, request.query)   # the body for GET /v1/models of an Anthropic client
     encode_model("gemini", model)                       # the body for GET /v1beta/models/{model}
-    decode_models(data, "ollama")                       # the names that a provider lists
+    decode_models(data, "ollama")                       # the names that a provider lists, with their limits
+    describe_model(listed, profile, limits)             # a model with what is known of it
 
 Law: pure. The forms are in the records of the protocols.
 """
@@ -17,7 +18,10 @@ from msgspec.structs import replace
 from toolglot import profiles
 from toolglot.errors import InputError
 from toolglot.jsontext import parse
+from toolglot.profiles import Profile
+from toolglot.profiles.model_table import LAYER
 from toolglot.protocols.base import ListedModel, get, model_entry
+from toolglot.protocols.fields.model_limits import read_limits
 
 MAX_READ: Final = 2_000
 """Names that are read from a provider's list."""
@@ -50,12 +54,41 @@ def encode_model(source: str, model: ListedModel, *, protocol: str = "") -> Fiel
 
 
 def _mistral_entry(model: ListedModel) -> Fields:
-    capabilities = {"completion_chat": True, "function_calling": True, "vision": True}
-    return {**model_entry(model), "type": "base", "name": model.title, "capabilities": capabilities}
+    limits = model.limits
+    capabilities = {
+        "completion_chat": True,
+        "function_calling": model.calls_tools,
+        "reasoning": bool(limits.thinking),
+        "vision": model.reads_images,
+        "audio": "audio" in (limits.media or ()),
+    }
+    entry = {**model_entry(model), "type": "base", "name": model.title, "capabilities": capabilities}
+    return entry if limits.window is None else {**entry, "max_context_length": limits.window}
 
 
 _OWN_ENTRIES: Final[dict[str, Callable[[ListedModel], Fields]]] = {"mistral": _mistral_entry}
 """Targets whose clients read more than their protocol has."""
+
+
+def describe_model(model: ListedModel, profile: Profile, own: Mapping[str, Any]) -> ListedModel:
+    """A model with what is known of it: its profile, and what its provider's list says (`own`).
+
+    The list of a provider is newer than the table of models; a rule of the user counts for more than both.
+    """
+    newer = {name: value for name, value in own.items() if profile.origin(f"context.{name}").layer in _REPLACED}
+    return replace(
+        model,
+        limits=replace(profile.context, **newer),
+        efforts=profile.reasoning.efforts,
+        modes=profile.reasoning.modes,
+        server_tools=profile.tools.server,
+        output_forms=profile.request.output,
+        protocol=profile.protocol,
+    )
+
+
+_REPLACED: Final = ("default", LAYER)
+"""Layers of rules that say less than a provider's own list."""
 
 
 def allowed_models(
@@ -80,19 +113,24 @@ _LISTS: Final = ("data", "models", "modelSummaries", "inferenceProfileSummaries"
 _NAMES: Final = ("id", "name", "modelId", "inferenceProfileId", "model")
 
 
-def decode_models(listed: Any, protocol: str) -> list[str]:
-    """The names in a provider's list, bytes or JSON, in its order; what cannot be a name is left out."""
+def decode_models(listed: Any, protocol: str) -> dict[str, Fields]:
+    """The names in a provider's list, bytes or JSON, in its order, each with what the list says of the model.
+
+    What cannot be a name is left out.
+    """
     if isinstance(listed, bytes):
         try:
             listed = parse(listed).value
         except InputError:
-            return []
+            return {}
     if isinstance(listed, dict):
         listed = next((listed[key] for key in _LISTS if isinstance(listed.get(key), list)), None)
-    if not isinstance(listed, list):
-        return []
-    names = (_name(entry, protocol) for entry in listed[:MAX_READ])
-    return list(dict.fromkeys(name for name in names if name))
+    found: dict[str, Fields] = {}
+    for entry in listed[:MAX_READ] if isinstance(listed, list) else ():
+        name = _name(entry, protocol)
+        if name and name not in found:
+            found[name] = read_limits(entry) if isinstance(entry, dict) else {}
+    return found
 
 
 def _name(entry: Any, protocol: str) -> str:

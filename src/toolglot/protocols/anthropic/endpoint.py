@@ -23,6 +23,9 @@ _COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "think
 """The fields of a request that the count takes."""
 
 
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+_THINKING: Final = {"adaptive": "adaptive", "between_tools": "between_tools", "disabled": "off", "enabled": "on"}
+"""Types of the thinking configuration, and the modes that they set."""
 _VERTEX: Final = r"/v1/projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/publishers/anthropic/models/"
 _HOSTED: Final = {"messages": OBJECTS, "max_tokens": TOKENS}
 
@@ -32,13 +35,47 @@ def _count_request(body: Fields, _model: str) -> Fields:
 
 
 def _model_entry(model: ListedModel) -> Fields:
+    limits = model.limits
     return {
         "type": "model",
         "id": model.name,
         "display_name": model.title,
         "created_at": EPOCH,
         "lifecycle": "active",
+        "max_input_tokens": limits.window,
+        "max_tokens": limits.output,
+        "capabilities": _capabilities(model) if limits.media is not None and limits.thinking is not None else None,
     }
+
+
+def _capabilities(model: ListedModel) -> Fields:
+    """What the model can do for a client of this protocol. What only Anthropic has, a foreign model does not."""
+    media, is_native = model.limits.media or (), model.protocol == PROTOCOL.name
+    searches = any(name.startswith("web_search") for name in model.server_tools)
+    runs_code = is_native and any(name.startswith("code_execution") for name in model.server_tools)
+    return {
+        "batch": _support(is_native),
+        "citations": _support(is_native),
+        "code_execution": _support(runs_code),
+        "context_management": _support(is_native),
+        "effort": {**_support(bool(model.efforts)), **{name: _support(name in model.efforts) for name in _EFFORTS}},
+        "image_input": _support("image" in media),
+        "pdf_input": _support("document" in media),
+        "server_tools": {
+            **_support(searches or runs_code),
+            "code_execution": _support(runs_code),
+            "web_search": _support(searches),
+        },
+        "structured_outputs": _support("json_schema" in model.output_forms),
+        "thinking": {
+            **_support(bool(model.limits.thinking)),
+            "types": {name: _support(mode in model.modes) for name, mode in _THINKING.items()},
+        },
+    }
+
+
+def _support(is_supported: bool) -> Fields:
+    return {"supported": is_supported}
 
 
 def _model_page(models: list[ListedModel], query: Mapping[str, str]) -> Fields:

@@ -26,7 +26,17 @@ def _count_request(body: Fields, _model: str) -> Fields:
 
 
 def _model_entry(model: ListedModel) -> Fields:
-    return {"modelId": model.name, "modelName": model.title, "providerName": model.upstream}
+    entry: Fields = {
+        "modelId": model.name,
+        "modelName": model.title,
+        "providerName": model.upstream,
+        "outputModalities": ["TEXT"],
+        "responseStreamingSupported": True,
+        "modelLifecycle": {"status": "ACTIVE"},
+    }
+    if model.limits.media is not None:
+        entry["inputModalities"] = ["TEXT", *(["IMAGE"] if model.reads_images else [])]
+    return entry
 
 
 _REQUIRED: Final = {"messages": OBJECTS}

@@ -10,7 +10,15 @@ from toolglot.protocols.fields.reading import Fields
 
 
 def _model_entry(model: ListedModel) -> Fields:
-    return {"name": model.name, "endpoints": ["chat"], "finetuned": False, "features": ["tools"]}
+    able = {"tools": model.calls_tools, "vision": model.reads_images, "reasoning": model.limits.thinking}
+    entry: Fields = {
+        "name": model.name,
+        "is_deprecated": False,
+        "endpoints": ["chat"],
+        "finetuned": False,
+        "features": [name for name, is_able in able.items() if is_able],
+    }
+    return entry if model.limits.window is None else {**entry, "context_length": model.limits.window}
 
 
 PROTOCOL: Final = Protocol(

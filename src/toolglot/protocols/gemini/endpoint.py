@@ -29,12 +29,15 @@ def _count_request(body: Fields, model: str) -> Fields:
 
 
 def _model_entry(model: ListedModel) -> Fields:
+    limits = model.limits
+    numbers = {"inputTokenLimit": limits.window, "outputTokenLimit": limits.output, "thinking": limits.thinking}
     return {
         "name": f"models/{model.name.removeprefix('models/')}",
         "baseModelId": model.model,
         "version": "1",
         "displayName": model.title,
         "description": f"{model.model} of {model.upstream}",
+        **{name: value for name, value in numbers.items() if value is not None},
         "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
     }
 

@@ -21,6 +21,7 @@ def _model_entry(model: ListedModel) -> Fields:
         "size": 0,
         "digest": "0" * 64,
         "details": _family(model),
+        "capabilities": _capabilities(model),
     }
 
 
@@ -43,9 +44,20 @@ def _model_details(model: ListedModel) -> Fields:
         "license": "",
         "modified_at": EPOCH,
         "details": _family(model),
-        "model_info": {"general.architecture": "toolglot", "general.basename": model.model},
-        "capabilities": ["completion", "tools", "thinking", "vision"],
+        "model_info": _model_info(model),
+        "capabilities": _capabilities(model),
     }
+
+
+def _model_info(model: ListedModel) -> Fields:
+    """Clients look for the context under the name of the architecture."""
+    info: Fields = {"general.architecture": "toolglot", "general.basename": model.model}
+    return info if model.limits.window is None else {**info, "toolglot.context_length": model.limits.window}
+
+
+def _capabilities(model: ListedModel) -> list[str]:
+    able = {"tools": model.calls_tools, "thinking": model.limits.thinking, "vision": model.reads_images}
+    return ["completion", *(name for name, is_able in able.items() if is_able)]
 
 
 PROTOCOL: Final = Protocol(
