@@ -29,6 +29,7 @@ from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.own_secrets import own_secrets
 from toolglot.gateway.config.reloading import ConfigWatch, keep_fixed, watched_file
 from toolglot.gateway.config.settings import Config
+from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
@@ -87,7 +88,7 @@ STORE_UNAVAILABLE: Final = (
 RETIRE_SECONDS: Final = 0.5
 _KEYS: Final = frozenset({"auth", "billing"})
 """Failures that are about a key."""
-_TRACED: Final = frozenset({"generate", "count", "pass"})
+_TRACED: Final = frozenset({"generate", "embed", "count", "pass"})
 """Actions that have spans."""
 
 
@@ -434,6 +435,8 @@ class Gateway:
             record.arrive(request.body)
         if endpoint.action == "generate":
             await ModelRequest(self._services, endpoint, request, record).run()
+        elif endpoint.action == "embed":
+            await EmbeddingCall(self._services, endpoint, request, record).run()
         elif endpoint.action == "metrics":
             await self._show_metrics(self._services.vault, request, record)
         elif endpoint.action == "ready" and self.shutdown.is_draining:

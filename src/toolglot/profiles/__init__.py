@@ -45,6 +45,7 @@ from toolglot.profiles.rules import (
     CallRules,
     ChoiceRules,
     ContextRules,
+    EmbeddingRules,
     IdRules,
     NameRules,
     ReasoningRules,
@@ -146,6 +147,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     schema: SchemaRules
     request: RequestRules
     stream: StreamRules
+    embeddings: EmbeddingRules
     context: ContextRules
 
     def origin(self, key: str) -> Rule:

@@ -492,6 +492,21 @@ class StreamRules(Group, frozen=True, kw_only=True):
     ] = "field"
 
 
+class EmbeddingRules(Group, frozen=True, kw_only=True):
+    """Embeddings."""
+
+    settings: Annotated[
+        tuple[Literal["dimensions", "title", "truncation", "tokens"], ...],
+        Meta(description="Settings of a request that are accepted; `tokens`: an input may be a list of token ids."),
+    ] = ("dimensions",)
+    tasks: Annotated[Names, Meta(description="What a request can say that the vectors are for; none: nothing.")] = ()
+    task_required: Annotated[bool, Meta(description="A request must say what the vectors are for.")] = False
+    max_inputs: Annotated[int | None, Meta(description="Maximum number of inputs in a request.")] = None
+    dimensions_field: Annotated[str, Meta(description="The field that sets the length of a vector.")] = "dimensions"
+    form: Annotated[str, Meta(description="The form of the body, if it differs between models of a provider.")] = ""
+    path: Annotated[str, Meta(description="Path of the endpoint, if it is not that of the protocol.")] = ""
+
+
 class ContextRules(Group, frozen=True, kw_only=True):
     """What a model can take and do. The values of the known models are in `models.toml`."""
 
@@ -529,4 +544,5 @@ class Rules(Group, frozen=True, kw_only=True):
     schema: SchemaRules = SchemaRules()
     request: RequestRules = RequestRules()
     stream: StreamRules = StreamRules()
+    embeddings: EmbeddingRules = EmbeddingRules()
     context: ContextRules = ContextRules()

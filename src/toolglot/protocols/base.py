@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 
 from toolglot.conversation import Block, Conversation, Failure, Reply, forms
+from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest
 from toolglot.conversation.events import Event
 from toolglot.conversation.forms import FormLibrary, FormLoader, FormStruct
 from toolglot.errors import InputError, quote
@@ -63,6 +64,13 @@ class ErrorCodec(typing.Protocol):
     ) -> Failure | None: ...
     def encode(self, failure: Failure) -> tuple[int, Fields]: ...
     def headers_of(self, failure: Failure) -> dict[str, str]: ...
+
+
+class EmbeddingCodec(typing.Protocol):
+    def decode_request(self, body: Fields) -> EmbeddingRequest: ...
+    def encode_request(self, request: EmbeddingRequest, profile: Profile) -> Fields: ...
+    def decode_reply(self, data: bytes, profile: Profile) -> EmbeddingReply: ...
+    def encode_reply(self, reply: EmbeddingReply, request: EmbeddingRequest) -> Fields: ...
 
 
 class StreamOptions(Struct, frozen=True, kw_only=True):
@@ -181,6 +189,11 @@ class Codec:
             return lambda fields: self.reply.decode(fields).turn.blocks
         read: Callable[[Fields], Iterable[Block]] = module.read_fragment
         return read
+
+    @cached_property
+    def embeddings(self) -> EmbeddingCodec | None:
+        """Reads and writes embeddings; None: the protocol has none."""
+        return cast("EmbeddingCodec | None", self._load_optional("embeddings"))
 
     def _load_optional(self, name: str) -> Any:
         return self._load(name) if importlib.util.find_spec(f"{self._package}.{name}") is not None else None
@@ -382,6 +395,7 @@ class ModelList(Struct, frozen=True, kw_only=True):
 
 ClientAction = Literal[
     "generate",
+    "embed",
     "count",
     "models",
     "model",
@@ -412,6 +426,8 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     are those of `Protocol.host_fields`."""
     error_protocol: str = ""
     """The protocol whose errors, and whose frames of a stream, the client reads; empty: this one."""
+    provider_path: str = ""
+    """The path at the provider, if it is not the one that the record names for the action."""
     required: Mapping[str, Any] = {}
     """The fields that a body must have, with their JSON Schemas; for the OpenAPI document."""
     optional: Mapping[str, Any] = {}
@@ -469,6 +485,8 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """The path of a request, with `{model}` where it names the model."""
     stream_path: str = ""
     """The path of a request for a stream, where it is another."""
+    embeddings_path: str = ""
+    """The path of a request for embeddings; empty: there is none."""
     model_folders: tuple[str, ...] = ()
     """Folders that a model's name in a path begins with; the first is that of a name without one."""
     auth: Auth = "bearer"

@@ -54,8 +54,8 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
     """The fault that was injected."""
     answered_by: str = ""
     """Where the reply came from: `rules[1]` or `rules[1].replies[0]` of the script, `default script`; `injected`
-    or `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing` and `count` for models and
-    tokens."""
+    or `x-simulate` if an injected fault left nothing of the reply; `refused`; `listing`, `count` and `embeddings` for
+    models, tokens and vectors."""
 
 
 Log = Callable[[RecordedRequest, float], None]

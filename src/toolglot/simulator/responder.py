@@ -189,6 +189,8 @@ class _RequestJob:
         if call.route.kind == "count":
             self.answered_by = "count"
             return self._whole_outcome(self.simulated.token_count(tokens_of(body)))
+        if call.route.kind == "embed":
+            return self._embed(call, body)
         return self._generate(call, body)
 
     def _page(self, call: MatchedPath) -> Fields | None:
@@ -229,10 +231,26 @@ class _RequestJob:
             raise _RefusedError(Refusal(kind="bad_request", message=message))
         return self.value
 
-    def _generate(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
+    def _profile(self, call: MatchedPath, body: Fields) -> Profile:
+        """The profile of the model that the path or the body names."""
         model = body.get("model") if not call.model else call.model
         self.model = model if isinstance(model, str) and len(model) <= MAX_NAME else ""
-        profile = profiles.get(call.target, self.model, overrides=self.responder.overrides)
+        return profiles.get(call.target, self.model, overrides=self.responder.overrides)
+
+    def _embed(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
+        profile = self._profile(call, body)
+        settings, injected_by = self._take_fault(None)
+        if self.fault is not None:
+            self.answered_by = injected_by
+            self._fail(self.fault)
+        written = self.simulated.embeddings(body, profile)
+        if isinstance(written, Refusal):
+            raise _RefusedError(written)
+        self.answered_by = "embeddings"
+        return self._with_pace(self._whole_outcome(written), settings)
+
+    def _generate(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
+        profile = self._profile(call, body)
         accepted = self._accept(call, body, profile)
         rule = self.responder.rule_for(accepted)
         settings, injected_by = self._take_fault(rule)

@@ -35,6 +35,12 @@ def path_for(profile: Profile, model: str, stream: bool) -> str:
     return _VERSIONS.get(profile.name, "") + path
 
 
+def embeddings_path(profile: Profile, model: str, own: str = "") -> str:
+    """The path of a request for embeddings; `own` is that of the client's protocol, if it has several."""
+    path = own or profile.embeddings.path or get(profile.protocol).embeddings_path
+    return _with_model(profile, path, model) if "{model}" in path else _VERSIONS.get(profile.name, "") + path
+
+
 def count_path(profile: Profile, model: str) -> str | None:
     """The path at which a provider counts tokens; None if it has none."""
     path = profile.request.count_tokens

@@ -306,7 +306,8 @@ class ModelRequest:
     async def _read_reply(self, exchange: UpstreamReply) -> tuple[bytes, int]:
         """A whole reply, which counts against the memory for bodies, and the number of its JSON values."""
         hold = self._request.hold
-        data = await read_upstream_body(exchange, self._services.reply_limits.max_bytes, hold)
+        max_bytes = self._services.reply_limits.max_bytes
+        data = await read_upstream_body(exchange.response, exchange.upstream.name, max_bytes, hold)
         values = await offloading.count_values(data)
         hold(VALUE_BYTES * values)
         return data, values

@@ -1,6 +1,6 @@
 """Paths that are not the gateway's own: passed through, as they are, to the one upstream that has them.
 
-Embeddings, files, batches, images: they are not translated. A request goes to the only upstream of the client's
+Files, batches, images: they are not translated. A request goes to the only upstream of the client's
 protocol; if there is none, or more than one, the client gets an error.
 
 Laws: the client's key is not sent on, not even one in the query. A path stays under the upstream's address. With
@@ -33,9 +33,9 @@ MAX_ERROR: Final = 4 * 1024 * 1024
 """Bytes of an error, which is read before it is forwarded: it may repeat the gateway's key."""
 
 _STORES_NOTHING: Final = re.compile(
-    r"/v1(?:beta)?/(?:embeddings|moderations|completions|rerank|images/(?:generations|edits|variations)"
-    r"|audio/(?:speech|transcriptions|translations)|(?:models/)?[^/]+:(?:embedContent|batchEmbedContents|predict))"
-    r"|/api/(?:embed|embeddings|generate)"
+    r"/v1(?:beta)?/(?:moderations|completions|rerank|images/(?:generations|edits|variations)"
+    r"|audio/(?:speech|transcriptions|translations)|(?:models/)?[^/]+:predict)"
+    r"|/api/generate"
 )
 _UNSAFE: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:$|[/\\;])|[\x00-\x1f\x7f\\]")
 """In a path: what leads elsewhere, or is invalid."""
@@ -57,8 +57,7 @@ class PassThrough:
         upstream = self._choose(protocol, request)
         body = await read_body(request, max_bytes)
         record.route, record.sent = RecordedRoute(upstream.name), RecordedRendering(upstream.target)
-        query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
-        path = request.raw_path + (f"?{query}" if query else "")
+        path = request.raw_path + forwarded_query(request)
         sent = (*_SENT, *protocol.forwarded_headers)
         headers = {name: request.headers[name] for name in sent if name in request.headers}
         headers |= record.begin_call(upstream)
@@ -92,12 +91,7 @@ class PassThrough:
         if known and self._is_shared() and (request.method != "POST" or not _STORES_NOTHING.fullmatch(request.path)):
             message = f"{request.path[:200]} is not passed through: data at the provider is not separated by client key"
             raise refusal("not_found", message, 404)
-        family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
-        of_kind = [
-            upstream for upstream in self._upstreams.configured() if profiles.get(upstream.target).protocol in family
-        ]
-        named = [upstream for upstream in of_kind if upstream.target == protocol.provider]
-        chosen = named if len(named) == 1 else of_kind
+        chosen, of_kind = upstreams_of(protocol, self._upstreams)
         if known and len(chosen) == 1:
             return chosen[0]
         where = f"{request.method} {request.path[:200]}"
@@ -105,6 +99,20 @@ class PassThrough:
             raise refusal("not_found", f"unknown path: {where}; neither the gateway nor an upstream has it", 404)
         names = ", ".join(upstream.name for upstream in of_kind)
         raise refusal("not_found", f"unknown path: {where}; several upstreams could have it: {names}", 404)
+
+
+def upstreams_of(protocol: Protocol, upstreams: Upstreams) -> tuple[list[Upstream], list[Upstream]]:
+    """The upstreams that a path of a protocol most likely means, and all that could have it."""
+    family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
+    of_kind = [upstream for upstream in upstreams.configured() if profiles.get(upstream.target).protocol in family]
+    named = [upstream for upstream in of_kind if upstream.target == protocol.provider]
+    return named if len(named) == 1 else of_kind, of_kind
+
+
+def forwarded_query(request: ClientRequest) -> str:
+    """The query of a client, with its question mark, as a provider gets it: without the client's key."""
+    query = "&".join([part for part in request.raw_query.split("&") if part and not _is_key(part)])
+    return f"?{query}" if query else ""
 
 
 def _is_key(part: str) -> bool:

@@ -49,6 +49,8 @@ class GatewayEndpoint(Struct, frozen=True):
     """The request is one for a cloud that hosts the protocol."""
     error_protocol: str = ""
     """The protocol whose errors, and whose frames of a stream, the client reads, if it is not `protocol`."""
+    provider_path: str = ""
+    """The path at the protocol's own provider, if it is not the one that the record names for the action."""
     name: str = ""
     """The id of the object, such as a stored response."""
 
@@ -83,6 +85,7 @@ _OWN_PATTERNS: Final = {
 
 _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "generate": ("POST",),
+    "embed": ("POST",),
     "count": ("POST",),
     "models": _READ,
     "model": _READ,
@@ -106,6 +109,7 @@ def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
         is_array=route.is_array,
         is_hosted=route.is_hosted,
         error_protocol=route.error_protocol,
+        provider_path=route.provider_path,
     )
 
 
@@ -116,7 +120,8 @@ class _Table:
         self.protocols = protocols
         records = [get(name) for name in protocols]
         routes = [(route, _endpoint(record, route)) for record in records for route in record.routes]
-        routes.sort(key=lambda entry: entry[0].action == "model")  # its name can be anything: others match first
+        # Embedding models have names of their own, and the name of a model can be anything: other paths match first.
+        routes.sort(key=lambda entry: (entry[0].action == "model", entry[0].action != "embed"))
         fixed = {path: (endpoint, route) for route, endpoint in routes if not route.is_pattern for path in route.paths}
         patterns = [(path, endpoint, route) for route, endpoint in routes if route.is_pattern for path in route.paths]
         self.known: list[KnownPath] = [

@@ -11,7 +11,6 @@ import msgspec
 
 from toolglot.conversation import Failure
 from toolglot.gateway.http.requests import ClientRequest, Hold
-from toolglot.gateway.routing.upstream_call import UpstreamReply
 from toolglot.protocols.errors.failures import REPLY_LIMIT, ProviderError
 from toolglot.upstream import HttpResponse
 
@@ -21,15 +20,14 @@ _FEW_DIGITS: Final = 5
 """Digits of the content-length of a reply that is read at once."""
 
 
-async def read_upstream_body(exchange: UpstreamReply, max_bytes: int, hold: Hold) -> bytes:
-    """A whole reply; `hold` counts its bytes."""
-    response = exchange.response
+async def read_upstream_body(response: HttpResponse, upstream: str, max_bytes: int, hold: Hold) -> bytes:
+    """A whole reply; `hold` counts its bytes. `upstream` is the name of the one that sends it."""
     announced = response.headers.get("content-length", "")
     if announced.isdecimal() and len(announced) <= _FEW_DIGITS and "content-encoding" not in response.headers:
         data = await _read_all(response, max_bytes)
         hold(len(data))
         return data
-    return await _read_counted(exchange, max_bytes, hold)
+    return await _read_counted(response, upstream, max_bytes, hold)
 
 
 async def _read_all(response: HttpResponse, max_bytes: int) -> bytes:
@@ -44,15 +42,14 @@ async def _read_all(response: HttpResponse, max_bytes: int) -> bytes:
         raise ProviderError(msgspec.structs.replace(failure, message=message)) from None
 
 
-async def _read_counted(exchange: UpstreamReply, max_bytes: int, hold: Hold) -> bytes:
+async def _read_counted(response: HttpResponse, upstream: str, max_bytes: int, hold: Hold) -> bytes:
     """The same; each piece counts against the memory for bodies as it comes."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in exchange.response.pieces():
+    async for piece in response.pieces():
         size += len(piece)
         if size > max_bytes:
-            name = exchange.upstream.name
-            message = f"{name} sent a response of more than {max_bytes} bytes (max_answer_bytes of the gateway)"
+            message = f"{upstream} sent a response of more than {max_bytes} bytes (max_answer_bytes of the gateway)"
             raise ProviderError(Failure("server", message, code=REPLY_LIMIT))
         hold(len(piece))
         pieces.append(piece)

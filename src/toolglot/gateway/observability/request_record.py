@@ -5,12 +5,13 @@
     headers = record.begin_call(upstream)                # the others have a method for each thing that happens
     record.response.complete(200)
 
-    request    what the client sent                  Gateway, ModelRequest
-    route      the upstream that was chosen          ModelRequest, PassThrough
-    sent       what was sent to it, and the changes  UpstreamCall, PassThrough
-    calls      each attempt, and how it failed       UpstreamCall, PassThrough, Gateway, ModelRequest
-    reply      what the upstream replied             ModelRequest
-    response   what the client got                   Gateway, ModelRequest, PassThrough, InformationEndpoints
+    request    what the client sent                  Gateway, ModelRequest, EmbeddingCall
+    route      the upstream that was chosen          ModelRequest, EmbeddingCall, PassThrough
+    sent       what was sent to it, and the changes  UpstreamCall, EmbeddingCall, PassThrough
+    calls      each attempt, and how it failed       UpstreamCall, EmbeddingCall, PassThrough, Gateway, ModelRequest
+    reply      what the upstream replied             ModelRequest, EmbeddingCall
+    response   what the client got                   Gateway, ModelRequest, EmbeddingCall, PassThrough,
+                                                     InformationEndpoints
     times      when all this happened                this file
 
 Law: a part is written by the classes beside it, and only through its methods. The readers write nothing.

@@ -48,6 +48,7 @@ PROTOCOL: Final = Protocol(
     sdk="boto3",
     path="/model/{model}/converse",
     stream_path="/model/{model}/converse-stream",
+    embeddings_path="/model/{model}/invoke",
     auth="aws",
     request_id_header="x-amzn-requestid",
     stream_type="application/vnd.amazon.eventstream",
@@ -68,6 +69,8 @@ PROTOCOL: Final = Protocol(
             stream=True,
             required=_REQUIRED,
         ),
+        # The names of all embedding models of Bedrock have this word; other bodies for `invoke` are those of Claude.
+        ClientRoute(action="embed", paths=(r"/model/(?P<model>[^/]*embed.*)/invoke",), is_pattern=True),
     ),
     error_schema=object_schema(message=TEXT),
     turns="messages",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, RequestMarks, words
-from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
+from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TEXTS, object_schema
 from toolglot.protocols.fields.reading import Fields
 
 
@@ -27,6 +27,7 @@ PROTOCOL: Final = Protocol(
     provider="cohere",
     sdk="cohere",
     path="/v2/chat",
+    embeddings_path="/v2/embed",
     models=ModelList(
         path="/v1/models", name_field="name", needs=("endpoints", "chat"), entry=_model_entry, list_field="models"
     ),
@@ -36,6 +37,12 @@ PROTOCOL: Final = Protocol(
             paths=("/v2/chat",),
             required={"model": MODEL, "messages": OBJECTS},
             optional={"stream": FLAG},
+        ),
+        ClientRoute(
+            action="embed",
+            paths=("/v2/embed",),
+            required={"model": MODEL, "input_type": TEXT},
+            optional={"texts": TEXTS, "embedding_types": TEXTS},
         ),
     ),
     error_schema=object_schema(message=TEXT),

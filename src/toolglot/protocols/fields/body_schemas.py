@@ -11,6 +11,8 @@ Schema = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}
 FLAG: Final[Schema] = {"type": "boolean"}
+TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
+INPUTS: Final[Schema] = {"type": ["string", "array"]}
 OBJECTS: Final[Schema] = {"type": "array", "items": {"type": "object"}, "minItems": 1}
 TOKENS: Final[Schema] = {"type": "integer", "minimum": 1}
 MODEL: Final[Schema] = {**TEXT, "minLength": 1, "description": "a model, as `GET /v1/models` lists it"}

@@ -68,6 +68,7 @@ PROTOCOL: Final = Protocol(
     sdk="google-genai",
     path="/v1beta/{model}:generateContent",
     stream_path="/v1beta/{model}:streamGenerateContent?alt=sse",
+    embeddings_path="/v1beta/{model}:batchEmbedContents",
     model_folders=("models", "tunedModels"),
     auth="x-goog-api-key",
     models=ModelList(
@@ -95,6 +96,16 @@ PROTOCOL: Final = Protocol(
             stream=True,
             is_array=True,
             required=_REQUIRED,
+        ),
+        ClientRoute(
+            action="embed",
+            paths=(f"{_MODEL}:embedContent",),
+            is_pattern=True,
+            provider_path="/v1beta/{model}:embedContent",
+            required={"content": {"type": "object"}},
+        ),
+        ClientRoute(
+            action="embed", paths=(f"{_MODEL}:batchEmbedContents",), is_pattern=True, required={"requests": OBJECTS}
         ),
         ClientRoute(
             action="count",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.base import ClientRoute, ListedModel, MessageForm, ModelList, Protocol, RequestMarks, words
-from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, object_schema
+from toolglot.protocols.fields.body_schemas import FLAG, INPUTS, MODEL, OBJECTS, TEXT, object_schema
 from toolglot.protocols.fields.model_pages import EPOCH
 from toolglot.protocols.fields.reading import Fields
 
@@ -66,6 +66,7 @@ PROTOCOL: Final = Protocol(
     provider="ollama",
     sdk="ollama",
     path="/api/chat",
+    embeddings_path="/api/embed",
     stream_type="application/x-ndjson",
     models=ModelList(
         path="/api/tags", name_field="model", entry=_model_entry, list_field="models", details=_model_details
@@ -78,6 +79,13 @@ PROTOCOL: Final = Protocol(
             streams_by_default=True,
             required={"model": MODEL, "messages": OBJECTS},
             optional={"stream": {**FLAG, "default": True}},
+        ),
+        ClientRoute(action="embed", paths=("/api/embed",), required={"model": MODEL, "input": INPUTS}),
+        ClientRoute(
+            action="embed",
+            paths=("/api/embeddings",),
+            provider_path="/api/embeddings",
+            required={"model": MODEL, "prompt": TEXT},
         ),
         ClientRoute(action="models", paths=("/api/tags",)),
         ClientRoute(action="show", paths=("/api/show",), required={"model": MODEL}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolglot.protocols.base import ClientRoute, MessageForm, ModelList, Protocol, RequestMarks, TokenCount, words
-from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
+from toolglot.protocols.fields.body_schemas import FLAG, INPUTS, MODEL, OBJECTS, TEXT, TOKENS, object_schema
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.shared_fields import OPENAI_FIELDS
 
@@ -29,6 +29,7 @@ PROTOCOL: Final = Protocol(
     base_target="openai_compatible",
     sdk="openai",
     path="/chat/completions",
+    embeddings_path="/embeddings",
     forwarded_headers=("openai-beta",),
     models=ModelList(path="/models", list_extra={"object": "list"}),
     # Kimi's estimate-token-count and vLLM's tokenize: the only servers of Chat Completions that count.
@@ -39,6 +40,9 @@ PROTOCOL: Final = Protocol(
             paths=("/v1/chat/completions", "/chat/completions"),
             required={"model": MODEL, "messages": OBJECTS},
             optional={"stream": FLAG, "tools": OBJECTS, "max_tokens": TOKENS},
+        ),
+        ClientRoute(
+            action="embed", paths=("/v1/embeddings", "/embeddings"), required={"model": MODEL, "input": INPUTS}
         ),
         ClientRoute(action="models", paths=("/v1/models", "/models")),
         ClientRoute(action="model", paths=(r"/(?:v1/)?models/(?P<model>.+)",), is_pattern=True),

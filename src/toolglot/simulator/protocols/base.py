@@ -24,7 +24,7 @@ from toolglot.simulator.replies.streams import StreamJob, encoder_frames
 from toolglot.simulator.replies.wordings import Wording
 from toolglot.simulator.scripts.plan import ReplyPlan
 
-RouteKind = Literal["generate", "count", "models", "model", "version", "show"]
+RouteKind = Literal["generate", "embed", "count", "models", "model", "version", "show"]
 
 
 class SimulatedRoute(Struct, frozen=True):
@@ -90,6 +90,10 @@ class SimulatedProtocol:
 
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         """A plan as the body that the provider would send: native ids, fields and words, signed where it signs."""
+        raise NotImplementedError
+
+    def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
+        """The reply to a request for embeddings, or why it is refused."""
         raise NotImplementedError
 
     def stream_frames(self, job: StreamJob) -> list[bytes]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
+from toolglot.simulator.protocols import cohere
 from toolglot.simulator.protocols.base import (
     BOUND_ELSEWHERE,
     ReplyContext,
@@ -20,6 +21,7 @@ from toolglot.simulator.protocols.base import (
 from toolglot.simulator.replies.ids import call_id
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
+from toolglot.simulator.replies.vectors import EmbeddingCheck, check_texts, refused, simulated_tokens, simulated_vector
 from toolglot.simulator.scripts.plan import ReplyPlan
 
 _NAME: Final = "bedrock"
@@ -56,6 +58,7 @@ class _Bedrock(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/model/(?P<model>.+)/converse", _NAME),
         SimulatedRoute(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", _NAME),
+        SimulatedRoute(r"/model/(?P<model>[^/]*embed.*)/invoke", _NAME, "embed"),
         SimulatedRoute(r"/model/(?P<model>.+)/count-tokens", _NAME, "count"),
     )
     stop_reasons = {
@@ -104,6 +107,50 @@ class _Bedrock(SimulatedProtocol):
 
     def token_count(self, count: int) -> Fields:
         return {"inputTokens": count}
+
+    def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
+        if profile.embeddings.form == "cohere":
+            return cohere.embeddings_of(body, profile)
+        if profile.embeddings.form == "nova":
+            return _nova_embedding(body)
+        fields = ("inputText", "dimensions", "normalize", "embeddingTypes") if profile.embeddings.settings else ()
+        malformed = "Malformed input request: #: extraneous key [{name}] is not permitted, please reformat your input"
+        check = EmbeddingCheck(
+            fields=fields or ("inputText",),
+            required=("inputText",),
+            unknown=malformed,
+            missing="Malformed input request: #: required key [{name}] not found, please reformat your input",
+        )
+        refusal = check.refusal(body) or check_texts([body["inputText"]], 1, "inputText")
+        if refusal is not None:
+            return refusal
+        vector = simulated_vector(body["inputText"], body.get("dimensions"))
+        tokens = simulated_tokens([body["inputText"]])
+        return {"embedding": vector, "inputTextTokenCount": tokens, "embeddingsByType": {"float": vector}}
+
+
+_PURPOSES: Final = ("GENERIC_INDEX", "GENERIC_RETRIEVAL", "TEXT_RETRIEVAL", "CLASSIFICATION", "CLUSTERING")
+
+
+def _nova_embedding(body: Fields) -> Fields | Refusal:
+    parameters = body.get("singleEmbeddingParams")
+    text = parameters.get("text") if isinstance(parameters, dict) else None
+    if body.get("taskType") != "SINGLE_EMBEDDING" or not isinstance(parameters, dict) or not isinstance(text, dict):
+        return refused("Malformed input request: expected taskType SINGLE_EMBEDDING and singleEmbeddingParams.text")
+    if parameters.get("embeddingPurpose") not in _PURPOSES or text.get("truncationMode") not in (
+        "NONE",
+        "START",
+        "END",
+    ):
+        return refused("Malformed input request: embeddingPurpose and text.truncationMode are required")
+    value = text.get("value")
+    if not isinstance(value, str) or not value:
+        return refused("Malformed input request: text.value is required")
+    vector = simulated_vector(value, parameters.get("embeddingDimension"))
+    return {
+        "embeddings": [{"embeddingType": "TEXT", "embedding": vector}],
+        "inputTextTokenCount": simulated_tokens([value]),
+    }
 
 
 SIMULATED: Final = _Bedrock()

@@ -22,6 +22,7 @@ from toolglot.simulator.replies.ids import hexadecimal
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, sse_event
+from toolglot.simulator.replies.vectors import MAX_INPUTS, EmbeddingCheck, refused, simulated_tokens, simulated_vector
 from toolglot.simulator.replies.wordings import first_field, path_of
 from toolglot.simulator.scripts.plan import ReplyPlan
 
@@ -112,6 +113,7 @@ class _Gemini(SimulatedProtocol):
     routes = (
         SimulatedRoute(rf"{_MODEL}:generateContent", _NAME),
         SimulatedRoute(rf"{_MODEL}:(?P<stream>streamGenerateContent)", _NAME),
+        SimulatedRoute(rf"{_MODEL}:(?:embedContent|batchEmbedContents|predict)", _NAME, "embed"),
         SimulatedRoute(rf"{_MODEL}:countTokens", _NAME, "count"),
         SimulatedRoute(r"/v1(?:beta|alpha)?/models", _NAME, "models", "GET"),
         SimulatedRoute(_MODEL, _NAME, "model", "GET"),
@@ -193,6 +195,57 @@ class _Gemini(SimulatedProtocol):
 
     def token_count(self, count: int) -> Fields:
         return {"totalTokens": count}
+
+    def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
+        is_batch = "requests" in body
+        requests = body["requests"] if is_batch else [body]
+        if not isinstance(requests, list) or not requests:
+            return refused("requests: expected a list with at least one request")
+        if len(requests) > (profile.embeddings.max_inputs or MAX_INPUTS):
+            return refused(
+                f"BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch: {len(requests)}"
+            )
+        vectors, texts = [], []
+        for index, request in enumerate(requests):
+            where = f"requests[{index}]"
+            if not isinstance(request, dict):
+                return refused(f"Invalid value at '{where}'")
+            refusal = _EMBEDDING.refusal(request)
+            if refusal is not None:
+                return refusal
+            if is_batch and request.get("model") != f"models/{profile.model}":
+                return refused(f"{where}.model: must match the model of the batch request")
+            if request.get("taskType") is not None and request["taskType"] not in _EMBEDDING_TASKS:
+                return refused(f"Invalid value at '{where}.task_type': {request['taskType']!r}"[:200])
+            content = request["content"]
+            parts = content.get("parts") if isinstance(content, dict) else None
+            found = [part.get("text") for part in parts or [] if isinstance(part, dict)]
+            text = "".join(str(words) for words in found if words)
+            if not text or not all(isinstance(words, str) for words in found):
+                return refused(f"{where}.content: must not be empty")
+            texts.append(text)
+            vectors.append({"values": simulated_vector(text, request.get("outputDimensionality"))})
+        tokens = simulated_tokens(texts)
+        usage = {"usageMetadata": {"promptTokenCount": tokens, "totalTokenCount": tokens}}
+        return {"embeddings": vectors, **usage} if is_batch else {"embedding": vectors[0], **usage}
+
+
+_EMBEDDING: Final = EmbeddingCheck(
+    fields=("model", "content", "taskType", "title", "outputDimensionality"),
+    required=("content",),
+    unknown='Invalid JSON payload received. Unknown name "{name}": Cannot find field.',
+    missing="{name}: is required",
+)
+_EMBEDDING_TASKS: Final = (
+    "RETRIEVAL_QUERY",
+    "RETRIEVAL_DOCUMENT",
+    "SEMANTIC_SIMILARITY",
+    "CLASSIFICATION",
+    "CLUSTERING",
+    "QUESTION_ANSWERING",
+    "FACT_VERIFICATION",
+    "CODE_RETRIEVAL_QUERY",
+)
 
 
 SIMULATED: Final = _Gemini()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
+from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.protocols.base import ReplyContext, SimulatedProtocol, SimulatedRoute
 from toolglot.simulator.replies.faults import Fault
 from toolglot.simulator.replies.ids import call_id
 from toolglot.simulator.replies.refusals import Refusal
+from toolglot.simulator.replies.vectors import check_texts, refused, simulated_tokens, simulated_vector
 from toolglot.simulator.scripts.plan import ReplyPlan
 
 _NAME: Final = "ollama"
@@ -23,6 +25,7 @@ def _drop_last_call(body: Fields) -> None:
 class _Ollama(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/api/chat", _NAME),
+        SimulatedRoute(r"/api/(?:embed|embeddings)", _NAME, "embed"),
         SimulatedRoute(r"/api/tags", _NAME, "models", "GET"),
         SimulatedRoute(r"/api/version", _NAME, "version", "GET"),
         SimulatedRoute(r"/api/show", _NAME, "show"),
@@ -80,6 +83,26 @@ class _Ollama(SimulatedProtocol):
 
     def model_list(self, entries: list[Fields]) -> Fields:
         return {"models": entries}
+
+    def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
+        if not body.get("model"):
+            return refused("model is required")
+        if "prompt" in body:
+            return {"embedding": simulated_vector(str(body["prompt"]))}
+        inputs = body.get("input")
+        texts = [inputs] if isinstance(inputs, str) else inputs
+        refusal = check_texts(texts, None, "input")
+        if refusal is not None:
+            return refusal
+        vectors = [simulated_vector(text, body.get("dimensions")) for text in texts or []]
+        tokens = simulated_tokens(texts or [])
+        return {
+            "model": body["model"],
+            "embeddings": vectors,
+            "total_duration": 1_000_000,
+            "load_duration": 1_000,
+            "prompt_eval_count": tokens,
+        }
 
 
 SIMULATED: Final = _Ollama()

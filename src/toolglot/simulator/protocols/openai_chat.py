@@ -6,17 +6,22 @@ reason), `StreamStyle` says so, and the chunks are changed here.
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
+from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.protocols.base import ReplyContext, SimulatedProtocol, SimulatedRoute
 from toolglot.simulator.replies.faults import Fault
 from toolglot.simulator.replies.ids import call_id, hexadecimal, letters
+from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
+from toolglot.simulator.replies.vectors import EmbeddingCheck, check_texts, simulated_tokens, simulated_vector
 from toolglot.simulator.replies.wordings import too_long
 from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan
 
@@ -158,6 +163,7 @@ _CHUNK_FAULTS: Final[dict[str, Callable[[Fields, Fields], None]]] = {
 class _Chat(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"(?:/v1)?/chat/completions", _NAME),
+        SimulatedRoute(r"(?:/v1)?/embeddings", _NAME, "embed"),
         SimulatedRoute(r"(?:/v1)?/models", _NAME, "models", "GET"),
         SimulatedRoute(r"(?:/v1)?/models/(?P<model>.+)", _NAME, "model", "GET"),
     )
@@ -212,6 +218,43 @@ class _Chat(SimulatedProtocol):
             chunks = _join_calls(chunks)
         _apply_fault(chunks, job.fault)
         return [*map(sse_event, chunks), *([_DONE] if b"[DONE]" in data else [])]
+
+    def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
+        size_field = profile.embeddings.dimensions_field
+        check = EmbeddingCheck(fields={*_EMBEDDING_FIELDS, size_field}, required=("model", "input"))
+        refusal = check.refusal(body)
+        if refusal is not None:
+            return refusal
+        inputs = body["input"]
+        if "tokens" in profile.embeddings.settings:
+            inputs = _token_texts(inputs)
+        texts = [inputs] if isinstance(inputs, str) else inputs
+        refusal = check_texts(texts, profile.embeddings.max_inputs, "input")
+        if refusal is not None:
+            return refusal
+        vectors: list[Any] = [simulated_vector(text, body.get(size_field)) for text in texts]
+        if body.get("encoding_format") == "base64":
+            packed = [struct.pack(f"<{len(vector)}f", *vector) for vector in vectors]
+            vectors = [base64.b64encode(floats).decode() for floats in packed]
+        tokens = simulated_tokens(texts)
+        return {
+            "object": "list",
+            "data": [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)],
+            "model": body["model"],
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+
+
+_EMBEDDING_FIELDS: Final = ("model", "input", "encoding_format", "user", "metadata", "output_dtype")
+
+
+def _token_texts(inputs: Any) -> Any:
+    """Inputs with the ids of tokens as texts, one for each list of ids."""
+    if isinstance(inputs, list) and inputs and all(type(item) is int for item in inputs):
+        return str(inputs)
+    if not isinstance(inputs, list):
+        return inputs
+    return [str(item) if isinstance(item, list) and item else item for item in inputs]
 
 
 SIMULATED: Final = _Chat()
