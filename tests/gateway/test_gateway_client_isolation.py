@@ -222,13 +222,27 @@ def test_what_is_passed_on_is_refused_to_a_key_whose_limits_could_not_be_kept(
     _, hasty = add(file, "hasty", requests_per_minute=2)
     upstreams = f'[upstreams.only]\nprovider = "openai"\nurl = "{simulated.url("openai")}"\nkey_env = "SIMULATED_KEY"'
     with gateway(None, settings=f'store = "{file}"', upstreams=upstreams) as served:
-        got = ask(served, "/v1/embeddings", {"model": "e", "input": "a"}, key=limited)
+        got = ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=limited)
         assert got.status == 403
         assert "usage at this path is not counted" in got.body["error"]["message"]
         for _ in range(2):
-            assert ask(served, "/v1/embeddings", {"model": "e", "input": "a"}, key=hasty).status not in (403, 429)
-        assert ask(served, "/v1/embeddings", {"model": "e", "input": "a"}, key=hasty).status == 429
+            assert ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=hasty).status not in (403, 429)
+        assert ask(served, "/v1/moderations", {"model": "e", "input": "a"}, key=hasty).status == 429
     assert {(row.upstream, row.model) for row in used(file, 2)} == {("only", "(passed on)")}
+
+
+def test_embeddings_are_counted_and_limited_by_key(tmp_path: Path, simulated: Server) -> None:
+    file = tmp_path / "store.db"
+    _, limited = add(file, "limited", tokens_per_day=20, models=("openai/text-embedding-*",))
+    with gateway(simulated, settings=f'store = "{file}"') as served:
+        body = {"model": "openai/text-embedding-3-small", "input": "a" * 80}
+        got = ask(served, "/v1/embeddings", {**body, "model": "cohere/embed-v4.0"}, key=limited)
+        assert got.status == 403
+        assert ask(served, "/v1/embeddings", body, key=limited).status == 200
+        got = ask(served, "/v1/embeddings", body, key=limited)
+        assert "budget" in got.body["error"]["message"]
+    (row,) = used(file, 1)
+    assert (row.upstream, row.model, row.amounts.input) == ("openai", "text-embedding-3-small", 20)
 
 
 def test_a_stream_that_its_client_leaves_is_counted(tmp_path: Path) -> None:

@@ -61,9 +61,11 @@ class EmbeddingReply(Value, frozen=True):
     """The vectors of all inputs, in their order.
 
     model: the model that made them, as the provider names it.
+    id: the id of the reply, for protocols that have one.
     input_tokens: the tokens of all inputs; None: the provider did not count them.
     """
 
     vectors: tuple[list[float], ...]
     model: str = ""
     input_tokens: int | None = None
+    id: str = ""

@@ -160,7 +160,7 @@ _DESCRIBED: Final = {
             routes=(*_CHAT, *simulated_protocol("openai_responses").routes),
             messages=_OPENAI_MESSAGES,
             base="/v1",
-            models=("gpt-4.1", "gpt-5.5", "text-embedding-3-small"),
+            models=("gpt-4.1", "gpt-5.5"),
         ),
         SimulatedProvider(
             name="gemini",
@@ -177,13 +177,13 @@ _DESCRIBED: Final = {
             ),
             key_headers=("x-goog-api-key", "authorization"),
             key_parameter="key",
-            models=("gemini-2.5-pro", "gemini-3-pro", "gemini-embedding-001"),
+            models=("gemini-2.5-pro", "gemini-3-pro"),
         ),
         SimulatedProvider(
             name="mistral",
             routes=_CHAT,
             messages=ErrorMessages(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
-            models=("mistral-large-latest", "magistral-medium-latest", "mistral-embed"),
+            models=("mistral-large-latest", "magistral-medium-latest"),
             stream_style=StreamStyle(whole_calls=True, thinking_parts=True, usage_at_end=True),
             edit_error=_mistral_error,
         ),
@@ -219,7 +219,7 @@ _DESCRIBED: Final = {
                 not_json="Unexpected token in the request body",
                 no_route="Unable to determine service/operation name to be authorized",
             ),
-            models=("anthropic.claude-opus-5-v1:0", "amazon.titan-embed-text-v2:0"),
+            models=("anthropic.claude-opus-5-v1:0",),
         ),
         SimulatedProvider(
             name="cohere",
@@ -227,7 +227,7 @@ _DESCRIBED: Final = {
             messages=ErrorMessages(
                 no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"
             ),
-            models=("command-a-03-2025", "embed-v4.0"),
+            models=("command-a-03-2025",),
             edit_error=_cohere_error,
         ),
         SimulatedProvider(
@@ -237,7 +237,7 @@ _DESCRIBED: Final = {
                 no_key="unauthorized", bad_key="unauthorized", not_json="{reason}", no_route="404 page not found"
             ),
             needs_key=False,
-            models=("qwen3", "llama3.1", "nomic-embed-text"),
+            models=("qwen3", "llama3.1"),
         ),
     )
 }

@@ -70,8 +70,9 @@ def request_embeddings(request: EmbeddingRequest, target: Profile, source: Profi
     """The request as the target takes it, with the model that is in it."""
     report = _Report(target)
     _check_inputs(request, target)
-    fitted = request if source.protocol == target.protocol else _without_foreign_fields(request, report)
-    fitted = _fit_task(fitted, target, report, is_same_protocol=source.protocol == target.protocol)
+    keeps_fields = source.protocol == target.protocol and target.as_known().request.unknown_fields != "refused"
+    fitted = request if keeps_fields else _without_foreign_fields(request, report)
+    fitted = _fit_task(fitted, target, report, keeps_fields=keeps_fields)
     fitted = _fit_settings(fitted, target, report)
     limit = target.embeddings.max_inputs or len(fitted.inputs)
     parts = range(0, len(fitted.inputs), limit)
@@ -88,8 +89,13 @@ def request_embeddings(request: EmbeddingRequest, target: Profile, source: Profi
     return ConvertedEmbeddings(tuple(bodies), tuple(report.entries))
 
 
+def rename_model(received: ReceivedEmbeddings, source: Profile, model: str) -> Fields:
+    """The body as the client sent it, for another model of its own provider; the same object if nothing changes."""
+    return _codec(source).with_model(received.fields, model)
+
+
 def reply_embeddings(
-    replies: Sequence[bytes], request: EmbeddingRequest, target: Profile, source: Profile
+    replies: Sequence[bytes], request: EmbeddingRequest, target: Profile, source: Profile, *, reply_id: str = ""
 ) -> tuple[Fields, EmbeddingReply]:
     """The body for the client, and the reply that it was made of."""
     decode = _codec(target).decode_reply
@@ -98,7 +104,7 @@ def reply_embeddings(
     if len(vectors) != len(request.inputs):
         raise InputError(f"the reply has {len(vectors)} vectors for {len(request.inputs)} inputs")
     counts = [part.input_tokens for part in parts if part.input_tokens is not None]
-    reply = EmbeddingReply(vectors, request.model or parts[0].model, sum(counts) if counts else None)
+    reply = EmbeddingReply(vectors, request.model or parts[0].model, sum(counts) if counts else None, reply_id)
     return _codec(source).encode_reply(reply, request), reply
 
 
@@ -154,9 +160,7 @@ def _without_foreign_fields(request: EmbeddingRequest, report: _Report) -> Embed
     return replace(request, extra=None) if request.extra else request
 
 
-def _fit_task(
-    request: EmbeddingRequest, target: Profile, report: _Report, *, is_same_protocol: bool
-) -> EmbeddingRequest:
+def _fit_task(request: EmbeddingRequest, target: Profile, report: _Report, *, keeps_fields: bool) -> EmbeddingRequest:
     tasks = target.embeddings.tasks
     task = request.task
     if task is None:
@@ -167,7 +171,7 @@ def _fit_task(
         )
         return replace(request, task=DEFAULT_TASK)
     if not tasks:
-        if not is_same_protocol:  # otherwise the field is among those that are forwarded as they are
+        if not keeps_fields:  # otherwise the field is among those that are forwarded as they are
             report.add("dropped", f"{target.title} has no field for the task of the vectors, {task!r}")
         return replace(request, task=None)
     if task in tasks:

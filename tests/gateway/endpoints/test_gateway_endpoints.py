@@ -185,7 +185,7 @@ def test_a_provider_that_cannot_be_reached_is_reported_without_its_address_or_ke
     assert b"very-secret" not in got.data
 
 
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/nothing", "/nothing", "/v1/threads"])
+@pytest.mark.parametrize("path", ["/v1/moderations", "/v1/nothing", "/nothing", "/v1/threads"])
 def test_an_unknown_path_is_a_404_in_the_clients_shape(served: Served, path: str) -> None:
     got = ask(served, path, {"model": "x"}, headers={"anthropic-version": "2023-06-01"})
     assert got.status == 404

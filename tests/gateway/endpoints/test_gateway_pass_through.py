@@ -78,13 +78,13 @@ def passing(provider: Provider, *names: str) -> Iterator[str]:
         yield served.url
 
 
-def test_embeddings_go_to_the_one_upstream_of_the_protocol_under_its_own_key(provider: Provider) -> None:
+def test_moderations_go_to_the_one_upstream_of_the_protocol_under_its_own_key(provider: Provider) -> None:
     with passing(provider, "openai") as url:
-        body = {"model": "text-embedding-3-small", "input": "hello"}
-        got = ask(url, "/v1/embeddings?a=b", body, headers={"content-type": "application/json", "cookie": "c=d"})
-    assert (got.status, got.body["path"]) == (201, "/v1/embeddings?a=b")
+        body = {"model": "omni-moderation-latest", "input": "hello"}
+        got = ask(url, "/v1/moderations?a=b", body, headers={"content-type": "application/json", "cookie": "c=d"})
+    assert (got.status, got.body["path"]) == (201, "/v1/moderations?a=b")
     ((method, path, headers, data),) = provider.seen
-    assert (method, path, json.loads(data)) == ("POST", "/v1/embeddings?a=b", body)
+    assert (method, path, json.loads(data)) == ("POST", "/v1/moderations?a=b", body)
     assert headers["authorization"] == "Bearer the-providers-key"
     assert KEY not in json.dumps(headers)
     assert "cookie" not in headers
@@ -99,9 +99,18 @@ def test_files_are_read_and_deleted(provider: Provider, method: str) -> None:
     assert provider.seen[0][:2] == (method, "/v1/files/file-1")
 
 
+def test_embeddings_of_an_unknown_model_go_to_the_one_upstream_of_the_protocol(provider: Provider) -> None:
+    with passing(provider, "local") as url:
+        ask(url, "/v1/embeddings?a=b", {"model": "nomic-embed", "input": "hello"})
+    ((method, path, headers, data),) = provider.seen
+    assert (method, path) == ("POST", "/v1/embeddings?a=b")
+    assert json.loads(data) == {"model": "nomic-embed", "input": "hello"}
+    assert headers["authorization"] == "Bearer the-providers-key"
+
+
 def test_with_two_upstreams_that_could_have_it_neither_is_called(provider: Provider) -> None:
     with passing(provider, "one", "two") as url:
-        got = ask(url, "/v1/embeddings", {"model": "m"})
+        got = ask(url, "/v1/moderations", {"model": "m"})
     assert got.status == 404
     assert "one, two" in got.body["error"]["message"]
     assert provider.seen == []

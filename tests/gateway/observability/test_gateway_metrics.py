@@ -178,7 +178,7 @@ def test_an_upstream_that_breaks_off_is_counted_once_for_each_try(simulated: Ser
 def test_what_is_passed_on_is_counted_with_its_upstream() -> None:
     nowhere = '[upstreams.nowhere]\nprovider = "openai"\nurl = "http://127.0.0.1:9/v1"\nkey_env = "CLIENT_KEY"'
     with gateway(None, upstreams=nowhere, environ=ENVIRON) as served:
-        assert ask(served, "/v1/embeddings", {"model": "m", "input": "x"}).status == 502
+        assert ask(served, "/v1/moderations", {"model": "m", "input": "x"}).status == 502
         found = samples(served)
         assert number(found, "toolglot_requests_total", action="pass", upstream="nowhere", status="5xx") == 1
         assert number(found, "toolglot_upstream_errors_total", upstream="nowhere", kind="unreachable") == 1

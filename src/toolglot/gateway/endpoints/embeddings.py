@@ -35,6 +35,7 @@ from toolglot.translate.embeddings import (
     ReceivedEmbeddings,
     counted_tokens,
     read_embeddings,
+    rename_model,
     reply_embeddings,
     request_embeddings,
 )
@@ -117,8 +118,9 @@ class EmbeddingCall:
     async def _forward(self, received: ReceivedEmbeddings, upstream: Upstream, target: Profile) -> None:
         """Forward a request and its reply as they are, except for the name of the model."""
         body = self._request.body
-        if not self._endpoint.model and received.fields.get("model") != target.model:
-            body = msgspec.json.encode({**received.fields, "model": target.model})
+        renamed = rename_model(received, self._source, target.model)
+        if renamed is not received.fields:
+            body = msgspec.json.encode(renamed)
         self._record.sent = RecordedRendering(target.name, body)
         path = embeddings_path(target, target.model, self._endpoint.provider_path) + forwarded_query(self._request)
         data, response = await self._call(upstream, target, path, body)
@@ -140,7 +142,8 @@ class EmbeddingCall:
         shown = msgspec.structs.replace(request, model=name or request.model)
 
         def convert() -> tuple[bytes, int | None]:
-            body, reply = reply_embeddings(replies, shown, target, self._source)
+            id = self._record.id.removeprefix("tg_")
+            body, reply = reply_embeddings(replies, shown, target, self._source, reply_id=id)
             return msgspec.json.encode(body), reply.input_tokens
 
         try:

@@ -103,6 +103,10 @@ def _write_nova(text: str, request: EmbeddingRequest) -> Fields:
     return {"taskType": "SINGLE_EMBEDDING", "singleEmbeddingParams": parameters}
 
 
+def with_model(body: Fields, _model: str) -> Fields:
+    return body  # the model is in the path
+
+
 class _NovaEmbedding(Struct):
     embedding: list[float]
 

@@ -70,7 +70,7 @@ PROTOCOL: Final = Protocol(
             required=_REQUIRED,
         ),
         # The names of all embedding models of Bedrock have this word; other bodies for `invoke` are those of Claude.
-        ClientRoute(action="embed", paths=(r"/model/(?P<model>[^/]*embed.*)/invoke",), is_pattern=True),
+        ClientRoute(action="embed", paths=(r"/model/(?P<model>.*embed.*)/invoke",), is_pattern=True),
     ),
     error_schema=object_schema(message=TEXT),
     turns="messages",

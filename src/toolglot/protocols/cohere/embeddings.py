@@ -86,6 +86,10 @@ def encode_body(request: EmbeddingRequest) -> Fields:
     return restored(fields, request.extra, PROTOCOL)
 
 
+def with_model(body: Fields, model: str) -> Fields:
+    return body if body.get("model") == model else {**body, "model": model}
+
+
 class _ByType(Struct):
     floats: list[list[float]] | None = field(name="float", default=None)
 
@@ -117,7 +121,7 @@ def encode_reply(reply: EmbeddingReply, request: EmbeddingRequest) -> Fields:
     if request.is_base64:
         by_type[_BASE64] = [base64_of(vector) for vector in reply.vectors]
     return {
-        "id": "",
+        "id": reply.id,
         "response_type": "embeddings_by_type",
         "embeddings": by_type,
         "texts": texts_of(request.inputs),

@@ -101,7 +101,7 @@ def encode_request(request: EmbeddingRequest, profile: Profile) -> Fields:
     requests = [_write_one(text, request) for text in texts_of(request.inputs)]
     if form == SINGLE:
         return requests[0]
-    name = request.model if "/" in request.model else f"models/{request.model}"
+    name = _resource_name(request.model)
     return {"requests": [{"model": name, **one} for one in requests]}
 
 
@@ -123,6 +123,20 @@ def _encode_predict(request: EmbeddingRequest) -> Fields:
     ]
     parameters = {"outputDimensionality": request.dimensions} if request.dimensions is not None else {}
     return {"instances": instances, "parameters": parameters}
+
+
+def with_model(body: Fields, model: str) -> Fields:
+    name = _resource_name(model)
+    if body.get("model") not in (None, name):
+        body = {**body, "model": name}
+    requests = body.get("requests")
+    if not isinstance(requests, list) or all(one.get("model") == name for one in requests):
+        return body
+    return {**body, "requests": [{**one, "model": name} for one in requests]}
+
+
+def _resource_name(model: str) -> str:
+    return model if "/" in model else f"models/{model}"
 
 
 class _Values(Struct):

@@ -42,6 +42,10 @@ def encode_request(request: EmbeddingRequest, _profile: Profile) -> Fields:
     return restored(fields, request.extra, PROTOCOL)
 
 
+def with_model(body: Fields, model: str) -> Fields:
+    return body if body.get("model") == model else {**body, "model": model}
+
+
 class _Reply(Struct):
     embeddings: list[list[float]]
     model: str | None = None

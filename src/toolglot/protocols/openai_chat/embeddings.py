@@ -50,6 +50,10 @@ def encode_request(request: EmbeddingRequest, profile: Profile) -> Fields:
     return restored(fields, request.extra, PROTOCOL)
 
 
+def with_model(body: Fields, model: str) -> Fields:
+    return body if body.get("model") == model else {**body, "model": model}
+
+
 class _Embedding(Struct):
     embedding: list[float] | str
     index: int | None = None
@@ -80,6 +84,7 @@ def decode_reply(data: bytes, _profile: Profile) -> EmbeddingReply:
 def encode_reply(reply: EmbeddingReply, request: EmbeddingRequest) -> Fields:
     tokens = reply.input_tokens or 0
     return {
+        **({"id": reply.id} if reply.id else {}),  # OpenAI has none, and Mistral's SDK demands one
         "object": "list",
         "data": [
             {"object": "embedding", "index": index, "embedding": base64_of(vector) if request.is_base64 else vector}

@@ -58,7 +58,7 @@ class _Bedrock(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/model/(?P<model>.+)/converse", _NAME),
         SimulatedRoute(r"/model/(?P<model>.+)/(?P<stream>converse-stream)", _NAME),
-        SimulatedRoute(r"/model/(?P<model>[^/]*embed.*)/invoke", _NAME, "embed"),
+        SimulatedRoute(r"/model/(?P<model>.*embed.*)/invoke", _NAME, "embed"),
         SimulatedRoute(r"/model/(?P<model>.+)/count-tokens", _NAME, "count"),
     )
     stop_reasons = {

@@ -238,6 +238,7 @@ class _Chat(SimulatedProtocol):
             vectors = [base64.b64encode(floats).decode() for floats in packed]
         tokens = simulated_tokens(texts)
         return {
+            "id": hexadecimal("embedding", str(body["model"])[:200], 32),  # hosts have one, OpenAI has none
             "object": "list",
             "data": [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)],
             "model": body["model"],
