@@ -245,8 +245,8 @@ def _tool(number: int) -> Fields:
     says, properties, required = _TOOLS[name]
     advice = [GUIDANCE[(number * 7 + step * 3) % len(GUIDANCE)] for step in range(7)]
     described = {
-        key: {**schema, "description": f"{key.strip('-').replace('_', ' ').capitalize()}. {advice[place % 7]}"}
-        for place, (key, schema) in enumerate(properties.items())
+        key: {**schema, "description": f"{key.strip('-').replace('_', ' ').capitalize()}. {advice[index % 7]}"}
+        for index, (key, schema) in enumerate(properties.items())
     }
     schema: Fields = {
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "law: a law of the design as a property; `make soak` runs it longer",
-        "agents: runs a coding agent of somebody else; `make test-agents` runs it",
+        "agents: runs a third-party coding agent; `make test-agents` runs it",
     ):
         config.addinivalue_line("markers", line)
 

@@ -34,7 +34,7 @@ PROOFS: Final = ("one.txt", "two.txt", "three.txt")
 
 
 class Agent(NamedTuple):
-    """A coding agent: where it is told to go, and how it names its tools."""
+    """A coding agent: the address that it is configured with, and how it names its tools."""
 
     name: str
     run: Runner
@@ -69,7 +69,7 @@ MODELS: Final = {
     "deepseek": "deepseek-reasoner",
     "kimi": "kimi-k2.5",
 }
-"""What is asked behind the gateway, by upstream."""
+"""The model behind the gateway, by upstream."""
 
 THINKING: Final = frozenset({"anthropic", "openai_responses", "gemini", "deepseek", "kimi"})
 THOUGHTS: Final = ("First the first.", "Now both at once.", "That is all.")
@@ -94,7 +94,7 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-# --- what is asked of every agent -------------------------------------------------------------------
+# --- what every agent is to do ----------------------------------------------------------------------
 
 
 def loop(agent: Agent) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def loop(agent: Agent) -> list[dict[str, Any]]:
 
 
 def model_requests(simulated: Server) -> list[RecordedRequest]:
-    """What agents asked of a model; some look first whether anybody is there."""
+    """The requests of agents to a model; some first look whether a server is there."""
     return [request for request in simulated.requests if request.method == "POST"]
 
 
@@ -347,7 +347,7 @@ WAITS: Final = "timeout 200 sh -c 'until test -f child.txt; do sleep 0.02; done'
 
 @pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "openai_responses", "gemini", "mistral"])
 def test_codex_starts_a_second_agent_with_a_tool_of_a_namespace(upstream: str, simulated: Server, work: Path) -> None:
-    """When the second one is done, the first is told in the user's name, at any time: the last rule is for that."""
+    """When the second one is done, the first gets a message as the user, at any time: the last rule is for that."""
     name = "spawn_agent" if upstream == "openai_responses" else "multi_agent_v1__spawn_agent"
     spawn = {"name": name, "arguments": {"message": CHILD}}
     wait = {"name": CODEX.shell, "arguments": {"cmd": WAITS, "yield_time_ms": 20_000}}

@@ -39,10 +39,10 @@ def chat(written: str, finish: str) -> tuple[dict[str, Any], bytes]:
         {"tool_calls": [first]},
         *({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in written),
     ]
-    said = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     chunks = [
         {**HEAD, "object": "chat.completion.chunk", "choices": [one]}
-        for one in [*said, {"index": 0, "delta": {}, "finish_reason": finish}]
+        for one in [*choices, {"index": 0, "delta": {}, "finish_reason": finish}]
     ]
     chunks.append({**HEAD, "object": "chat.completion.chunk", "choices": [], "usage": COST})
     lines = [*(json.dumps(chunk) for chunk in chunks), "[DONE]"]
@@ -69,16 +69,16 @@ def anthropic(stop: str) -> tuple[dict[str, Any], bytes]:
 
 
 def request_of(client: str, provider: str, tool: str) -> ConvertedRequest | None:
-    """What a client asked that declared a tool with such parameters; None: it is not known."""
+    """The request of a client that declared a tool with such parameters; None: it is not known."""
     if not tool:
         return None
     function = {"name": "look", "parameters": SCHEMAS[tool]}
-    asked = {
+    request = {
         "model": "gpt-4o",
         "messages": [{"role": "user", "content": "go"}],
         "tools": [{"type": "function", "function": function}],
     }
-    body = asked if client == "openai" else convert(asked, source="openai", target=client).body
+    body = request if client == "openai" else convert(request, source="openai", target=client).body
     return convert(body, source=client, target=provider, model="claude-sonnet-4-5" if provider == "anthropic" else "m")
 
 
@@ -94,17 +94,17 @@ def both_ways(
     reader.feed(translator.feed(stream) + translator.finish())
     reader.finish()
     assert reader.failure is None
-    said = _told(read, tuple(call.arguments for call in read.turn.calls if call.arguments is not None))
-    streamed = _told(reader.reply, tuple(call.arguments for call in reader.calls))
+    from_whole = _calls_and_stop(read, tuple(call.arguments for call in read.turn.calls if call.arguments is not None))
+    streamed = _calls_and_stop(reader.reply, tuple(call.arguments for call in reader.calls))
     reports = [
         {entry.reason for entry in report if "cannot be run" in entry.reason or "does not say" in entry.reason}
         for report in (out.report, translator.report)
     ]
     assert bool(reports[0]) == bool(reports[1])
-    return said, streamed
+    return from_whole, streamed
 
 
-def _told(reply: Reply, runnable: tuple[Any, ...]) -> tuple[Any, ...]:
+def _calls_and_stop(reply: Reply, runnable: tuple[Any, ...]) -> tuple[Any, ...]:
     return runnable, reply.stop
 
 

@@ -43,7 +43,7 @@ ENDLESS: Final = {
     "simulate": "runs until it is stopped",
     "probe": "needs an endpoint",
 }
-"""Commands that are parsed and not run, and why. `probe --dry-run` asks nobody."""
+"""Commands that are parsed and not run, and why. `probe --dry-run` calls no endpoint."""
 
 ID: Final = r"\b(?:call_|tg_|resp_|toolu_)?[0-9a-f]{12,}\b"
 VARIES: Final = (
@@ -173,7 +173,7 @@ def check_transcript(block: Block, folder: Path) -> None:
     assert len(commands) > 1, f"{block.position}: this is no transcript; say what it is: <!-- not run: … -->"
     with gateway(folder) if GATEWAY in block.code else nullcontext(("", "")) as (address, banner):
         real: dict[str, str] = {}
-        """Ids that the page shows, and those that were given now: a later command may name one."""
+        """Ids that the page shows, and those that were made now: a later command may name one."""
         for text in commands[1:]:
             line, expected = split_transcript(text)
             written = (
@@ -251,7 +251,7 @@ def check_yaml(block: Block, folder: Path) -> None:
     if "rules" in read:
         assert script_of(read).rules
     else:
-        assert {*read} <= {"scrape_configs", "groups"}, f"{block.position}: nobody reads this"
+        assert {*read} <= {"scrape_configs", "groups"}, f"{block.position}: no reader knows this"
 
 
 CHECKS: Final = {

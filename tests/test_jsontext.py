@@ -1,4 +1,4 @@
-"""JSON text and plain values: bounded, positioned, mended where told, linear in time."""
+"""JSON text and plain values: bounded, positioned, fixed on request, linear in time."""
 
 from __future__ import annotations
 

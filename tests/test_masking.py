@@ -126,7 +126,7 @@ def test_headers_with_the_names_of_secrets_give_their_values_without_a_scheme() 
 
 
 def test_secrets_are_masked_in_one_module_only() -> None:
-    """Nobody else writes the mask, or has patterns for what a key looks like."""
+    """No other module writes the mask, or has patterns for what a key looks like."""
     root = Path(toolglot.__file__).parent
     for file in root.rglob("*.py"):
         if file.name != "masking.py":

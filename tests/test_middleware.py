@@ -72,9 +72,9 @@ def test_R_003_12_the_seeds_usage_example() -> None:
     assert response.get_tool_calls() == response.tool_calls == [ToolCall("toolu_1", "get_weather", {"city": "Oslo"})]
 
 
-@pytest.mark.parametrize("asked", ["openai", "", "generic", "unheard of"])
-def test_R_003_12_the_output_is_anthropics_on_request_and_otherwise_openais(asked: str) -> None:
-    response = Response(anthropic_body(), "anthropic", asked)
+@pytest.mark.parametrize("requested", ["openai", "", "generic", "unheard of"])
+def test_R_003_12_the_output_is_anthropics_on_request_and_otherwise_openais(requested: str) -> None:
+    response = Response(anthropic_body(), "anthropic", requested)
     ToolingMiddleware().process_response(response)
     assert response.tool_calls_formatted == response.get_tool_calls("openai")
     with pytest.raises(InputError, match="unknown format"):
@@ -191,7 +191,7 @@ def test_a_free_text_tool_comes_back_as_free_text() -> None:
 
 def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_reported_and_none_is_dropped() -> None:
     calls = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(11)]
-    for provider, is_told in (("xai", True), ("openai", True), ("mistral", False), ("anthropic", False)):
+    for provider, is_reported in (("xai", True), ("openai", True), ("mistral", False), ("anthropic", False)):
         body: Any = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": calls}}]}
         if provider == "anthropic":
             body = {"content": [{"type": "tool_use", "id": call["id"], "name": "f", "input": {}} for call in calls]}
@@ -199,7 +199,7 @@ def test_R_003_11_R_003_T9_more_calls_than_a_provider_is_known_for_are_reported_
         MiddlewareChain([ToolingMiddleware()]).process_response(response)
         assert len(response.tool_calls) == 11
         known = f"{provider} is known to return at most"
-        assert [known in warning for warning in response.warnings] == [True] * is_told
+        assert [known in warning for warning in response.warnings] == [True] * is_reported
 
 
 def test_R_003_12_T2_what_validation_made_of_a_call_is_what_comes_out() -> None:

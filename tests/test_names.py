@@ -1,4 +1,4 @@
-"""Names are strict (law 14): a name that is not known is one error with the closest names, wherever it is given."""
+"""Names are strict (law 14): a name that is not known is one error with the closest names, wherever it is written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPLY = {
     "id": "1",
     "model": "m",
 }
-ASKED = Conversation((Turn("user", (Text("Hi"),)),))
+CONVERSATION = Conversation((Turn("user", (Text("Hi"),)),))
 BOX = profiles.Overrides('[profiles.my-box]\nextends = "openai_compatible"\n')
 
 
@@ -60,7 +60,7 @@ ENTRIES: dict[str, Callable[[str], object]] = {
     "repair": lambda name: toolglot.repair(REQUEST, target=name),
     "read_request": lambda name: toolglot.read_request(REQUEST, source=name),
     "for_target": read_then_render,
-    "request_for": lambda name: toolglot.request_for(ASKED, target=name, model="m"),
+    "request_for": lambda name: toolglot.request_for(CONVERSATION, target=name, model="m"),
     "StreamTranslator source": lambda name: StreamTranslator(source=name, target="openai"),
     "StreamTranslator target": lambda name: StreamTranslator(source="openai", target=name),
     "StreamReader source": lambda name: StreamReader(source=name),
@@ -232,10 +232,10 @@ def test_an_unknown_name_on_the_command_line_is_exit_code_2_with_the_hint(
     file = tmp_path / "request.json"
     file.write_text(json.dumps(REQUEST), encoding="utf-8")
     code = main([str(file) if each == "FILE" else each for each in arguments])
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert code == 2
-    assert "'mistrall'; did you mean 'mistral'?" in said
-    assert "known: anthropic" in said
+    assert "'mistrall'; did you mean 'mistral'?" in stderr
+    assert "known: anthropic" in stderr
 
 
 def test_an_unknown_dialect_on_the_command_line_is_exit_code_2(

@@ -47,10 +47,10 @@ def test_what_is_drawn_is_what_was_measured() -> None:
 @pytest.mark.parametrize("us", [0.4, 1.0, 999.0, 1e6, 3.7e7])
 def test_every_mark_lies_on_the_plot_and_what_is_more_lies_further_right(us: float) -> None:
     drawn = ET.fromstring(plot(measures(litellm=us)))  # noqa: S314 - our own
-    places = [float(dot.attrib["cx"]) for dot in drawn.iter(f"{SVG}circle")]
-    assert all(0 < place < WIDTH for place in places)
+    positions = [float(dot.attrib["cx"]) for dot in drawn.iter(f"{SVG}circle")]
+    assert all(0 < position < WIDTH for position in positions)
     times = [server["us"] for part in measures(litellm=us)["compared"] for server in _in_order(part)]
-    assert sorted(places) == [place for _, place in sorted(zip(times, places, strict=True))]
+    assert sorted(positions) == [position for _, position in sorted(zip(times, positions, strict=True))]
 
 
 def _in_order(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -64,10 +64,10 @@ def test_a_limit_is_kept_or_not_and_who_is_missing_is_reported() -> None:
         whole["servers"][server]["ratio"] = ratio
     lines = tables(found).splitlines()
     titles = {name: whole["servers"][name]["title"] for name in NAMES}
-    told = {name: next(line for line in lines if line.startswith(f"| {title}")) for name, title in titles.items()}
-    assert "| yes |" in told["litellm"]
-    assert "| no |" in told["llm-rosetta"]
-    assert "| yes: 14" in told["nginx"]
+    rows = {name: next(line for line in lines if line.startswith(f"| {title}")) for name, title in titles.items()}
+    assert "| yes |" in rows["litellm"]
+    assert "| no |" in rows["llm-rosetta"]
+    assert "| yes: 14" in rows["nginx"]
     del whole["servers"]["litellm"]
     assert any("| litellm | not measured |" in line for line in tables(found).splitlines())
     assert plot(found)

@@ -41,7 +41,7 @@ def test_the_table_has_every_part_and_their_sums(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "message"),
     [
         (
             KILLED.__class__(**{**vars(KILLED), "wrong": 2}),
@@ -52,10 +52,10 @@ def test_the_table_has_every_part_and_their_sums(tmp_path: Path, capsys: pytest.
     ids=["a wrong answer", "memory that grows"],
 )
 def test_what_is_wrong_is_reported_and_fails(
-    part: Part, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    part: Part, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(written(tmp_path, FUZZED, part)) == 1
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
 def test_memory_is_not_judged_while_caches_fill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,8 +91,8 @@ def test_the_page_of_the_docs_has_a_section_for_it() -> None:
 
 
 def test_examples_are_those_that_hypothesis_says() -> None:
-    said = "  - during generate phase (0.1 s):\n    - 90 passing, 0 failing, 10 invalid\n  - Stopped"
-    assert examples_in(said) == 100
+    statistics = "  - during generate phase (0.1 s):\n    - 90 passing, 0 failing, 10 invalid\n  - Stopped"
+    assert examples_in(statistics) == 100
 
 
 def test_the_fuzz_knows_every_protocol_and_the_words_of_every_decoder() -> None:

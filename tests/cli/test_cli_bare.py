@@ -89,7 +89,7 @@ def test_what_needs_no_extra_runs_without_one(tmp_path: Path, words: list[str]) 
 
 
 def test_simulate_does_not_speak_of_the_gateways_port_as_its_own(tmp_path: Path) -> None:
-    told = bare(tmp_path, ["simulate", "--help"]).stdout
-    assert "simulate --port 8080" in told
-    assert "127.0.0.1:8080/anthropic" in told
-    assert "127.0.0.1:8400" not in told
+    printed = bare(tmp_path, ["simulate", "--help"]).stdout
+    assert "simulate --port 8080" in printed
+    assert "127.0.0.1:8080/anthropic" in printed
+    assert "127.0.0.1:8400" not in printed

@@ -42,7 +42,7 @@ def stop(context: ToolContext) -> None:
 
 
 class Typist:
-    """Somebody who types these lines. One that is a signal's number is sent as one."""
+    """A user who types these lines. One that is a signal's number is sent as one."""
 
     is_interactive = True
 

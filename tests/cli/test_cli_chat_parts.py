@@ -265,7 +265,7 @@ def test_a_terminal_that_lacks_characters_gets_a_plain_status_line(monkeypatch: 
     assert stream.getvalue().endswith(", 9 s")
 
 
-# --- what was said earlier ------------------------------------------------------------------------
+# --- earlier turns --------------------------------------------------------------------------------
 
 
 def test_what_became_of_a_call_that_a_crash_left_open_is_reported_by_what_is_known_of_it() -> None:
@@ -278,13 +278,13 @@ def test_what_became_of_a_call_that_a_crash_left_open_is_reported_by_what_is_kno
 
 
 def test_the_end_of_a_long_conversation_is_shown_in_short() -> None:
-    said = [Turn("user" if n % 2 == 0 else "assistant", (Text(f"turn {n}"),)) for n in range(20)]
-    said[-1] = Turn(
+    turns = [Turn("user" if n % 2 == 0 else "assistant", (Text(f"turn {n}"),)) for n in range(20)]
+    turns[-1] = Turn(
         "assistant", (Text("\n".join(f"line {n}" for n in range(50))),), metadata=TurnMetadata(interrupted="No.")
     )
     stream = io.StringIO()
     view = TranscriptView(TerminalPage(stream, "never"))
-    show_recent(view, said)
+    show_recent(view, turns)
     assert stream.getvalue().startswith(
         "  … 16 turns before this; /history shows them\n\n> turn 16\nturn 17\n\n> turn 18\n"
     )

@@ -116,7 +116,7 @@ def test_a_signal_that_the_system_hands_to_another_thread_is_handled() -> None:
 # --- approvals ------------------------------------------------------------------------------------
 
 
-def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any] | None = None) -> list[Any]:
+def decisions_of(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any] | None = None) -> list[Any]:
     foreground = Foreground(Lines(*lines))
     approval = PromptedApproval(foreground, TranscriptView(TerminalPage(io.StringIO(), "never")))
     needs = tool(lambda: None, name="look", approval=True)
@@ -131,14 +131,14 @@ def asked(*lines: str | BaseException, rounds: int = 1, arguments: dict[str, Any
 
 
 def test_what_a_person_says_decides() -> None:
-    assert asked("y") == [Allow()]
-    assert asked("what?", "YES") == [Allow()]
-    assert asked("n") == [Deny("The user denied it.")]
-    assert asked("no  too dear ") == [Deny("too dear")]
-    assert asked("always", rounds=2) == [AllowAlways(), AllowAlways()], "and is asked once"
-    assert asked("e", '{"at": 2}') == [Edit({"at": 2})]
-    assert asked("e", "[1]", "e", "{", "n") == [Deny("The user denied it.")]
-    assert asked(EOFError()) == [Deny("The user denied it.")]
+    assert decisions_of("y") == [Allow()]
+    assert decisions_of("what?", "YES") == [Allow()]
+    assert decisions_of("n") == [Deny("The user denied it.")]
+    assert decisions_of("no  too dear ") == [Deny("too dear")]
+    assert decisions_of("always", rounds=2) == [AllowAlways(), AllowAlways()], "and the question comes once"
+    assert decisions_of("e", '{"at": 2}') == [Edit({"at": 2})]
+    assert decisions_of("e", "[1]", "e", "{", "n") == [Deny("The user denied it.")]
+    assert decisions_of(EOFError()) == [Deny("The user denied it.")]
 
 
 def test_without_a_person_the_options_decide() -> None:
@@ -276,9 +276,9 @@ def test_events_become_lines_for_programs() -> None:
     assert event_line(RunFinished(RunResult(usage=Usage()))) is None
     kept = event_line(TurnCommitted(Turn("assistant", key="k")))
     assert kept == {"event": "kept", "role": "assistant", "key": "k"}
-    told = event_line(ChangeReported(Entry(action="added", reason="a limit", fault="policy")))
-    assert told is not None
-    assert told["entry"]["reason"] == "a limit"
+    note = event_line(ChangeReported(Entry(action="added", reason="a limit", fault="policy")))
+    assert note is not None
+    assert note["entry"]["reason"] == "a limit"
     for event in (RequestStarted("a/b", "anthropic"), TextReceived("x"), CallReceived(CALL), HistoryCompressed(3)):
         assert event_line(event) is not None
     assert event_line(ThinkingReceived("hm")) == {"event": "thought", "text": "hm"}
@@ -300,13 +300,13 @@ def test_a_record_has_what_was_dropped_and_who_was_switched_to() -> None:
     record.add(AttemptDiscarded(Shown(text="half"), "it broke", "a/b"))
     record.add(ModelSwitched("a/b", "c/d", "it broke"))
     record.add(changed("cancelled", ToolResult("id", "never")))
-    told = record.document(
+    document = record.document(
         RunResult(stop="failed", failure=Failure("server", "down", 500)), session=None, simulated=False
     )
-    assert told["dropped"][0]["shown"]["text"] == "half"
-    assert told["switched"][0]["after"] == "c/d"
-    assert told["calls"][0]["seconds"] is None
-    assert told["failure"] == {"kind": "server", "message": "down", "status": 500, "code": ""}
+    assert document["dropped"][0]["shown"]["text"] == "half"
+    assert document["switched"][0]["after"] == "c/d"
+    assert document["calls"][0]["seconds"] is None
+    assert document["failure"] == {"kind": "server", "message": "down", "status": 500, "code": ""}
 
 
 def test_without_readline_lines_are_typed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,8 +349,8 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     Path("brief.txt").write_text(" Be brief.\n")
     Path("long.txt").write_text("x" * 1_000_001)
 
-    def system(given: str) -> str | None:
-        return session_settings(build_parser(["run"]).parse_args(["run", "x", "--no-store", "--system", given])).system
+    def system(option: str) -> str | None:
+        return session_settings(build_parser(["run"]).parse_args(["run", "x", "--no-store", "--system", option])).system
 
     assert system("@brief.txt") == "Be brief."
     assert system("Be long.") == "Be long."
@@ -360,20 +360,20 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("from toolglot import tool\n@tool\ndef f(x, /): ...\n", "positional-only"),
         ("import other_broken\n", "other_broken.py:1: invalid Python"),
         ("_x = 1\n", "defines no nothing"),
     ],
 )
-def test_what_a_file_does_when_it_is_loaded_is_reported(tmp_path: Path, text: str, told: str) -> None:
+def test_what_a_file_does_when_it_is_loaded_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "other_broken.py").write_text("def (")
     made = tmp_path / "made.py"
     made.write_text(text)
     with pytest.raises(InputError) as refused:
         load_tools(f"{made}:nothing" if "_x" in text else str(made))
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_servers_are_named_after_their_programs_and_apart() -> None:
@@ -404,7 +404,7 @@ def test_blocks_of_a_result_are_shown_apart() -> None:
 def test_answers_are_apart_from_how_they_came_about() -> None:
     out, err = io.StringIO(), io.StringIO()
     view = TranscriptView(TerminalPage(err, "never"), TerminalPage(out, "never"))
-    said, calling = Turn("assistant", (Text("Done."),)), Turn("assistant", (Text("I look."), CALL))
+    answer, calling = Turn("assistant", (Text("Done."),)), Turn("assistant", (Text("I look."), CALL))
     for event in (
         ThinkingReceived("hm"),
         TextReceived("I look."),
@@ -416,8 +416,8 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
     view.show(RunFinished(RunResult(text="I look.", turn=calling, stop="loop_limit")))
     assert out.getvalue() == "", "what goes before calls is no answer"
     view.show(TextReceived("Done."))
-    view.show(TurnCommitted(said))
-    view.show(RunFinished(RunResult(text="Done.", turn=said)))
+    view.show(TurnCommitted(answer))
+    view.show(RunFinished(RunResult(text="Done.", turn=answer)))
     assert out.getvalue() == "Done.\n"
     assert err.getvalue() == "hm\nI look.\n"
 
@@ -425,7 +425,7 @@ def test_answers_are_apart_from_how_they_came_about() -> None:
 def test_at_the_prompt_the_hint_is_a_command() -> None:
     unreached = Failure("unreachable", "openai cannot be reached: its host is not known")
     for failure in (unreached, Failure("rate_limit", "slow down", 429), Failure("not_found", "", 404)):
-        told = problem_of(RunResult(stop="failed", failure=failure, model="a/b"), in_chat=True)
-        assert told is not None
-        assert "/model NAME" in told.hint
-        assert "--" not in told.hint
+        problem = problem_of(RunResult(stop="failed", failure=failure, model="a/b"), in_chat=True)
+        assert problem is not None
+        assert "/model NAME" in problem.hint
+        assert "--" not in problem.hint

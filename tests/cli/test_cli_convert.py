@@ -214,15 +214,15 @@ def test_the_switch_report_groups_changes_by_fault_and_kind(cli: Cli) -> None:
 def test_the_switch_report_as_json_counts_what_the_library_reports(cli: Cli) -> None:
     cli.write("request.json", chat(answered=False))
     ended = cli("switch-report", "request.json", "--from", "mistral", "--to", "gemini", "--format", "json")
-    told = convert(chat(answered=False), source="mistral", target="gemini").report
-    assert sum(group["count"] for group in ended.json["groups"]) == len(told)
+    report = convert(chat(answered=False), source="mistral", target="gemini").report
+    assert sum(group["count"] for group in ended.json["groups"]) == len(report)
     assert {(group["fault"], group["action"]) for group in ended.json["groups"]} == {
-        (entry.fault, entry.action) for entry in told
+        (entry.fault, entry.action) for entry in report
     }
     gravities = [group["gravity"] for group in ended.json["groups"]]
     assert gravities == sorted(gravities, key=["loss", "change", "housekeeping"].index)
     assert ended.json["gravities"] == {
-        gravity: sum(entry.gravity == gravity for entry in told) for gravity in ("loss", "change", "housekeeping")
+        gravity: sum(entry.gravity == gravity for entry in report) for gravity in ("loss", "change", "housekeeping")
     }
 
 

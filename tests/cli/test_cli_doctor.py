@@ -88,7 +88,7 @@ def doctor(cli: Cli, *words: str) -> Ended:
     return ended
 
 
-def said(ended: Ended, part: str, state: str) -> list[str]:
+def check_texts(ended: Ended, part: str, state: str) -> list[str]:
     checks: list[dict[str, Any]] = ended.json["checks"]
     return [
         f"{check['said']} → {check.get('todo', '')}"
@@ -103,17 +103,17 @@ def test_a_gateway_that_is_well(cli: Cli, simulated: Server) -> None:
     write(cli, "\n".join(upstream(name, simulated.url(name), name) for name in names), port=free_port())
     ended = doctor(cli)
     assert ended.code == 0, ended.out
-    (store, disk) = said(ended, "store", "ok")
+    (store, disk) = check_texts(ended, "store", "ok")
     assert f"s.db, version {len(MIGRATIONS)}," in store
     assert "written and read in" in store
     assert "free on its disk" in disk
-    assert [line.partition(":")[0] for line in said(ended, "upstreams", "ok")] == [*names]
-    assert all("lists" in line for line in said(ended, "upstreams", "ok"))
-    assert len(said(ended, "keys", "ok")) == len(names)
-    assert "key from $SIMULATED_KEY" in said(ended, "keys", "ok")[0]
-    assert said(ended, "clock", "ok")
-    assert said(ended, "port", "ok")[0].endswith("is free → ")
-    assert said(ended, "clients", "ok") == ["not installed: Claude Code, Codex, Gemini CLI, opencode → "]
+    assert [line.partition(":")[0] for line in check_texts(ended, "upstreams", "ok")] == [*names]
+    assert all("lists" in line for line in check_texts(ended, "upstreams", "ok"))
+    assert len(check_texts(ended, "keys", "ok")) == len(names)
+    assert "key from $SIMULATED_KEY" in check_texts(ended, "keys", "ok")[0]
+    assert check_texts(ended, "clock", "ok")
+    assert check_texts(ended, "port", "ok")[0].endswith("is free → ")
+    assert check_texts(ended, "clients", "ok") == ["not installed: Claude Code, Codex, Gemini CLI, opencode → "]
     page = cli("doctor")
     assert page.code == 0
     assert page.out.startswith("configuration\n  ok    read: toolglot.toml\n")
@@ -132,7 +132,7 @@ def test_upstreams_that_are_not_well_are_distinguished(cli: Cli) -> None:
         write(cli, "\n".join(upstream(name, url) for name, url in addresses.items()))
         ended = doctor(cli)
     assert ended.code == 1
-    failed, warned = said(ended, "upstreams", "fail"), said(ended, "upstreams", "warn")
+    failed, warned = check_texts(ended, "upstreams", "fail"), check_texts(ended, "upstreams", "warn")
     assert failed[0].startswith("keyless: does not accept the key (status 401) → check that $SIMULATED_KEY")
     assert "dead (127.0.0.1:" in failed[1]
     assert "refused → check that it is running" in failed[1]
@@ -145,7 +145,7 @@ def test_upstreams_that_are_not_well_are_distinguished(cli: Cli) -> None:
     ]
     quiet = doctor(cli, "--no-network")
     assert quiet.code == 0
-    assert said(quiet, "upstreams", "ok") == ["not checked (--no-network) → "]
+    assert check_texts(quiet, "upstreams", "ok") == ["not checked (--no-network) → "]
 
 
 def test_an_upstream_that_says_nothing_is_not_waited_for() -> None:
@@ -167,34 +167,34 @@ def test_an_upstream_without_a_list_is_tried_with_a_connection(cli: Cli, simulat
     ]
     write(cli, "\n".join(tables))
     ended = doctor(cli)
-    assert "accepts connections" in said(ended, "upstreams", "ok")[0]
-    assert "gone: " in said(ended, "upstreams", "fail")[0]
+    assert "accepts connections" in check_texts(ended, "upstreams", "ok")[0]
+    assert "gone: " in check_texts(ended, "upstreams", "fail")[0]
 
 
 def test_a_configuration_that_is_wrong_is_reported_with_its_line(cli: Cli) -> None:
     cli.write("toolglot.toml", "[gateway]\nprot = 8400\n")
     ended = doctor(cli)
     assert ended.code == 1
-    (wrong,) = said(ended, "configuration", "fail")
+    (wrong,) = check_texts(ended, "configuration", "fail")
     assert wrong.startswith("toolglot.toml:2: gateway.prot: ")
     assert "port" in wrong
-    assert said(ended, "packages", "ok"), "what does not depend on it is looked at all the same"
+    assert check_texts(ended, "packages", "ok"), "what does not depend on it is looked at all the same"
     write(cli, '[upstreams.openai]\nkey_env = "NOT_SET_ANYWHERE"')
-    (wrong,) = said(doctor(cli), "configuration", "fail")
+    (wrong,) = check_texts(doctor(cli), "configuration", "fail")
     assert "'NOT_SET_ANYWHERE' is not set in the environment" in wrong
     write(cli)
-    (wrong,) = said(doctor(cli), "configuration", "fail")
+    (wrong,) = check_texts(doctor(cli), "configuration", "fail")
     assert "there is no upstream" in wrong
     write(cli, settings='simulate = true\nmiddleware = ["no_such_module:Name"]')
-    (wrong,) = said(doctor(cli), "configuration", "fail")
+    (wrong,) = check_texts(doctor(cli), "configuration", "fail")
     assert "no_such_module" in wrong
     write(cli, settings='simulate = true\nclient_keys = ["store"]\nmiddleware = ["collections:OrderedDict"]')
     ended = doctor(cli)
-    assert "middleware: 1 step can be loaded → " in said(ended, "configuration", "ok")
-    assert "those of `toolglot keys` → " in said(ended, "configuration", "ok")
+    assert "middleware: 1 step can be loaded → " in check_texts(ended, "configuration", "ok")
+    assert "those of `toolglot keys` → " in check_texts(ended, "configuration", "ok")
     assert (
         "there is no upstream, so no real model answers; only names that begin with simulated/ are simulated"
-        in (said(ended, "configuration", "warn")[-1])
+        in (check_texts(ended, "configuration", "warn")[-1])
     )
 
 
@@ -204,41 +204,41 @@ def test_a_store_of_an_older_version_is_reported_and_left_as_it_is(cli: Cli) -> 
     old.close()
     before = (cli.folder / "s.db").read_bytes()
     write(cli, settings="simulate = true")
-    (warned,) = said(doctor(cli), "store", "warn")
+    (warned,) = check_texts(doctor(cli), "store", "warn")
     assert f"has version 1; the next start migrates it to {len(MIGRATIONS)} → make a copy first" in warned
     assert (cli.folder / "s.db").read_bytes() == before
 
 
 def test_a_store_that_cannot_be_used_is_reported(cli: Cli) -> None:
     write(cli, settings="simulate = true")
-    assert "does not exist yet" in said(doctor(cli), "store", "ok")[0]
+    assert "does not exist yet" in check_texts(doctor(cli), "store", "ok")[0]
     assert not (cli.folder / "s.db").exists()
     cli.write("s.db", b"no database\n" * 100)
-    (wrong,) = said(doctor(cli), "store", "fail")
+    (wrong,) = check_texts(doctor(cli), "store", "fail")
     assert "cannot read file" in wrong
     (cli.folder / "s.db").unlink()
     with sqlite3.connect(cli.folder / "s.db") as other:
         other.execute("CREATE TABLE bookmarks (url)")
     other.close()
-    (wrong,) = said(doctor(cli), "store", "fail")
+    (wrong,) = check_texts(doctor(cli), "store", "fail")
     assert "another program" in wrong
     cli.write("toolglot.toml", '[gateway]\nstore = "off"\nsimulate = true')
-    assert "workers share nothing" in said(doctor(cli), "store", "warn")[0]
+    assert "workers share nothing" in check_texts(doctor(cli), "store", "warn")[0]
     cli.write("toolglot.toml", '[gateway]\nstore = "here/s.db"\nsimulate = true')
     cli.monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
-    assert f"cannot be created → make {cli.folder} writable" in said(doctor(cli), "store", "fail")[0]
+    assert f"cannot be created → make {cli.folder} writable" in check_texts(doctor(cli), "store", "fail")[0]
 
 
 def test_a_port_that_is_taken_is_distinguished_by_who_has_it(cli: Cli, simulated: Server) -> None:
     with gateway(None, settings="simulate = true") as served:
         write(cli, settings="simulate = true", port=int(served.url.rpartition(":")[2]))
         ended = doctor(cli)
-        assert "toolglot 0.1.0 is serving there" in said(ended, "port", "ok")[0]
+        assert "toolglot 0.1.0 is serving there" in check_texts(ended, "port", "ok")[0]
         assert ended.code == 0
     write(cli, settings="simulate = true", port=int(simulated.root.rpartition(":")[2]))
-    assert "another program uses it" in said(doctor(cli), "port", "fail")[0]
+    assert "another program uses it" in check_texts(doctor(cli), "port", "fail")[0]
     cli.write("toolglot.toml", '[gateway]\nhost = "127.0.0.1"\nport = 0\nsimulate = true')
-    assert said(doctor(cli), "port", "ok") == ["any free port → "]
+    assert check_texts(doctor(cli), "port", "ok") == ["any free port → "]
 
 
 def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
@@ -255,7 +255,7 @@ def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
     write(cli, settings="simulate = true", port=port)
     root = f"http://127.0.0.1:{port}"
     ended = doctor(cli, "--no-network")
-    lines = said(ended, "clients", "warn")
+    lines = check_texts(ended, "clients", "warn")
     assert lines[0] == (
         f"Claude Code 2.1.3 uses its own provider → to use this gateway: "
         f"ANTHROPIC_BASE_URL={root} ANTHROPIC_API_KEY=any claude"
@@ -272,7 +272,7 @@ def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
     cli.write(".codex/config.toml", toml)
     cli.write(".gemini/.env", f'A=1\nGOOGLE_GEMINI_BASE_URL="{root}"\n')
     cli.write(".config/opencode/opencode.json", {"provider": {"x": {"options": {"baseURL": f"{root}/v1"}}}})
-    pointed = said(doctor(cli, "--no-network"), "clients", "ok")
+    pointed = check_texts(doctor(cli, "--no-network"), "clients", "ok")
     assert [line.rpartition(" is pointed here")[0] for line in pointed] == [
         "Claude Code 2.1.3",
         "Codex 0.166.0",
@@ -282,7 +282,7 @@ def test_clients_are_found_with_where_they_are_pointed(cli: Cli) -> None:
     cli.monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://user:secret@elsewhere.example/v1")
     cli.write(".codex/config.toml", "this is = not [toml")
     cli.write(".config/opencode/opencode.json", "[]")
-    lines = said(doctor(cli, "--no-network"), "clients", "warn")
+    lines = check_texts(doctor(cli, "--no-network"), "clients", "warn")
     assert lines[0].startswith("Claude Code 2.1.3 is pointed at elsewhere.example → ")
     assert [line.split(" →")[0] for line in lines[1:]] == [
         "Codex 0.166.0 uses its own provider",

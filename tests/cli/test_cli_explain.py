@@ -23,14 +23,14 @@ def test_a_rule_is_explained_with_value_words_source_and_confidence(cli: Cli) ->
     ended = cli("explain", "mistral-id-nine")
     assert ended.code == 0
     rule = profiles.get("mistral").origin("ids.pattern")
-    for said in (
+    for part in (
         rule.value,
         rule.error,
         rule.source,
         "documented: the provider says so",
         "Pattern that a whole id must match",
     ):
-        assert said in ended.out
+        assert part in ended.out
     assert "bedrock-id-charset" in ended.out, "others that demand the same are listed"
     assert "lint: $.messages[1].tool_calls[0]: Tool call id was call_abcd" in ended.out
     assert '-          "id": "call_abcd",' in ended.out
@@ -48,8 +48,8 @@ def test_a_key_is_explained_with_everybody_who_demands_it(cli: Cli) -> None:
     ended = cli("explain", "results.complete", "--format", "json")
     assert ended.json["key"] == "results.complete"
     assert ended.json["default"] is True
-    said = {entry["target"]: entry["value"] for entry in ended.json["enforced_by"]}
-    assert said == {
+    values = {entry["target"]: entry["value"] for entry in ended.json["enforced_by"]}
+    assert values == {
         name: profiles.get(name).results.complete
         for name in profiles.names()
         if "results.complete" in profiles.get(name).origins
@@ -145,18 +145,18 @@ def test_long_values_are_cut() -> None:
 
 
 def test_what_a_target_was_seen_to_take_is_explained_with_its_recording(cli: Cli) -> None:
-    said = " ".join(cli("explain", "openai-call-object-only").out.split())
+    printed = " ".join(cli("explain", "openai-call-object-only").out.split())
     assert (
         "accepts no: the target is known to accept this; requests written for it are checked against this instead"
-        in said
+        in printed
     )
-    assert "source recorded: tmc/langchaingo" in said
-    assert "ITS OWN REQUESTS" in said
-    assert "No example: requests that were written for openai are not checked against this value." in said
+    assert "source recorded: tmc/langchaingo" in printed
+    assert "ITS OWN REQUESTS" in printed
+    assert "No example: requests that were written for openai are not checked against this value." in printed
 
 
 def test_an_assumed_rule_says_who_is_held_to_it(cli: Cli) -> None:
-    said = " ".join(cli("explain", "mistral-turn-first").out.split())
-    assert "assumed only for requests from other protocols" in said
-    assert "mistral mistral-turn-first guess user not checked" in said
+    printed = " ".join(cli("explain", "mistral-turn-first").out.split())
+    assert "assumed only for requests from other protocols" in printed
+    assert "mistral mistral-turn-first guess user not checked" in printed
     assert "ITS OWN REQUESTS" not in cli("explain", "ids.fixed_length").out

@@ -83,9 +83,9 @@ def test_every_limit_is_stored_as_it_was_written(cli: Cli) -> None:
     assert (key.tokens_per_day, key.tokens_per_month, key.tokens_total) == (2_000_000, 2_000_000, 1_500_000_000)
     assert (key.spend_per_day, key.spend_per_month, key.spend_total) == (Decimal("1.50"), Decimal(50), Decimal(1000))
     assert key.expires == datetime(2099, 1, 31, tzinfo=UTC).timestamp()
-    told = " ".join(made.err.split())
+    printed = " ".join(made.err.split())
     for part in ("models gpt-5*, claude-haiku-*, opus", "60 requests per minute", "$1.50 per day", "until 2099-01-31"):
-        assert part in told
+        assert part in printed
 
 
 def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
@@ -97,7 +97,7 @@ def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--rpm", "0"], "expected a number such as 250"),
         (["--tpm", "1.5"], "expected a number such as 250"),
@@ -115,14 +115,14 @@ def test_a_length_of_time_is_from_now_on(cli: Cli) -> None:
         (["--config", "nowhere.toml"], "cannot read file"),
     ],
 )
-def test_what_makes_no_sense_is_reported_and_makes_nothing(cli: Cli, words: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_reported_and_makes_nothing(cli: Cli, words: list[str], message: str) -> None:
     ended = (
         cli("keys", "add", "a", "--store", "s.db", *words)
         if "--config" not in words
         else cli("keys", "add", "a", *words)
     )
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
     assert ended.out == ""
     assert not (cli.folder / "s.db").exists()
 
@@ -157,23 +157,23 @@ def test_the_list_shows_limits_and_what_is_used_of_them(cli: Cli) -> None:
 
     stored(cli.folder / "s.db", spend)
     listed = cli("keys", "list", "--store", "s.db")
-    told = " ".join(listed.out.split())
-    assert "NAME ID KEY STATE CREATED LIMITS" in told
-    assert "active" in told
-    assert " none" in told
-    assert "5 requests per minute; 1,234 of 2,000,000 tokens per day; $3.10 of $50 per month" in told
-    assert "gone" not in told
+    printed = " ".join(listed.out.split())
+    assert "NAME ID KEY STATE CREATED LIMITS" in printed
+    assert "active" in printed
+    assert " none" in printed
+    assert "5 requests per minute; 1,234 of 2,000,000 tokens per day; $3.10 of $50 per month" in printed
+    assert "gone" not in printed
     assert "1 key revoked or expired" in listed.err
     everything = cli("keys", "list", "--all", "--store", "s.db")
     assert "revoked" in everything.out
     assert everything.err == ""
-    told_ci = next(
+    listed_ci = next(
         each for each in cli("keys", "list", "--format", "json", "--store", "s.db").json if each["name"] == "ci"
     )
-    assert told_ci["used"] == {"tokens_per_day": 1234, "spend_per_month": 3.1}
-    assert told_ci["spend_per_month"] == 50
-    assert told_ci["state"] == "active"
-    assert "hashed" not in told_ci
+    assert listed_ci["used"] == {"tokens_per_day": 1234, "spend_per_month": 3.1}
+    assert listed_ci["spend_per_month"] == 50
+    assert listed_ci["state"] == "active"
+    assert "hashed" not in listed_ci
 
 
 def test_a_key_for_other_programs(cli: Cli) -> None:

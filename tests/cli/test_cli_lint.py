@@ -1,4 +1,4 @@
-"""`toolglot lint`: refusals with their place, in three formats."""
+"""`toolglot lint`: refusals with their line and path, in three formats."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_without_for_the_provider_of_the_protocol_is_checked(cli: Cli) -> None:
 def test_for_all_checks_every_provider_of_the_protocol(cli: Cli) -> None:
     cli.write("request.json", chat(answered=False))
     ended = cli("lint", "request.json", "--for", "all", "--format", "json")
-    asked = {found["target"] for found in ended.json["violations"]}
-    assert {"openai", "mistral", "groq", "deepseek"} <= asked
-    assert all(profiles.get(name).protocol == "openai_chat" for name in asked)
+    checked = {found["target"] for found in ended.json["violations"]}
+    assert {"openai", "mistral", "groq", "deepseek"} <= checked
+    assert all(profiles.get(name).protocol == "openai_chat" for name in checked)
     assert "assuming openai_chat, from the model's name" in ended.err
 
 
@@ -104,8 +104,10 @@ def test_a_body_of_another_protocol_is_named_as_such_once(cli: Cli) -> None:
     ended = cli("lint", "lines.jsonl", "--for", "openai")
     assert ended.code == 1
     assert ended.err.count("note: ") == 1
-    said = " ".join(ended.err.split())
-    assert "looks like anthropic, but openai speaks openai_chat; convert it with toolglot convert --to openai" in said
+    message = " ".join(ended.err.split())
+    assert (
+        "looks like anthropic, but openai speaks openai_chat; convert it with toolglot convert --to openai" in message
+    )
     assert "note: " not in cli("lint", "lines.jsonl", "--for", "openai", "-q").err
 
 
@@ -159,9 +161,9 @@ def test_positions_count_lines_of_the_file_and_characters_after_a_byte_order_mar
 def test_json_has_all_that_the_library_says(cli: Cli) -> None:
     cli.write("request.json", chat())
     (found,) = cli("lint", "request.json", "--for", "mistral", "--format", "json").json["violations"]
-    (said,) = lint(chat(), "mistral")
-    assert {name: found[name] for name in said.__struct_fields__} == {
-        name: getattr(said, name) for name in said.__struct_fields__
+    (violation,) = lint(chat(), "mistral")
+    assert {name: found[name] for name in violation.__struct_fields__} == {
+        name: getattr(violation, name) for name in violation.__struct_fields__
     }
     assert (found["file"], found["line"], found["end_line"]) == ("request.json", 12, 19)
 

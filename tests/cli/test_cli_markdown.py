@@ -107,8 +107,8 @@ _LINES = st.sampled_from(
 @pytest.mark.law
 @given(st.lists(_LINES, max_size=20).map("\n".join), st.lists(st.integers(0, 120), max_size=6))
 def test_pieces_are_the_same_however_the_text_is_cut_and_nothing_is_lost(text: str, cuts: list[int]) -> None:
-    places = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
-    parts = [text[start:end] for start, end in itertools.pairwise(places)]
+    positions = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
+    parts = [text[start:end] for start, end in itertools.pairwise(positions)]
     found = pieces(*parts)
     assert found == pieces(text)
     shown = "".join(f"{piece.text}\n" for piece in found)

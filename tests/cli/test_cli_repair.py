@@ -238,9 +238,9 @@ def test_a_model_of_another_provider_cannot_be_repaired_away(cli: Cli) -> None:
 def test_a_body_of_another_protocol_than_the_named_one_is_refused_with_a_hint(cli: Cli) -> None:
     cli.write("request.json", {"model": "gpt-5", "input": "Hi"})
     ended = cli("repair", "request.json", "--for", "openai")
-    said = " ".join(ended.err.split())
+    message = " ".join(ended.err.split())
     assert ended.code == 1
-    assert "this looks like openai_responses: use --for openai_responses, or toolglot convert --to" in said
+    assert "this looks like openai_responses: use --for openai_responses, or toolglot convert --to" in message
     ended = cli("convert", "request.json", "--from", "openai", "--to", "gemini@gemini-3-pro")
     assert "this looks like openai_responses: use --from openai_responses" in " ".join(ended.err.split())
 

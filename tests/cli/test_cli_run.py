@@ -297,7 +297,7 @@ from toolglot import ToolContext
 def stubborn(context: ToolContext) -> None:
     print("begun", file=sys.stderr, flush=True)
     context.cancelled.wait(3600)
-    print("told", file=sys.stderr, flush=True)
+    print("stopped", file=sys.stderr, flush=True)
     time.sleep(60)
 """
 
@@ -308,13 +308,13 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
         words = ("run", "stubborn", "--tools", "stubborn.py", "-m", "simulated/openai/gpt-4.1", "-q", "--json")
         with project.started(*words) as process:
             assert process.stderr is not None
-            for line in (b"begun\n", b"told\n"):
+            for line in (b"begun\n", b"stopped\n"):
                 assert process.stderr.readline() == line
                 process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=120)
             assert (process.returncode, out) == (130, b"")
         shown = project.run("sessions", "show", project.sessions()[0]["id"], "--format", "json").json
-        assert [turn["role"] for turn in shown["conversation"]] == ["user", "assistant"], "what was said is kept"
+        assert [turn["role"] for turn in shown["conversation"]] == ["user", "assistant"], "the message is kept"
 
 
 def test_ctrl_c_before_anything_is_open_ends_with_130(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`toolglot sessions`: what was said, listed, searched, shown, moved, cut and removed."""
+"""`toolglot sessions`: listed, searched, shown, moved, cut and removed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return Cli(tmp_path, monkeypatch, capsys)
 
 
-def said(cli: Cli, *prompts: str) -> str:
-    """A session in which this was said; its id."""
+def session_of(cli: Cli, *prompts: str) -> str:
+    """A session with these prompts; its id."""
     first, *more = prompts
     id: str = cli("run", first, "--json", "-q").json["session"]
     for prompt in more:
@@ -52,7 +52,7 @@ def test_without_a_store_there_is_nothing_and_none_is_made(cli: Cli) -> None:
 
 
 def test_list_shows_the_newest_first_and_says_when_there_are_more(cli: Cli) -> None:
-    first, second = said(cli, "one"), said(cli, "two")
+    first, second = session_of(cli, "one"), session_of(cli, "two")
     ended = cli("sessions", "list")
     assert ended.code == 0
     lines = ended.out.splitlines()
@@ -67,8 +67,8 @@ def test_list_shows_the_newest_first_and_says_when_there_are_more(cli: Cli) -> N
 
 
 def test_search_finds_a_text_and_ends_with_1_where_it_stands_nowhere(cli: Cli) -> None:
-    id = said(cli, "hello", "the invoice 4711 is late")
-    said(cli, "something else")
+    id = session_of(cli, "hello", "the invoice 4711 is late")
+    session_of(cli, "something else")
     ended = cli("sessions", "search", "INVOICE")
     assert ended.code == 0
     assert ended.out.splitlines()[1].startswith(id)
@@ -93,7 +93,7 @@ def test_show_prints_who_wrote_what_with_tools_and_keys(cli: Cli) -> None:
 
 
 def test_a_session_that_is_not_there_or_not_one_is_reported(cli: Cli) -> None:
-    one, two = said(cli, "one"), said(cli, "two")
+    one, two = session_of(cli, "one"), session_of(cli, "two")
     assert "no session 'nothing'" in cli("sessions", "show", "nothing").err
     assert "sessions list" in cli("sessions", "show", "nothing").err
     ended = cli("sessions", "show", one[:9])
@@ -103,7 +103,7 @@ def test_a_session_that_is_not_there_or_not_one_is_reported(cli: Cli) -> None:
 
 
 def test_what_is_exported_can_be_imported_elsewhere(cli: Cli) -> None:
-    id = said(cli, "remember me")
+    id = session_of(cli, "remember me")
     assert cli("sessions", "export", id, "-o", "talk.json").code == 0
     assert cli("sessions", "export", id, "-o", "talk.json").code == 2, "nothing is overwritten"
     assert json.loads(cli("sessions", "export", id).out)["format"] == "toolglot.session"
@@ -115,15 +115,15 @@ def test_what_is_exported_can_be_imported_elsewhere(cli: Cli) -> None:
     )
     assert again.out.strip() not in ("", id), "an id that is taken is not taken again"
     assert [entry["title"] for entry in listed(cli, "--store", "other.db")] == ["remember me"] * 2
-    for name, told in (("none.json", "no such file"), ("wrong.json", "toolglot.session")):
+    for name, expected in (("none.json", "no such file"), ("wrong.json", "toolglot.session")):
         cli.write("wrong.json", {"format": "other"})
         ended = cli("sessions", "import", name)
         assert ended.code == 2
-        assert told in ended.err
+        assert expected in ended.err
 
 
 def test_fork_copies_up_to_a_turn_and_rewind_cuts(cli: Cli) -> None:
-    id = said(cli, "one", "two")
+    id = session_of(cli, "one", "two")
     turns = keys(cli, id)
     copy = cli("sessions", "fork", id, "--at", turns[1]).out.strip()
     assert keys(cli, copy) == turns[:2]
@@ -138,7 +138,7 @@ def test_fork_copies_up_to_a_turn_and_rewind_cuts(cli: Cli) -> None:
 
 
 def test_remove_takes_a_session_away(cli: Cli) -> None:
-    id = said(cli, "one")
+    id = session_of(cli, "one")
     assert cli("sessions", "remove", id).code == 0
     assert listed(cli) == []
     assert "no sessions yet" in cli("sessions", "list").err
@@ -153,8 +153,8 @@ def test_every_action_has_help(cli: Cli, action: str) -> None:
 
 
 def test_a_corrupt_session_is_reported_and_the_others_are_shown(cli: Cli) -> None:
-    good = said(cli, "a good one")
-    bad = said(cli, "a bad one")
+    good = session_of(cli, "a good one")
+    bad = session_of(cli, "a bad one")
 
     async def damage(store: Store) -> None:
         await store.keep("turns", bad, {"000000000001": b"{"}, until=float("inf"))
@@ -170,21 +170,21 @@ def test_a_corrupt_session_is_reported_and_the_others_are_shown(cli: Cli) -> Non
 
 
 def test_errors_name_commands_and_no_functions(tmp_path: Path) -> None:
-    with folder(tmp_path) as place:
-        id = place.run("run", "hello", "--json").json["session"]
-        for words, told in (
+    with folder(tmp_path) as sessions_folder:
+        id = sessions_folder.run("run", "hello", "--json").json["session"]
+        for words, expected in (
             (("show", "abc"), "`toolglot sessions list`"),
             (("fork", id, "--at", "nothing"), "error: --at: no turn has the key"),
             (("rewind", id, "--to", "nothing"), "`toolglot sessions show ID --keys`"),
         ):
-            ended = place.run("sessions", *words)
+            ended = sessions_folder.run("sessions", *words)
             assert ended.code == 2
-            assert told in ended.err
+            assert expected in ended.err
             assert not re.search(r"\$\.|\w\(|turn\.key", ended.err)
-        ended = place.run("sessions", "search", "hello")
+        ended = sessions_folder.run("sessions", "search", "hello")
         assert "title" in ended.out
-        key = place.run("sessions", "show", id, "--format", "json").json["conversation"][0]["key"]
-        assert "1 turn;" in place.run("sessions", "fork", id, "--at", key).err
+        key = sessions_folder.run("sessions", "show", id, "--format", "json").json["conversation"][0]["key"]
+        assert "1 turn;" in sessions_folder.run("sessions", "fork", id, "--at", key).err
 
 
 def test_what_a_damaged_store_advises_is_no_call_of_python() -> None:

@@ -150,9 +150,9 @@ def test_text_of_unknown_origin_is_made_safe() -> None:
 def test_an_error_says_what_where_and_what_to_do() -> None:
     err = Screen()
     terminal = Terminal(Screen(), err, color="never")
-    terminal.error(InputError("wrong", path="$.messages[0]", hint="mend it"), where="a.json")
+    terminal.error(InputError("wrong", path="$.messages[0]", hint="fix it"), where="a.json")
     terminal.error(InputError("wrong"))
-    assert err.getvalue() == "error: a.json: wrong at $.messages[0]\n  hint: mend it\nerror: wrong\n"
+    assert err.getvalue() == "error: a.json: wrong at $.messages[0]\n  hint: fix it\nerror: wrong\n"
 
 
 # --- progress ---------------------------------------------------------------------------------------
@@ -311,9 +311,9 @@ def test_streams_that_were_closed_are_no_reason_to_fail(monkeypatch: pytest.Monk
 
 def complete(script: str, *words: str) -> set[str]:
     """What bash offers for the last of these words."""
-    asked = " ".join(f"'{word}'" for word in words)
+    quoted = " ".join(f"'{word}'" for word in words)
     test = (
-        f"{script}\nCOMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _toolglot; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _toolglot; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     )
     bash = shutil.which("bash")
     assert bash is not None
@@ -374,7 +374,7 @@ def test_an_extra_that_is_not_installed_is_reported_in_a_line(
     assert f"needs {missing}, which is not installed" in ran.stdout + ran.stderr
     assert "pip install '.[gateway]' in a clone of toolglot" in ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
-    assert "http://" not in ran.stdout, "no address is told where nobody will answer"
+    assert "http://" not in ran.stdout, "no address is shown where no server will answer"
 
 
 def test_a_simulated_model_needs_no_http_client(tmp_path: Path) -> None:
@@ -383,5 +383,5 @@ def test_a_simulated_model_needs_no_http_client(tmp_path: Path) -> None:
 
 
 def test_the_examples_begin_with_chat_run_and_serve(cli: Cli) -> None:
-    told = cli("--help").out
-    assert all(f"  toolglot {name}" in told for name in ("chat", "run", "serve"))
+    printed = cli("--help").out
+    assert all(f"  toolglot {name}" in printed for name in ("chat", "run", "serve"))

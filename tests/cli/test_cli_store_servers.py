@@ -38,9 +38,9 @@ def test_keys_usage_doctor_and_serve_use_the_server_and_do_not_show_its_password
         assert secret not in ended.stdout + ended.stderr, ended.args
     assert (added.returncode, listed.returncode, used.returncode) == (0, 0, 0)
     assert '"laptop"' in listed.stdout
-    told = [finding for finding in json.loads(looked.stdout)["checks"] if finding["part"] == "store"]
-    assert [finding["state"] for finding in told] == ["ok"]
-    assert told[0]["said"].startswith(shown(where))
+    reported = [finding for finding in json.loads(looked.stdout)["checks"] if finding["part"] == "store"]
+    assert [finding["state"] for finding in reported] == ["ok"]
+    assert reported[0]["said"].startswith(shown(where))
 
     away = where.replace(secret, "not-the-password")
     refused = toolglot(tmp_path, away, "serve")

@@ -58,9 +58,9 @@ def test_the_table_sums_by_key_the_dearest_first(filled: Cli) -> None:
     assert lines[2] == ["ci", "4", "1", "1,000", "500", "0", "$0.0200"]
     assert lines[3] == ["(no", "key)", "2", "0", "7", "0", "0", "≥", "$0.0000"]
     assert lines[4] == ["total", "7", "1", "1,007", "509", "4", "≥", "$200.02"]
-    told = " ".join(ended.err.split())
-    assert "2 requests without a known price, not included in the cost" in told
-    assert "1 request without token counts from the provider" in told
+    printed = " ".join(ended.err.split())
+    assert "2 requests without a known price, not included in the cost" in printed
+    assert "1 request without token counts from the provider" in printed
     assert filled("usage", "--store", "s.db", "--quiet").err == ""
     widths = {len(line) for line in ended.out.splitlines()}
     assert len(widths) == 1, "columns are aligned"
@@ -76,10 +76,10 @@ def test_the_table_sums_by_key_the_dearest_first(filled: Cli) -> None:
     ],
 )
 def test_json_has_everything(filled: Cli, by: str, names: list[str]) -> None:
-    told = filled("usage", "--by", by, "--format", "json", "--store", "s.db").json
-    assert (told["since"], told["until"], told["by"]) == (day(30), day(0), by)
-    assert [row[by] for row in told["rows"]] == names
-    assert told["total"] == {
+    report = filled("usage", "--by", by, "--format", "json", "--store", "s.db").json
+    assert (report["since"], report["until"], report["by"]) == (day(30), day(0), by)
+    assert [row[by] for row in report["rows"]] == names
+    assert report["total"] == {
         "requests": 7,
         "failed": 1,
         "input": 1007,
@@ -132,8 +132,8 @@ def test_two_keys_of_one_name_are_distinguished(cli: Cli) -> None:
         return sorted(f"ci ({key.id})" for key in keys)
 
     names = asyncio.run(fill())
-    told = cli("usage", "--format", "json", "--store", "s.db").json
-    assert sorted(row["key"] for row in told["rows"]) == names
+    report = cli("usage", "--format", "json", "--store", "s.db").json
+    assert sorted(row["key"] for row in report["rows"]) == names
 
 
 def test_a_key_of_the_configuration_has_its_name(cli: Cli) -> None:

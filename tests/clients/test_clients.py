@@ -48,13 +48,13 @@ class Stage(Simulator):
         self._pieces = pieces
         self._is_silent = is_silent
         self.sent = 0
-        self.asked = threading.Event()
+        self.called = threading.Event()
         self.gone = threading.Event()
-        """Nobody listens any more."""
+        """The client has disconnected."""
 
     async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
         await receive()
-        self.asked.set()
+        self.called.set()
         watching = asyncio.ensure_future(receive())
         try:
             await self._answer(send) if not self._is_silent else await watching
@@ -107,7 +107,7 @@ def our_threads() -> set[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The SDKs know only what they are told; after each test, no thread of ours is there."""
+    """The SDKs know only what the test sets; after each test, no thread of ours is there."""
     for name in list(os.environ):
         if name.upper().startswith(SETTINGS) or name.upper().endswith("_PROXY"):
             monkeypatch.delenv(name)
@@ -148,8 +148,8 @@ def test_closing_a_stream_early_breaks_off_the_connection_to_the_provider_at_onc
 
     async def in_a_loop(config: Config) -> None:
         async with toolglot.async_client(config) as http_client:
-            asked = async_sdk(http_client).chat.completions.create(model="mistral/m", messages=HELLO, stream=True)
-            async with await asked as stream:
+            pending = async_sdk(http_client).chat.completions.create(model="mistral/m", messages=HELLO, stream=True)
+            async with await pending as stream:
                 await anext(stream)
             assert await asyncio.to_thread(ended.wait, BOUND)
 
@@ -182,8 +182,8 @@ def test_an_answer_that_is_not_read_does_not_run_ahead() -> None:
 async def test_an_async_answer_that_is_not_read_does_not_run_ahead() -> None:
     stage = Stage()
     async with toolglot.async_client(**on(stage)) as http_client:
-        asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-        async with await asked as stream:
+        pending = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+        async with await pending as stream:
             await anext(stream)
             await asyncio.wrap_future(background(http_client).run(many_rounds))
             assert stage.sent < 20
@@ -193,8 +193,8 @@ def test_a_stream_read_to_its_end_is_whole_and_leaves_the_client_usable() -> Non
     with toolglot.client(**on(Stage(pieces=200))) as http_client:
         for _ in range(2):
             stream = sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-            said = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
-            assert said.split() == [str(number) for number in range(200)]
+            text = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+            assert text.split() == [str(number) for number in range(200)]
 
 
 def test_a_stream_that_is_dropped_ends() -> None:
@@ -207,7 +207,7 @@ def test_a_stream_that_is_dropped_ends() -> None:
             stream=True,
         )
         assert response.status_code == 200
-        assert stage.asked.is_set()
+        assert stage.called.is_set()
         del response
         gc.collect()
         assert stage.gone.wait(BOUND)
@@ -217,7 +217,7 @@ async def test_cancelling_the_task_that_asks_cancels_the_upstream_request() -> N
     stage = Stage(is_silent=True)
     async with toolglot.async_client(**on(stage)) as http_client:
         asking = asyncio.ensure_future(async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO))
-        assert await asyncio.to_thread(stage.asked.wait, BOUND)
+        assert await asyncio.to_thread(stage.called.wait, BOUND)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -234,8 +234,8 @@ async def test_cancelling_the_task_that_reads_cancels_the_upstream_request() -> 
             first.set()
 
     async with toolglot.async_client(**on(stage)) as http_client:
-        asked = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-        reading = asyncio.ensure_future(read(await asked))
+        pending = async_sdk(http_client).chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+        reading = asyncio.ensure_future(read(await pending))
         await first.wait()
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -249,7 +249,7 @@ def test_a_key_press_ends_waiting_and_the_upstream_request() -> None:
     assert threading.current_thread() is main
 
     def press() -> None:
-        assert stage.asked.wait(BOUND)
+        assert stage.called.wait(BOUND)
         assert main.ident is not None
         signal.pthread_kill(main.ident, signal.SIGINT)
 
@@ -313,8 +313,8 @@ def test_the_sdks_own_time_out_counts_by_default() -> None:
 
 def test_a_client_may_wait_for_ever() -> None:
     with toolglot.client(**on(Stage(pieces=3))) as http_client:
-        asked = {"model": MODEL, "messages": HELLO, "stream": True}
-        answer = http_client.post("http://any/v1/chat/completions", json=asked, timeout=None)
+        request = {"model": MODEL, "messages": HELLO, "stream": True}
+        answer = http_client.post("http://any/v1/chat/completions", json=request, timeout=None)
         assert answer.text.endswith("data: [DONE]\n\n")
 
 
@@ -370,8 +370,8 @@ def test_a_client_that_is_left_open_does_not_hold_the_interpreter_nor_complain(t
         "left = client.send(ask, stream=True)\n"
         "print(asyncio.run(other.get('http://any/health')).status_code)\n"
     )
-    place = store if store == ":memory:" else str(tmp_path / "store.db")
-    command = [sys.executable, "-W", "error", "-c", code, place]
+    store_path = store if store == ":memory:" else str(tmp_path / "store.db")
+    command = [sys.executable, "-W", "error", "-c", code, store_path]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=BOUND)
     assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["200", "200"], "")
 
@@ -458,7 +458,7 @@ def test_closing_a_client_ends_what_is_open_with_an_error_for_who_waits(store: s
     client = sdk(http_client)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.chat.completions.create, model=MODEL, messages=HELLO)
-        assert stage.asked.wait(BOUND)
+        assert stage.called.wait(BOUND)
         client.close()
         error = waiting.exception(BOUND)
     assert isinstance(error, openai.APIConnectionError)
@@ -520,7 +520,7 @@ def test_a_pool_that_has_ended_does_the_work_itself() -> None:
 
 
 class Polite:
-    """A step that changes what is asked, and notes what was answered."""
+    """A step that changes the request, and notes the answer."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -540,11 +540,11 @@ def test_middleware_sees_requests_and_replies() -> None:
 
 
 def test_middleware_that_calls_its_own_gateway_gets_an_error_and_is_not_held_for_ever() -> None:
-    class Asks(Polite):
+    class CallsItself(Polite):
         def process_request(self, request: Request) -> None:
             http_client.get(f"http://any/health?{request.model}")
 
-    with toolglot.client(CONFIG, middleware=[Asks()]) as http_client:
+    with toolglot.client(CONFIG, middleware=[CallsItself()]) as http_client:
         client = sdk(http_client)
         with pytest.raises(openai.InternalServerError):
             client.chat.completions.create(model=MODEL, messages=HELLO)
@@ -614,8 +614,8 @@ def test_a_missing_library_is_reported_with_what_to_do(library: Any, monkeypatch
     with pytest.raises(InputError) as raised:
         toolglot.client(CONFIG, library=library)
     wanted = library or "httpx2 or httpx"
-    said = f"library: this needs {wanted}, which is not installed (pip install '.[clients]' in a clone of toolglot)"
-    assert str(raised.value) == said
+    message = f"library: this needs {wanted}, which is not installed (pip install '.[clients]' in a clone of toolglot)"
+    assert str(raised.value) == message
 
 
 def test_asking_whether_there_are_clients_loads_no_extra() -> None:

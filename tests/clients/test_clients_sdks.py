@@ -32,14 +32,14 @@ GEMINI: Final = "simulated/gemini/gemini-3-pro-preview"
 MISTRAL: Final = "simulated/mistral/mistral-large-latest"
 CONFIG: Final = Config(gateway=GatewaySettings(store=":memory:"))
 FUNCTION: Final[dict[str, Any]] = {"name": "get_weather", "description": "The weather", "parameters": WEATHER}
-ASKED: Final = "What is the weather?"
+QUESTION: Final = "What is the weather?"
 MOST_STEPS: Final = 5
 
 Loop = Callable[[str, Callable[[str], str]], Generator[dict[str, Any], Any, str]]
 
 
 class Sdk(NamedTuple):
-    """How an SDK is made and asked, and the loop that its users write."""
+    """How an SDK is made and called, and the loop that its users write."""
 
     loop: Loop
     client: Callable[..., Any]
@@ -54,7 +54,7 @@ class Sdk(NamedTuple):
 
 
 def chat_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, Any], Any, str]:
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     while True:
         tools = [{"type": "function", "function": FUNCTION}]
         message = yield {"model": model, "messages": messages, "tools": tools}
@@ -77,9 +77,9 @@ def chat_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, Any]
 
 
 def responses_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, Any], Any, str]:
-    asked: dict[str, Any] = {"input": ASKED}
+    fields: dict[str, Any] = {"input": QUESTION}
     while True:
-        reply = yield {"model": model, "tools": [{"type": "function", **FUNCTION, "strict": False}], **asked}
+        reply = yield {"model": model, "tools": [{"type": "function", **FUNCTION, "strict": False}], **fields}
         calls = [item for item in reply.output if item.type == "function_call"]
         if not calls:
             return str(reply.output_text)
@@ -91,11 +91,11 @@ def responses_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str,
             }
             for call in calls
         ]
-        asked = {"input": results, "previous_response_id": reply.id}
+        fields = {"input": results, "previous_response_id": reply.id}
 
 
 def messages_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, Any], Any, str]:
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     tool = {"name": "get_weather", "description": "The weather", "input_schema": WEATHER}
     while True:
         reply = yield {"model": model, "max_tokens": 4000, "messages": messages, "tools": [tool]}
@@ -110,7 +110,7 @@ def messages_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, 
 
 
 def gemini_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, Any], Any, str]:
-    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=ASKED)])]
+    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=QUESTION)])]
     declared = types.FunctionDeclaration(name="get_weather", description="The weather", parameters_json_schema=WEATHER)
     config = types.GenerateContentConfig(
         tools=[types.Tool(function_declarations=[declared])],
@@ -132,58 +132,58 @@ def gemini_loop(model: str, run: Callable[[str], str]) -> Generator[dict[str, An
 # --- four ways of asking ----------------------------------------------------------------------------
 
 
-def ask_chat(client: openai.OpenAI, asked: dict[str, Any], *, stream: bool) -> Any:
+def ask_chat(client: openai.OpenAI, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return client.chat.completions.create(**asked).choices[0].message
-    with client.chat.completions.stream(**asked) as events:
+        return client.chat.completions.create(**fields).choices[0].message
+    with client.chat.completions.stream(**fields) as events:
         return events.get_final_completion().choices[0].message
 
 
-async def ask_chat_async(client: openai.AsyncOpenAI, asked: dict[str, Any], *, stream: bool) -> Any:
+async def ask_chat_async(client: openai.AsyncOpenAI, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return (await client.chat.completions.create(**asked)).choices[0].message
-    async with client.chat.completions.stream(**asked) as events:
+        return (await client.chat.completions.create(**fields)).choices[0].message
+    async with client.chat.completions.stream(**fields) as events:
         return (await events.get_final_completion()).choices[0].message
 
 
-def ask_responses(client: openai.OpenAI, asked: dict[str, Any], *, stream: bool) -> Any:
+def ask_responses(client: openai.OpenAI, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return client.responses.create(**asked)
-    with client.responses.stream(**asked) as events:
+        return client.responses.create(**fields)
+    with client.responses.stream(**fields) as events:
         return events.get_final_response()
 
 
-async def ask_responses_async(client: openai.AsyncOpenAI, asked: dict[str, Any], *, stream: bool) -> Any:
+async def ask_responses_async(client: openai.AsyncOpenAI, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return await client.responses.create(**asked)
-    async with client.responses.stream(**asked) as events:
+        return await client.responses.create(**fields)
+    async with client.responses.stream(**fields) as events:
         return await events.get_final_response()
 
 
-def ask_messages(client: anthropic.Anthropic, asked: dict[str, Any], *, stream: bool) -> Any:
+def ask_messages(client: anthropic.Anthropic, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return client.messages.create(**asked)
-    with client.messages.stream(**asked) as events:
+        return client.messages.create(**fields)
+    with client.messages.stream(**fields) as events:
         return events.get_final_message()
 
 
-async def ask_messages_async(client: anthropic.AsyncAnthropic, asked: dict[str, Any], *, stream: bool) -> Any:
+async def ask_messages_async(client: anthropic.AsyncAnthropic, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return await client.messages.create(**asked)
-    async with client.messages.stream(**asked) as events:
+        return await client.messages.create(**fields)
+    async with client.messages.stream(**fields) as events:
         return await events.get_final_message()
 
 
-def ask_gemini(client: genai.Client, asked: dict[str, Any], *, stream: bool) -> Any:
+def ask_gemini(client: genai.Client, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return parts_of(client.models.generate_content(**asked))
-    return [part for chunk in client.models.generate_content_stream(**asked) for part in parts_of(chunk)]
+        return parts_of(client.models.generate_content(**fields))
+    return [part for chunk in client.models.generate_content_stream(**fields) for part in parts_of(chunk)]
 
 
-async def ask_gemini_async(client: genai.Client, asked: dict[str, Any], *, stream: bool) -> Any:
+async def ask_gemini_async(client: genai.Client, fields: dict[str, Any], *, stream: bool) -> Any:
     if not stream:
-        return parts_of(await client.aio.models.generate_content(**asked))
-    chunks = await client.aio.models.generate_content_stream(**asked)
+        return parts_of(await client.aio.models.generate_content(**fields))
+    chunks = await client.aio.models.generate_content_stream(**fields)
     return [part async for chunk in chunks for part in parts_of(chunk)]
 
 
@@ -205,7 +205,7 @@ def openai_client(*, http_client: Any) -> openai.OpenAI:
 
 
 def openai_async_client(*, http_client: Any) -> openai.AsyncOpenAI:
-    """At the address that it has when it is given none: the path decides, not the host."""
+    """At its default address: the path decides, not the host."""
     return openai.AsyncOpenAI(api_key="any", max_retries=0, http_client=http_client)
 
 
@@ -260,7 +260,7 @@ LOOPS: Final = [(name, model) for name, sdk in SDKS.items() for model in sdk.mod
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDKs know only what they are told."""
+    """The SDKs know only what the test sets."""
     for name in list(os.environ):
         if name.upper().startswith(SETTINGS) or name.upper().endswith("_PROXY"):
             monkeypatch.delenv(name)
@@ -270,17 +270,17 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def simulator() -> Iterator[Simulator]:
     made = Simulator(SCRIPT)
     yield made
-    assert made.requests, "nobody asked"
+    assert made.requests, "no request was made"
 
 
 def drive(sdk: Sdk, model: str, run: Callable[[str], str], http_client: Any, *, stream: bool) -> str:
     loop = sdk.loop(model, run)
     client = sdk.client(http_client=http_client)
-    asked = next(loop)
+    fields = next(loop)
     for _ in range(MOST_STEPS):
-        reply = sdk.ask(client, asked, stream=stream)
+        reply = sdk.ask(client, fields, stream=stream)
         try:
-            asked = loop.send(reply)
+            fields = loop.send(reply)
         except StopIteration as answer:
             return str(answer.value)
     raise AssertionError("no answer")
@@ -289,11 +289,11 @@ def drive(sdk: Sdk, model: str, run: Callable[[str], str], http_client: Any, *, 
 async def drive_async(sdk: Sdk, model: str, run: Callable[[str], str], http_client: Any, *, stream: bool) -> str:
     loop = sdk.loop(model, run)
     client = sdk.async_client(http_client=http_client)
-    asked = next(loop)
+    fields = next(loop)
     for _ in range(MOST_STEPS):
-        reply = await sdk.async_ask(client, asked, stream=stream)
+        reply = await sdk.async_ask(client, fields, stream=stream)
         try:
-            asked = loop.send(reply)
+            fields = loop.send(reply)
         except StopIteration as answer:
             return str(answer.value)
     raise AssertionError("no answer")
@@ -372,11 +372,11 @@ def test_sdks_that_use_httpx_are_served_too(simulator: Simulator) -> None:
     with toolglot.client(CONFIG, upstreams=Upstreams(CONFIG, simulator=simulator), library="httpx") as http_client:
         legacy: Any = http_client
         client = openai.OpenAI(api_key="any", http_client=legacy)
-        asked = client.chat.completions.create(model=SONNET, messages=hello)
+        fields = client.chat.completions.create(model=SONNET, messages=hello)
         chunks = list(client.chat.completions.create(model=SONNET, messages=hello, stream=True))
         commander = cohere.ClientV2(api_key="any", httpx_client=http_client, log_warning_experimental_features=False)
         answer = commander.chat(model=SONNET, messages=hello)
     text = "These are some words, and then a few more."
-    assert asked.choices[0].message.content == text
+    assert fields.choices[0].message.content == text
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == text
     assert [getattr(part, "text", "") for part in answer.message.content or ()] == [text]

@@ -1,6 +1,6 @@
 """The streams that toolglot writes are read by the JavaScript SDKs, with their own accumulators.
 
-`javascript/read_stream.mjs` holds the SDKs; it is started once and asked over its standard input. Law: whatever the
+`javascript/read_stream.mjs` holds the SDKs; it is started once and called over its standard input. Law: whatever the
 protocol, the SDK and the pieces that the bytes come in, the client gets the calls, the text and the stop reason of
 the reply.
 """
@@ -70,7 +70,7 @@ LONG: Final[dict[str, Any]] = {
     "lines": list(range(500)),
 }
 FREE: Final = '*** Begin Patch\n+ "quoted" \\ back {not json}\n+ 日本語\n*** End Patch'
-SAID: Final = Text('Let me look, naïvely: 日本語 👩‍👩‍👧‍👦.\n\nThen "quote" it.')
+TEXT: Final = Text('Let me look, naïvely: 日本語 👩‍👩‍👧‍👦.\n\nThen "quote" it.')
 THOUGHT: Final = Thinking('First the weather,\nthen "the" wind — 風.')
 COST: Final = Usage(input_tokens=120, output_tokens=45)
 
@@ -91,18 +91,18 @@ THREE: Final = (
 )
 
 REPLIES: Final = {
-    "text": reply(SAID),
-    "thinking and text": reply(THOUGHT, SAID),
+    "text": reply(TEXT),
+    "thinking and text": reply(THOUGHT, TEXT),
     "one call": reply(LOOK),
-    "text and three calls": reply(SAID, *THREE),
-    "thinking, text and a call": reply(THOUGHT, SAID, LOOK),
+    "text and three calls": reply(TEXT, *THREE),
+    "thinking, text and a call": reply(THOUGHT, TEXT, LOOK),
     "text between calls": reply(Text("First. "), THREE[0], Text("Second."), THREE[1]),
     "a call without arguments": reply(call("now", {})),
     "calls without arguments": reply(call("now", {}, "call_now_00001"), call("now", {}, "call_now_00002")),
-    "strange arguments": reply(SAID, call("write", WEIRD)),
+    "strange arguments": reply(TEXT, call("write", WEIRD)),
     "long arguments": reply(call("write", LONG)),
-    "length": reply(SAID, stop="length"),
-    "filter": reply(SAID, stop="filter"),
+    "length": reply(TEXT, stop="length"),
+    "filter": reply(TEXT, stop="filter"),
 }
 
 
@@ -246,7 +246,7 @@ def test_every_javascript_client_gets_the_reply(javascript: JavaScript, reader: 
 def test_the_size_of_the_deltas_makes_no_difference_to_a_javascript_client(
     javascript: JavaScript, reader: str, piece: int
 ) -> None:
-    found = reply(THOUGHT, SAID, call("write", WEIRD), replace(LOOK, id="call_another001"))
+    found = reply(THOUGHT, TEXT, call("write", WEIRD), replace(LOOK, id="call_another001"))
     body = written(READERS[reader].protocol, of_reply(found, piece=piece))
     agree(javascript.read(reader, body, found.turn.calls), found, READERS[reader])
 
@@ -267,7 +267,7 @@ def test_a_javascript_client_takes_no_notice_of_pings(
 
 @pytest.mark.parametrize("reader", READERS)
 def test_one_byte_at_a_time_makes_no_difference_to_a_javascript_client(javascript: JavaScript, reader: str) -> None:
-    found = reply(THOUGHT, SAID, call("write", WEIRD))
+    found = reply(THOUGHT, TEXT, call("write", WEIRD))
     body = written(READERS[reader].protocol, of_reply(found))
     got = javascript.read(reader, body, found.turn.calls, range(1, len(body)))
     agree(got, found, READERS[reader])
@@ -277,19 +277,19 @@ def test_one_byte_at_a_time_makes_no_difference_to_a_javascript_client(javascrip
 @given(
     reader=st.sampled_from(sorted(READERS)),
     name=st.sampled_from(sorted(REPLIES.keys() - {"long arguments"})),
-    places=st.lists(st.floats(0, 1, exclude_max=True), max_size=40),
+    positions=st.lists(st.floats(0, 1, exclude_max=True), max_size=40),
 )
 def test_law_cuts_anywhere_make_no_difference_to_a_javascript_client(
-    javascript: JavaScript, reader: str, name: str, places: list[float]
+    javascript: JavaScript, reader: str, name: str, positions: list[float]
 ) -> None:
     found = REPLIES[name]
     body = written(READERS[reader].protocol, of_reply(found))
-    cuts = sorted(int(place * len(body)) for place in places)
+    cuts = sorted(int(position * len(body)) for position in positions)
     agree(javascript.read(reader, body, found.turn.calls, cuts), found, READERS[reader])
 
 
 # What JavaScript itself does not carry is left out: whole numbers beyond 53 bits, halves of surrogate pairs. The key
-# `__proto__` is refused by Vercel's reader of JSON whoever wrote it.
+# `__proto__` is refused by Vercel's reader of JSON, wherever it comes from.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 KEYS = st.text(CHARACTERS, max_size=8).filter(lambda key: key != "__proto__")
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e9, 1e9) | st.text(CHARACTERS)
@@ -312,7 +312,7 @@ ARGUMENTS = st.dictionaries(
 def test_law_any_text_and_any_arguments_reach_a_javascript_client(
     javascript: JavaScript, reader: str, text: str, arguments: list[dict[str, Any]], piece: int
 ) -> None:
-    calls = [call("write", given_, f"call_{index:08}") for index, given_ in enumerate(arguments)]
+    calls = [call("write", value, f"call_{index:08}") for index, value in enumerate(arguments)]
     found = reply(Text(text), *calls)
     body = written(READERS[reader].protocol, of_reply(found, piece=piece))
     agree(javascript.read(reader, body, calls), found, READERS[reader])
@@ -329,11 +329,11 @@ def test_a_javascript_client_gets_what_only_its_own_provider_can_read(javascript
 
 @pytest.mark.parametrize("reader", CUSTOM_READERS)
 def test_a_free_text_call_reaches_a_javascript_client_as_free_text(javascript: JavaScript, reader: str) -> None:
-    found = reply(SAID, CUSTOM, replace(CUSTOM, id="call_patch_2", raw_input=""))
+    found = reply(TEXT, CUSTOM, replace(CUSTOM, id="call_patch_2", raw_input=""))
     body = written(CUSTOM_READERS[reader].protocol, of_reply(found))
     got = javascript.read(reader, body, found.turn.calls)
     assert got["error"] is None
-    assert got["text"] == SAID.text
+    assert got["text"] == TEXT.text
     assert [(call["id"], call["name"], call["input"]) for call in got["calls"]] == [
         ("call_patch_1", "patch", FREE),
         ("call_patch_2", "patch", ""),
@@ -343,10 +343,10 @@ def test_a_free_text_call_reaches_a_javascript_client_as_free_text(javascript: J
 
 @pytest.mark.parametrize("reader", ["ai/anthropic", "anthropic", "ai/google", "google/genai"])
 def test_a_free_text_call_is_an_object_where_there_are_only_objects_E8(javascript: JavaScript, reader: str) -> None:
-    found = reply(SAID, CUSTOM, LOOK)
+    found = reply(TEXT, CUSTOM, LOOK)
     body = written(READERS[reader].protocol, of_reply(found))
     as_object = replace(CUSTOM, type="function", raw_input=None, arguments={FREE_TEXT: FREE})
-    agree(javascript.read(reader, body, found.turn.calls), reply(SAID, as_object, LOOK), READERS[reader])
+    agree(javascript.read(reader, body, found.turn.calls), reply(TEXT, as_object, LOOK), READERS[reader])
 
 
 class Break(NamedTuple):
@@ -365,29 +365,29 @@ BREAKS: Final = {
     "before free text": Break(CUSTOM, ""),
 }
 BROKEN: Final = [
-    (reader, place)
-    for place, found in BREAKS.items()
+    (reader, where)
+    for where, found in BREAKS.items()
     for reader in READERS
     if found.call.type != "custom" or READERS[reader].protocol != "openai_chat"
 ]
 """The helpers of both chat SDKs refuse every free-text call, so that they show nothing of one that was cut."""
 
 
-def broken_off(place: str, end: Event) -> list[Event]:
+def broken_off(where: str, end: Event) -> list[Event]:
     """A reply that ends inside a call."""
-    whole, part = BREAKS[place]
+    whole, part = BREAKS[where]
     opened = replace(whole, arguments=None, raw_input=None)
-    start = [Started("reply_77", "some-model-1"), *of_block(SAID), BlockStarted(opened)]
+    start = [Started("reply_77", "some-model-1"), *of_block(TEXT), BlockStarted(opened)]
     return [*start, *([InputDelta(part)] if part else []), BlockEnded(call_from_text(opened, part), cut=True), end]
 
 
-@pytest.mark.parametrize(("reader", "place"), BROKEN)
+@pytest.mark.parametrize(("reader", "where"), BROKEN)
 def test_a_failure_in_the_middle_is_an_error_of_a_javascript_client_and_no_call(
-    javascript: JavaScript, reader: str, place: str
+    javascript: JavaScript, reader: str, where: str
 ) -> None:
     failure = Failure("overloaded", "the model is resting", 529, in_band=True)
-    body = written(READERS[reader].protocol, broken_off(place, Failed(failure)))
-    got = javascript.read(reader, body, [BREAKS[place].call])
+    body = written(READERS[reader].protocol, broken_off(where, Failed(failure)))
+    got = javascript.read(reader, body, [BREAKS[where].call])
     assert got["error"] is not None
     assert "the model is resting" in got["error"]
     assert got["calls"] == []
@@ -403,13 +403,13 @@ def test_a_failure_at_the_start_is_an_error_of_a_javascript_client(javascript: J
     assert got["calls"] == []
 
 
-@pytest.mark.parametrize(("reader", "place"), BROKEN)
+@pytest.mark.parametrize(("reader", "where"), BROKEN)
 def test_a_call_cut_by_length_is_no_whole_call_of_a_javascript_client(
-    javascript: JavaScript, reader: str, place: str
+    javascript: JavaScript, reader: str, where: str
 ) -> None:
-    body = written(READERS[reader].protocol, broken_off(place, Finished("length")))
-    got = javascript.read(reader, body, [BREAKS[place].call])
-    assert got["text"] == SAID.text
+    body = written(READERS[reader].protocol, broken_off(where, Finished("length")))
+    got = javascript.read(reader, body, [BREAKS[where].call])
+    assert got["text"] == TEXT.text
     assert got["finish"] == READERS[reader].stops["length"]
     assert got["calls"] == [] or reader in KEEPS_CUT_CALLS
     assert got["error"] is None or reader in SEES_CUT_CALLS

@@ -256,7 +256,7 @@ def test_the_same_call_keeps_its_id() -> None:
     assert projection.add(call()) == projection.add(call())
     assert len(projection) == 1
     assert CANONICAL in projection
-    assert projection.canonical_of("never given") is None
+    assert projection.canonical_of("never made") is None
 
 
 def test_R_004_15_calls_with_empty_ids_get_different_ids_every_time_the_same() -> None:

@@ -60,7 +60,7 @@ def test_a_whole_discovery_writes_a_profile_that_serve_loads_and_a_report(cli: C
     assert ended.code == 0, ended.err
     assert "speaks openai_chat" in ended.out
     assert "ids have exactly 9 characters → ids are rewritten in that form" in ended.out
-    assert "ids.length               ids.max_length 9" in ended.err  # a line for each probe, where nobody looks
+    assert "ids.length               ids.max_length 9" in ended.err  # a line for each probe, where there is no terminal
     written = (cli.folder / "box.toml").read_text()
     assert KEY not in written
     config = read_config("box.toml", {"BOX_KEY": KEY, "HOME": str(cli.folder)})
@@ -69,10 +69,10 @@ def test_a_whole_discovery_writes_a_profile_that_serve_loads_and_a_report(cli: C
     assert (profile.name, profile.ids.style, profile.ids.fixed_length) == ("box", "fixed", 9)
     assert profile.origin("ids.style").error.startswith("Tool call id was")
     assert profile.origin("ids.style").confidence == "observed"
-    told = (cli.folder / "box.md").read_text()
-    assert KEY not in told
+    page = (cli.folder / "box.md").read_text()
+    assert KEY not in page
     for heading in ("## Tools", "## What it refuses", "## What works\n", "## Evidence"):
-        assert heading in told
+        assert heading in page
     again = probe(cli, simulated.url("mistral"), *QUICK, "--key-env", "BOX_KEY", "--diff", "box.toml")
     assert again.code == 0, again.out
     assert "matches the profile box" in again.out
@@ -104,9 +104,9 @@ def test_a_departure_from_a_profile_ends_with_one(cli: Cli, simulated: Server) -
     assert "differs from the profile openai in" in other.out
     assert "ids.max_length" in other.out
     assert "## Against `openai`" in (cli.folder / "r.md").read_text()
-    told = probe(cli, simulated.url("mistral"), *words, "--diff", "openai", "--json").json["departures"]
-    assert {one["key"] for one in told} >= {"ids.max_length", "ids.pattern", "ids.unique_in"}
-    assert all(one["evidence"] for one in told)
+    departures = probe(cli, simulated.url("mistral"), *words, "--diff", "openai", "--json").json["departures"]
+    assert {one["key"] for one in departures} >= {"ids.max_length", "ids.pattern", "ids.unique_in"}
+    assert all(one["evidence"] for one in departures)
 
 
 def test_a_profile_of_ones_own_can_be_compared_with(cli: Cli, simulated: Server) -> None:
@@ -139,14 +139,14 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
     assert "unknown cost" in ended.out
     priced = probe(cli, "http://127.0.0.1:9/v1", "--dry-run", "--model", "gpt-4.1", "--protocol", "openai_chat")
     assert "by the price list for gpt-4.1" in priced.out
-    told = probe(cli, "http://127.0.0.1:9/v1", "--dry-run", "--json", "--only", "ids", "--model", "gpt-4.1").json
-    assert told["requests"] == sum(one["requests"] for one in told["probes"])
-    assert float(told["cost_usd"]) > 0
-    assert {one["group"] for one in told["probes"]} == {"endpoint", "request", "ids"}
+    plan = probe(cli, "http://127.0.0.1:9/v1", "--dry-run", "--json", "--only", "ids", "--model", "gpt-4.1").json
+    assert plan["requests"] == sum(one["requests"] for one in plan["probes"])
+    assert float(plan["cost_usd"]) > 0
+    assert {one["group"] for one in plan["probes"]} == {"endpoint", "request", "ids"}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("ftp://box",), "expected an address with http://"),
         (("http://127.0.0.1:9", "--key-env", "NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
@@ -161,12 +161,14 @@ def test_a_dry_run_prints_every_probe_and_sends_nothing(cli: Cli) -> None:
         (("http://127.0.0.1:9", "--protocol", "soap"), "invalid choice"),
     ],
 )
-def test_what_is_used_wrongly_is_reported_before_anything_is_sent(cli: Cli, words: tuple[str, ...], said: str) -> None:
+def test_what_is_used_wrongly_is_reported_before_anything_is_sent(
+    cli: Cli, words: tuple[str, ...], message: str
+) -> None:
     cli.write("there", b"x")
     cli.write("two.toml", '[profiles.a]\nextends = "openai"\n[profiles.b]\nextends = "openai"\n')
     ended = probe(cli, *words)
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
 
 
 def test_an_unreachable_endpoint_ends_with_one_and_says_why(cli: Cli) -> None:
@@ -196,8 +198,8 @@ def test_a_key_that_is_not_accepted_is_reported(cli: Cli) -> None:
 
 
 def test_a_model_can_be_called_for_its_opinion(cli: Cli) -> None:
-    said = {"format": "json", "example": "{}", "schema_requirements": ["an object"], "quirks": ["none"]}
-    rules = [{"when": {"contains": '"records"'}, "reply": {"text": f"Here it is: {json.dumps(said)}"}}]
+    opinion = {"format": "json", "example": "{}", "schema_requirements": ["an object"], "quirks": ["none"]}
+    rules = [{"when": {"contains": '"records"'}, "reply": {"text": f"Here it is: {json.dumps(opinion)}"}}]
     with serve({"rules": rules}) as server:
         words = (
             "--ask",

@@ -32,8 +32,8 @@ def app_of(server: Server, sent: list[int] | None = None) -> Any:
     async def app(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         body = (await receive()).get("body", b"")
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        status, told, pieces = server(scope["path"], headers, body)
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in told.items()]
+        status, reply_headers, pieces = server(scope["path"], headers, body)
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in reply_headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": raw})
         for piece in pieces:
             if sent is not None:
@@ -49,27 +49,27 @@ def run(server: Server, sent: list[int] | None = None, **options: Any) -> Discov
         transport = AsgiTransport(app_of(server, sent))
         try:
             endpoint = Endpoint(url="http://hostile.test/v1", transport=transport, key=KEY)
-            told = {"budget": Budget(timeout=120), "sleep": no_sleep, **options}
-            return await Discovery(endpoint, **told).run()
+            arguments = {"budget": Budget(timeout=120), "sleep": no_sleep, **options}
+            return await Discovery(endpoint, **arguments).run()
         finally:
             await transport.close()
 
     return asyncio.run(discover())
 
 
-def everything_said(result: DiscoveryResult) -> str:
+def whole_output(result: DiscoveryResult) -> str:
     """All that comes out of a discovery."""
     return msgspec.json.encode(result).decode() + profile_toml(result) + report(result)
 
 
 def check_harmless(result: DiscoveryResult) -> str:
-    said = everything_said(result)
-    assert KEY not in said
-    assert KEY[::-1] not in said
-    assert "\x1b" not in said
-    assert "\\u001b" not in said
+    output = whole_output(result)
+    assert KEY not in output
+    assert KEY[::-1] not in output
+    assert "\x1b" not in output
+    assert "\\u001b" not in output
     tomllib.loads(profile_toml(result))
-    return said
+    return output
 
 
 def chat(text: str = "Hello.", calls: list[dict[str, Any]] | None = None, model: str = "box-1") -> dict[str, Any]:
@@ -132,8 +132,8 @@ def test_an_endless_stream_is_cut_and_found_to_be_endless() -> None:
 def test_gigabytes_are_not_read(path: str) -> None:
     sent: list[int] = []
 
-    def server(asked: str, headers: dict[str, str], body: bytes) -> Answer:
-        return (200, JSON, forever(b"[" + b"1," * 500_000)) if asked.endswith(path) else polite()(asked, headers, body)
+    def server(_path: str, headers: dict[str, str], body: bytes) -> Answer:
+        return (200, JSON, forever(b"[" + b"1," * 500_000)) if _path.endswith(path) else polite()(_path, headers, body)
 
     result = run(server, sent, protocol="openai_chat")
     assert sum(sent) < 4 * MAX_LIST_BYTES
@@ -186,11 +186,11 @@ def test_tls_that_cannot_be_trusted_is_reported_and_no_key_is_sent() -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
 
-    async def nobody(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def plain_server(server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await server.next_request(reader)
 
     async def discover() -> tuple[DiscoveryResult, int]:
-        async with listening(nobody, tls) as server:
+        async with listening(plain_server, tls) as server:
             transport = HttpTransport(proxy="")
             try:
                 url = f"https://127.0.0.1:{server.port}/v1"
@@ -210,20 +210,20 @@ def test_tls_that_cannot_be_trusted_is_reported_and_no_key_is_sent() -> None:
 
 
 def test_a_redirect_is_reported_and_not_followed() -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     def server(path: str, headers: dict[str, str], _: bytes) -> Answer:
-        asked.append(headers["host"])
+        paths.append(headers["host"])
         return 302, {"location": f"https://elsewhere.test{path}"}, [b""]
 
     result = run(server, protocol="openai_chat")
     assert "redirect to elsewhere.test" in result.stopped
-    assert set(asked) == {"hostile.test"}
+    assert set(paths) == {"hostile.test"}
     check_harmless(result)
 
 
 @pytest.mark.parametrize(
-    ("told", "data", "words"),
+    ("expected", "data", "words"),
     [
         ("text/html", b"<html><title>Sign in</title><script>alert(1)</script></html>", "text/html content"),
         ("image/png", b"\x89PNG\r\n\x1a\n\x00\x1b[2J", "image/png content"),
@@ -233,8 +233,8 @@ def test_a_redirect_is_reported_and_not_followed() -> None:
         ("text/plain", b"data: nothing\n\n", "not JSON"),
     ],
 )
-def test_what_is_no_reply_is_reported_as_what_it_is(told: str, data: bytes, words: str) -> None:
-    result = run(lambda *_: (200, {"content-type": told}, [data]), protocol="openai_chat")
+def test_what_is_no_reply_is_reported_as_what_it_is(expected: str, data: bytes, words: str) -> None:
+    result = run(lambda *_: (200, {"content-type": expected}, [data]), protocol="openai_chat")
     assert result.sdk.protocol == ""
     assert words in result.stopped
     assert "alert(1)" not in result.stopped
@@ -340,16 +340,16 @@ def test_a_busy_endpoint_is_waited_for_as_it_says_and_no_longer() -> None:
 
 
 def echo(path: str, headers: dict[str, str], body: bytes) -> Answer:
-    """Says the key wherever something can be said, plainly and in disguise."""
+    """Writes the key wherever text can be, plainly and in disguise."""
     key = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key", "")
-    told = {**JSON, "server": f"echo {key}", "x-ratelimit-remaining": key, "www-authenticate": f"Bearer {key}"}
+    echoed = {**JSON, "server": f"echo {key}", "x-ratelimit-remaining": key, "www-authenticate": f"Bearer {key}"}
     if path.endswith("/models"):
-        return 200, told, [json.dumps({"data": [{"id": key}, {"id": "box-1", "owned_by": key}]}).encode()]
+        return 200, echoed, [json.dumps({"data": [{"id": key}, {"id": "box-1", "owned_by": key}]}).encode()]
     if not path.endswith("/chat/completions"):
-        return 404, told, [json.dumps({"error": {"message": f"no {key}"}}).encode()]
+        return 404, echoed, [json.dumps({"error": {"message": f"no {key}"}}).encode()]
     if b'"x_toolglot_probe"' in body or b'"messages"' not in body or b'"tool_call_id":"Ab3dE6gH9' in body:
         escaped = "".join(f"\\u{ord(letter):04x}" for letter in key)
-        return 400, told, [b'{"error": {"message": "you sent ' + escaped.encode() + b'", "type": "bad"}}']
+        return 400, echoed, [b'{"error": {"message": "you sent ' + escaped.encode() + b'", "type": "bad"}}']
     call = {
         "id": f"call_{key}",
         "type": "function",
@@ -358,13 +358,13 @@ def echo(path: str, headers: dict[str, str], body: bytes) -> Answer:
     if b'"stream":true' in body:
         piece = {"index": 0, **call}
         chunk = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": key, "tool_calls": [piece]}}]}
-        return 200, {**told, "content-type": "text/event-stream"}, [
+        return 200, {**echoed, "content-type": "text/event-stream"}, [
             b"data: " + json.dumps(chunk).encode() + b"\n\n",
             b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"' + key.encode() + b'"}]}\n\n',
         ]  # fmt: skip
     return (
         200,
-        told,
+        echoed,
         [json.dumps(chat(f"your key is {key}, or {key[::-1]}", [call] if b'"tools"' in body else None)).encode()],
     )
 
@@ -387,9 +387,9 @@ def test_control_characters_reach_neither_report_nor_profile_nor_findings() -> N
         return polite(evil)(path, headers, body)
 
     result = run(server, only=["request", "replies"])
-    said = check_harmless(result)
-    assert "\x07" not in said
-    assert "\u202e" not in said
+    output = check_harmless(result)
+    assert "\x07" not in output
+    assert "\u202e" not in output
     assert result.provider.models == ("box-1",)
     assert "\n# heading" not in report(result)
 

@@ -47,7 +47,7 @@ NAMED: Final = [
     for model in MODELS.get(target, ("some-model",))
 ]
 SIMULATED_OTHERWISE: Final = {
-    "stream.usage": "the simulator tells what a stream cost where the provider waits to be asked",
+    "stream.usage": "the simulator sends the usage of a stream where the provider sends it on request",
     "stream.calls": "the simulator streams calls in pieces, but for Mistral's",
 }
 """Entries about what a stream looks like, which the simulator has of its own and not from the profile."""
@@ -82,7 +82,7 @@ def test_the_found_profile_is_the_real_one_in_every_probed_entry(named: Named) -
 
 
 def check_reasons(result: DiscoveryResult) -> None:
-    """Nothing stays unclear, and what was not asked has a reason."""
+    """Nothing stays unclear, and what was not probed has a reason."""
     assert [probed for probed in result.probes if probed.outcome == "unclear"] == []
     assert all(probed.reason for probed in result.probes if probed.outcome == "skipped")
 
@@ -193,24 +193,24 @@ FIRST: Final = [
 
 
 UNASKED: Final = {"turns.media_sources"}
-"""Whether an endpoint fetches a picture from an address is not asked, since there is none that it could fetch from: the
-found profile has what the base supposes."""
+"""Whether an endpoint fetches a picture from an address is not probed, since there is none that it could fetch from:
+the found profile has what the base supposes."""
 
 
 @cache
-def accepting(place: int) -> tuple[Profile, Profile, Any]:
+def accepting(index: int) -> tuple[Profile, Profile, Any]:
     """A found profile, the real one, and what makes it so."""
-    if place < len(FIRST):
-        return found_profile(found(FIRST[place])), real(FIRST[place]), None
-    variant = VARIANTS[place - len(FIRST)]
+    if index < len(FIRST):
+        return found_profile(found(FIRST[index])), real(FIRST[index]), None
+    variant = VARIANTS[index - len(FIRST)]
     return found_profile(planted_result(variant.name)), variant.real, variant.overrides
 
 
 @pytest.mark.law
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 @given(conversations, st.integers(0, len(FIRST) + len(VARIANTS) - 1))
-def test_law_what_is_rendered_for_a_found_profile_the_endpoint_accepts(conversation: Conversation, place: int) -> None:
-    profile, truth, overrides = accepting(place)
+def test_law_what_is_rendered_for_a_found_profile_the_endpoint_accepts(conversation: Conversation, index: int) -> None:
+    profile, truth, overrides = accepting(index)
     try:
         made = render(replace(conversation, model=truth.model), profile, source=profiles.get("openai"))
     except RefusedError:

@@ -78,11 +78,11 @@ def steps_of(name: str, *answers: ParsedReply, protocol: str = "openai_chat", **
     probe = next(probe for probe in PROBES if probe.name == name)
     target = "openai_compatible" if protocol == "openai_chat" else protocol
     steps = probe.steps(ProbeCase(style=RequestStyle(protocol=protocol, target=target, model="m"), found=found))
-    said = iter(answers)
+    replies = iter(answers)
     try:
         next(steps)
         while True:
-            steps.send(next(said))
+            steps.send(next(replies))
     except StopIteration as ended:
         result: list[Finding] = ended.value
         return result
@@ -138,8 +138,8 @@ def piece(index: Any, id: str, name: str, arguments: Any, reason: str | None = N
 
 def test_streams_that_are_written_badly_are_found_out() -> None:
     bad = stream(piece(None, "", "get_weather", {"city": "Bonn"}, "stop"), done=False)
-    told = {(one.key, one.value) for one in steps_of("streams.calls", bad, NO) if one.key}
-    assert told >= {
+    findings = {(one.key, one.value) for one in steps_of("streams.calls", bad, NO) if one.key}
+    assert findings >= {
         ("stream.index", "missing"),
         ("stream.finish_reason", False),
         ("stream.ends_with", ""),

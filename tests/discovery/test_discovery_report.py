@@ -156,8 +156,8 @@ def test_a_plan_is_an_estimate_from_above() -> None:
 def test_a_budget_is_kept(budget: Budget, words: str) -> None:
     ticks = iter(range(10_000_000))
     clock = (lambda: next(ticks) / 1000) if "time" in words else None
-    told: dict[str, Any] = {"clock": clock} if clock is not None else {}
-    result = found_out(Simulator(), "openai", protocol="openai_chat", model="gpt-4.1", budget=budget, **told)
+    options: dict[str, Any] = {"clock": clock} if clock is not None else {}
+    result = found_out(Simulator(), "openai", protocol="openai_chat", model="gpt-4.1", budget=budget, **options)
     assert not result.complete
     assert words in result.stopped
     assert result.spent.requests <= budget.requests

@@ -179,11 +179,11 @@ def test_a_pattern_of_names_says_what_was_accepted() -> None:
 @pytest.mark.law
 @given(st.text(min_size=8, max_size=40), st.text(max_size=20), st.sampled_from(["plain", "escaped", "reversed"]))
 def test_law_no_secret_is_left_in_what_was_cleaned(secret: str, around: str, way: str) -> None:
-    said = {"plain": secret, "escaped": secret, "reversed": secret[::-1]}[way]
-    value = {"a": [f"{around}{said}{around}"], f"{around}{said}": 1}
+    spelled = {"plain": secret, "escaped": secret, "reversed": secret[::-1]}[way]
+    value = {"a": [f"{around}{spelled}{around}"], f"{around}{spelled}": 1}
     clean = Secrets([secret]).clean(value)
     left = clean["a"][0] + "".join(clean)
-    assert said not in left or said in around * 3 + "***" * 3
+    assert spelled not in left or spelled in around * 3 + "***" * 3
 
 
 def test_headers_whose_names_say_so_are_secret_and_short_words_are_not() -> None:

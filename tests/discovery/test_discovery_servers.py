@@ -36,8 +36,8 @@ def found_out(url: str, **options: Any) -> DiscoveryResult:
         transport = HttpTransport(proxy="")
         try:
             endpoint = Endpoint(url=url, transport=transport, key=KEY)
-            told = {"name": "box", "sleep": no_sleep, "budget": Budget(timeout=30, tokens=500_000), **options}
-            return await Discovery(endpoint, **told).run()
+            arguments = {"name": "box", "sleep": no_sleep, "budget": Budget(timeout=30, tokens=500_000), **options}
+            return await Discovery(endpoint, **arguments).run()
         finally:
             await transport.close()
 
@@ -171,8 +171,8 @@ def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         assert process.stdout is not None
-        said = (line for line in process.stdout if "listening on " in line)
-        yield next(said).partition("listening on ")[2].strip()
+        lines = (line for line in process.stdout if "listening on " in line)
+        yield next(lines).partition("listening on ")[2].strip()
     finally:
         process.kill()
         process.communicate()

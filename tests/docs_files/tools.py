@@ -1,4 +1,4 @@
-"""The tools that commands of the docs are given."""
+"""The tools of commands in the docs."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore
 
-SAID = "The word is heliotrope."
-"""What client A says, and nobody else may read."""
+PRIVATE_TEXT = "The word is heliotrope."
+"""The text of client A, which no other client may read."""
 THINKING = {"rules": [{"reply": {"text": "I know a secret: heliotrope.", "thinking": "heliotrope, heliotrope"}}]}
 
 
@@ -104,26 +104,26 @@ def test_one_key_can_read_nothing_of_another_at_any_address(tmp_path: Path) -> N
     file = tmp_path / "store.db"
     (_, a), (_, b) = add(file, "a"), add(file, "b")
     with serve(THINKING) as simulated, gateway(simulated, settings=f'store = "{file}"') as served:
-        path, body = request_of("openai_responses", "openai_responses/gpt-5.5", SAID)
+        path, body = request_of("openai_responses", "openai_responses/gpt-5.5", PRIVATE_TEXT)
         first = ask(served, path, body, key=a)
-        elsewhere = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest", SAID), key=a)
-        thought = ask(served, *request_of("openai", "anthropic/claude-sonnet-4-5", SAID), key=a)
+        elsewhere = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest", PRIVATE_TEXT), key=a)
+        thought = ask(served, *request_of("openai", "anthropic/claude-sonnet-4-5", PRIVATE_TEXT), key=a)
         assert (first.status, elsewhere.status, thought.status) == (200, 200, 200)
         sent = len(simulated.requests)
         for got in (first, elsewhere):
             item = got.body["output"][-1]["id"]
-            for method, where, asked in paths(got.body["id"], item, got.headers["x-toolglot-request"]):
-                answer = ask(served, where, asked, method=method, key=b)
-                assert SAID.encode() not in answer.data, (method, where)
+            for method, where, payload in paths(got.body["id"], item, got.headers["x-toolglot-request"]):
+                answer = ask(served, where, payload, method=method, key=b)
+                assert PRIVATE_TEXT.encode() not in answer.data, (method, where)
                 assert answer.status != 500, (method, where, answer.data)
-        said = json.dumps([request.body for request in simulated.requests[sent:]])
-        assert SAID not in said, "nothing of A goes to a provider for B"
-        assert first.body["id"] not in said, "nor what would call it up there"
+        sent_bodies = json.dumps([request.body for request in simulated.requests[sent:]])
+        assert PRIVATE_TEXT not in sent_bodies, "nothing of A goes to a provider for B"
+        assert first.body["id"] not in sent_bodies, "nor what would call it up there"
         for got in (first, elsewhere):
             assert ask(served, f"/v1/responses/{got.body['id']}", key=a).status == 200
             assert ask(served, f"/toolglot/requests/{got.headers['x-toolglot-request']}", key=a).status == 200
-            assert SAID in ask(served, f"/v1/responses/{got.body['id']}/input_items", key=a).data.decode()
-        ids = {told["id"] for told in ask(served, "/toolglot/requests", key=b).body["requests"]}
+            assert PRIVATE_TEXT in ask(served, f"/v1/responses/{got.body['id']}/input_items", key=a).data.decode()
+        ids = {listed["id"] for listed in ask(served, "/toolglot/requests", key=b).body["requests"]}
         assert first.headers["x-toolglot-request"] not in ids
 
 
@@ -131,7 +131,7 @@ def test_the_vault_gives_nothing_to_another_key(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
     (_, a), (_, b) = add(file, "a"), add(file, "b")
     with serve(THINKING) as simulated, gateway(simulated, settings=f'store = "{file}"') as served:
-        path, body = request_of("openai", "anthropic/claude-sonnet-4-5", SAID, reasoning_effort="high")
+        path, body = request_of("openai", "anthropic/claude-sonnet-4-5", PRIVATE_TEXT, reasoning_effort="high")
         got = ask(served, path, body, key=a)
         assert got.status == 200
         again = {
@@ -163,7 +163,7 @@ def test_nothing_of_a_key_or_a_conversation_stands_in_the_rows_of_keys_and_usage
     file = tmp_path / "store.db"
     _, a = add(file, "a", tokens_total=10**6)
     with serve(THINKING) as simulated, gateway(simulated, settings=f'store = "{file}"') as served:
-        assert ask(served, *request_of("anthropic", "mistral/mistral-large-latest", SAID), key=a).status == 200
+        assert ask(served, *request_of("anthropic", "mistral/mistral-large-latest", PRIVATE_TEXT), key=a).status == 200
     with closing(sqlite3.connect(file)) as looking:
         everything = repr(looking.execute("SELECT * FROM kept WHERE kind = 'keys'").fetchall())
         everything += repr(looking.execute("SELECT * FROM counted").fetchall())

@@ -1,6 +1,6 @@
 """The JavaScript SDKs as clients of the gateway: their tools really run, on providers that they were not made for.
 
-`javascript/run_tools.mjs` holds the SDKs; it is started once and asked over its standard input. A loop is one call,
+`javascript/run_tools.mjs` holds the SDKs; it is started once and called over its standard input. A loop is one call,
 then two at once, then an answer that quotes what the tools returned.
 """
 
@@ -101,8 +101,8 @@ def test_a_javascript_sdk_completes_a_tool_loop_on_any_upstream(
     for line, city in zip(lines, CITIES, strict=True):
         assert f"7 degrees in {city}" in line
     # Threads are Anthropic's to refuse where it is the upstream.
-    asked = [request for request in simulated.requests[before:] if request.rule != "threads"]
-    assert [request.status for request in asked] == [200, 200, 200]
+    requests = [request for request in simulated.requests[before:] if request.rule != "threads"]
+    assert [request.status for request in requests] == [200, 200, 200]
 
 
 @pytest.mark.parametrize("model", [GPT, MISTRAL])

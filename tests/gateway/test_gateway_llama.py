@@ -34,7 +34,7 @@ target = "anthropic"
 url = "{url}"
 auth = "none"
 """
-"""The three protocols of one server. A version that ends the address and begins the path is said once, so that `/v1`
+"""The three protocols of one server. A version that ends the address and begins the path is written once, so that `/v1`
 at the end is free for Messages and needed for the other two."""
 
 PATHS: Final = {
@@ -61,12 +61,12 @@ def test_openais_sdk_calls_and_answers_over_chat(served: Served, upstream: str, 
     tool: Any = {"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     with sdk.openai_client(f"{served.url}/v1") as client:
-        asked: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [tool], "max_tokens": 300}
+        request: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [tool], "max_tokens": 300}
 
         def chat() -> Any:
             if not stream:
-                return client.chat.completions.create(messages=messages, **asked).choices[0]
-            with client.chat.completions.stream(messages=messages, **asked) as events:
+                return client.chat.completions.create(messages=messages, **request).choices[0]
+            with client.chat.completions.stream(messages=messages, **request) as events:
                 return events.get_final_completion().choices[0]
 
         first = chat()
@@ -86,12 +86,12 @@ def test_openais_sdk_calls_and_answers_over_chat(served: Served, upstream: str, 
 def test_openais_sdk_calls_and_answers_over_responses(served: Served, upstream: str, stream: bool) -> None:
     tool: Any = {"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}
     with sdk.openai_client(f"{served.url}/v1") as client:
-        asked: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [tool], "max_output_tokens": 300}
+        request: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [tool], "max_output_tokens": 300}
 
         def respond(items: list[Any]) -> Any:
             if not stream:
-                return client.responses.create(input=items, **asked)
-            with client.responses.stream(input=items, **asked) as events:
+                return client.responses.create(input=items, **request)
+            with client.responses.stream(input=items, **request) as events:
                 return events.get_final_response()
 
         items: list[Any] = [{"role": "user", "content": QUESTION}]
@@ -109,12 +109,12 @@ def test_openais_sdk_calls_and_answers_over_responses(served: Served, upstream: 
 def test_anthropics_sdk_calls_and_answers(served: Served, upstream: str, stream: bool) -> None:
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     with sdk.anthropic_client(served.url) as client:
-        asked: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [MESSAGES_TOOL], "max_tokens": 300}
+        request: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "tools": [MESSAGES_TOOL], "max_tokens": 300}
 
         def message() -> Any:
             if not stream:
-                return client.messages.create(messages=messages, **asked)
-            with client.messages.stream(messages=messages, **asked) as events:
+                return client.messages.create(messages=messages, **request)
+            with client.messages.stream(messages=messages, **request) as events:
                 return events.get_final_message()
 
         first = message()
@@ -137,10 +137,12 @@ def test_googles_sdk_calls_and_answers(served: Served, upstream: str, stream: bo
     with genai_client(served.url) as client:
 
         def generate() -> list[Any]:
-            asked: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "contents": contents, "config": config}
-            ask = client.models.generate_content_stream if stream else client.models.generate_content
-            said: Any = ask(**asked)
-            return [part for chunk in (said if stream else [said]) for part in chunk.candidates[0].content.parts or ()]
+            request: dict[str, Any] = {"model": f"{upstream}/{MODEL}", "contents": contents, "config": config}
+            generate_content = client.models.generate_content_stream if stream else client.models.generate_content
+            reply: Any = generate_content(**request)
+            return [
+                part for chunk in (reply if stream else [reply]) for part in chunk.candidates[0].content.parts or ()
+            ]
 
         parts = generate()
         (call,) = [part.function_call for part in parts if part.function_call]
@@ -155,8 +157,8 @@ def test_googles_sdk_calls_and_answers(served: Served, upstream: str, stream: bo
 @pytest.mark.parametrize(("upstream", "protocol"), PATHS.items())
 def test_the_engine_is_really_called_in_its_protocol(served: Served, upstream: str, protocol: str) -> None:
     with sdk.anthropic_client(served.url) as client:
-        asked: list[Any] = [{"role": "user", "content": QUESTION}]
-        client.messages.create(model=f"{upstream}/{MODEL}", max_tokens=50, messages=asked)
+        messages: list[Any] = [{"role": "user", "content": QUESTION}]
+        client.messages.create(model=f"{upstream}/{MODEL}", max_tokens=50, messages=messages)
     record = served.records[-1]
     assert (record.route.upstream, record.response.status) == (upstream, 200)
     rendered = json.loads(record.sent.body or b"{}")

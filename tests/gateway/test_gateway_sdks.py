@@ -69,13 +69,13 @@ LOOPS: Final = [(name, model) for name, client in CLIENTS.items() for model in c
 
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[Server]:
-    """The providers, and an environment in which the SDKs know only what they are told."""
+    """The providers, and an environment in which the SDKs know only what the test sets."""
     with pytest.MonkeyPatch.context() as patch, serve(SCRIPT) as server:
         for name in list(os.environ):
             if name.upper().startswith(SETTINGS) or name.upper().endswith("_PROXY"):
                 patch.delenv(name)
         yield server
-    gc.collect()  # what an SDK left open is told here and not in another test
+    gc.collect()  # what an SDK left open is reported here and not in another test
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def test_an_sdk_completes_a_tool_loop_on_any_upstream(
 
     known, before = CLIENTS[client], len(simulated.requests)
     steps, text = known.loop(served.url + known.base, stream=stream, model=model, run=get_weather)
-    asked = simulated.requests[before:]
-    assert [request.status for request in asked] == [200, 200, 200], [request.error for request in asked]
+    requests = simulated.requests[before:]
+    assert [request.status for request in requests] == [200, 200, 200], [request.error for request in requests]
     assert steps == [("get_weather", BONN), ("get_weather", KOLN), ("get_weather", OSLO)]
     assert ran == ["Bonn", "Köln", "Oslo"]
     results = ["1 degrees in Bonn", "2 degrees in Köln", "3 degrees in Oslo"]
@@ -172,17 +172,17 @@ def test_the_tool_runner_of_anthropics_sdk_runs_on_any_upstream(
 
     before = len(simulated.requests)
     with sdk.anthropic_client(served.url) as client:
-        asked: list[Any] = [{"role": "user", "content": "The weather?"}]
+        messages: list[Any] = [{"role": "user", "content": "The weather?"}]
         runner: Any = client.beta.messages.tool_runner(
-            model=model, max_tokens=4000, tools=[get_weather], messages=asked, stream=stream
+            model=model, max_tokens=4000, tools=[get_weather], messages=messages, stream=stream
         )
         last = runner.until_done()
     assert ran == ["Bonn", "Köln", "Oslo"]
     lines = last.content[-1].text.splitlines()
     assert [line.partition(" says: ")[2] for line in lines] == [f"7 degrees in {city}" for city in ran]
     # Threads are Anthropic's to refuse where it is the upstream; the SDK then sends the whole history.
-    asked_of = [request for request in simulated.requests[before:] if request.rule != "threads"]
-    assert {request.status for request in asked_of} == {200}
+    requests = [request for request in simulated.requests[before:] if request.rule != "threads"]
+    assert {request.status for request in requests} == {200}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -202,7 +202,7 @@ def test_automatic_function_calling_of_google_genai_runs_on_any_upstream(
     with sdk.genai_client(served.url) as client:
         if stream:
             chunks = client.models.generate_content_stream(model=model, contents="The weather?", config=config)
-            text = "".join(part.text or "" for chunk in chunks for part in _said(chunk))
+            text = "".join(part.text or "" for chunk in chunks for part in _parts_of(chunk))
         else:
             text = client.models.generate_content(model=model, contents="The weather?", config=config).text or ""
     assert ran == ["Bonn", "Köln", "Oslo"]
@@ -211,7 +211,7 @@ def test_automatic_function_calling_of_google_genai_runs_on_any_upstream(
         assert f"7 degrees in {city}" in text
 
 
-def _said(chunk: types.GenerateContentResponse) -> list[types.Part]:
+def _parts_of(chunk: types.GenerateContentResponse) -> list[types.Part]:
     content = chunk.candidates[0].content if chunk.candidates else None
     return [part for part in (content.parts or [] if content else []) if not part.thought]
 
@@ -315,9 +315,9 @@ def test_a_stream_that_breaks_off_is_a_failed_response_of_openais_sdk(paced: tup
 def test_a_stream_that_breaks_off_ends_in_an_error_of_coheres_sdk(paced: tuple[Server, Served]) -> None:
     simulated, served = paced
     simulated.fault("error_event,after=8")
-    asked: list[Any] = [{"role": "user", "content": "Some words."}]
+    messages: list[Any] = [{"role": "user", "content": "Some words."}]
     with sdk.cohere_client(served.url) as client:
-        *_, last = client.chat_stream(model=SONNET, messages=asked)
+        *_, last = client.chat_stream(model=SONNET, messages=messages)
     assert last.type == "message-end"
     assert last.delta is not None
     assert last.delta.finish_reason == "ERROR"

@@ -1,4 +1,4 @@
-"""Requests that two servers could read differently: nothing in them becomes a request that nobody made.
+"""Requests that two servers could read differently: nothing in them becomes a request of its own.
 
 Every attack carries a second request, `SMUGGLED`, where only a wrong reading finds it. Whatever the gateway says to the
 first one, the upstream never sees the second, each request has one answer, and a connection whose framing is in doubt
@@ -198,10 +198,10 @@ LEGAL: dict[str, Attack] = {
     "in a body that a HEAD has": Attack(
         _head(f"content-length: {len(SMUGGLED)}", line="HEAD /health HTTP/1.1") + SMUGGLED, (200,)
     ),
-    "in a body that nobody reads": Attack(
+    "in a body that is not read": Attack(
         _head(f"content-length: {len(SMUGGLED)}", line="POST /v1/nothing%00 HTTP/1.1") + SMUGGLED, (404,)
     ),
-    "in a body that was not asked for": Attack(
+    "in a body that was not requested": Attack(
         _head("expect: 100-continue", f"content-length: {len(SMUGGLED)}", line="POST /a%00 HTTP/1.1") + SMUGGLED, (404,)
     ),
     "behind the end": Attack(_head("connection: close", LENGTH) + FIRST + SMUGGLED, (200,), 1),

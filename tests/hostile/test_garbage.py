@@ -83,12 +83,12 @@ def test_a_stream_that_does_not_come_to_its_end_leaves_nothing(end: str, policy:
 
 @pytest.mark.parametrize("source", PROTOCOLS)
 def test_whole_replies_and_requests_leave_nothing(source: str) -> None:
-    asked = [json.dumps(body).encode() for body in requests(source)[::12]]
+    bodies = [json.dumps(body).encode() for body in requests(source)[::12]]
     answered = [json.dumps(body).encode() for body in replies(source)]
 
     def convert() -> None:
         for target in PROTOCOLS:
-            for body in asked:
+            for body in bodies:
                 with contextlib.suppress(ToolglotError):
                     str(toolglot.convert(body, source=source, target=target).report)
             for body in answered:

@@ -1,4 +1,4 @@
-"""Clients and providers that mean harm, or are broken: bounded, answered clearly, and nobody else is held or heard."""
+"""Clients and providers that mean harm, or are broken: bounded, answered clearly, without harm to other clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from toolglot.protocols.errors.failures import ProviderError
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
-SECRET = "7f3c9a1b5d2e4f60718293a4b5c6d7e8"  # noqa: S105 - nobody's
+SECRET = "7f3c9a1b5d2e4f60718293a4b5c6d7e8"  # noqa: S105 - made up
 """A key that looks like nothing."""
 KEYS = {"CLIENT_A": "key-of-client-a-0123456789", "CLIENT_B": "key-of-client-b-0123456789"}
 KEYED = 'client_keys = ["env:CLIENT_A", "env:CLIENT_B"]'
@@ -65,7 +65,7 @@ def short(simulated: Server) -> Iterator[Served]:
         yield served
 
 
-ASKED = request_of("openai", "openai_chat/gpt-4.1")[1]
+REQUEST = request_of("openai", "openai_chat/gpt-4.1")[1]
 
 
 # --- connections ------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ ASKED = request_of("openai", "openai_chat/gpt-4.1")[1]
 
 @pytest.mark.parametrize(
     "begun",
-    [b"", b"GET /health HTT", b"GET /health HTTP/1.1\r\nx-slow: a", b"\r\n", post(ASKED, "x: y\r\n")[:60]],
+    [b"", b"GET /health HTT", b"GET /health HTTP/1.1\r\nx-slow: a", b"\r\n", post(REQUEST, "x: y\r\n")[:60]],
     ids=["nothing", "line", "header", "empty line", "post"],
 )
 def test_a_head_that_does_not_come_to_its_end_ends_the_connection(short: Served, begun: bytes) -> None:
@@ -115,7 +115,7 @@ def _flood(sock: socket.socket, piece: bytes) -> None:
 
 def test_trailers_are_no_headers(simulated: Server) -> None:
     config = config_for(simulated, settings=KEYED, environ=KEYS)
-    body = b"%x\r\n%s\r\n0\r\n" % (len(json.dumps(ASKED)), json.dumps(ASKED).encode())
+    body = b"%x\r\n%s\r\n0\r\n" % (len(json.dumps(REQUEST)), json.dumps(REQUEST).encode())
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
     )
@@ -150,7 +150,7 @@ def test_methods_that_no_door_has_are_refused(short: Served, method: str) -> Non
 
 def test_idle_connections_block_no_one_else(short: Served) -> None:
     idle = [connect(short) for _ in range(300)]
-    assert ask(short, "/v1/chat/completions", ASKED).status == 200
+    assert ask(short, "/v1/chat/completions", REQUEST).status == 200
     for sock in idle:
         sock.close()
 
@@ -355,12 +355,12 @@ def test_no_key_is_in_the_log_or_the_store(
                     ask(served, f"{path}?key={A}", body, key=None)
             ask(served, f"/v1/nothing?key={A}", {}, key=None)
         assert SECRET not in repr(app.config)
-    said = "".join(capfd.readouterr())
+    printed = "".join(capfd.readouterr())
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert "who is ***" in said
+    assert "who is ***" in printed
     assert b"responses" in kept
     for key in (SECRET, A):
-        assert key not in said
+        assert key not in printed
         assert key.encode() not in kept
 
 
@@ -444,9 +444,9 @@ def test_thinking_goes_back_to_the_client_that_it_came_from_only() -> None:
     script = {"rules": [{"reply": {"thinking": "a thought of A", "calls": [{"name": "read_file", "arguments": {}}]}}]}
     with serve(script) as simulated, gateway(simulated, settings=KEYED, environ=KEYS) as served:
         path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="low")
-        said = ask(served, path, body, key=A).body["choices"][0]["message"]
-        result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "x"}
-        again = {**body, "messages": [*body["messages"], said, result]}
+        message = ask(served, path, body, key=A).body["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "x"}
+        again = {**body, "messages": [*body["messages"], message, result]}
         for key, is_own in ((B, False), (A, True)):
             got = ask(served, path, again, key=key)
             page = ask(served, f"/toolglot/requests/{got.headers['x-toolglot-request']}", key=key).body

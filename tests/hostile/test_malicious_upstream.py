@@ -37,7 +37,7 @@ sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 from soak_clients import TALKS, ClientReply, FailedError, IllegalError
 
-SECRET = "0c4e1f7a9b3d5e2f8a6c0d1b2e3f4a59"  # noqa: S105 - nobody's
+SECRET = "0c4e1f7a9b3d5e2f8a6c0d1b2e3f4a59"  # noqa: S105 - made up
 FORBIDDEN = (
     *("set-cookie", "location", "refresh", "clear-site-data", "access-control-allow-origin", "alt-svc", "link"),
     *(
@@ -56,8 +56,8 @@ def _reply(**more: Any) -> dict[str, Any]:
 
 
 def _choice(**message: Any) -> dict[str, Any]:
-    said = {"role": "assistant", "content": "hi", **message}
-    return _reply(choices=[{"index": 0, "message": said, "finish_reason": "stop"}])
+    full_message = {"role": "assistant", "content": "hi", **message}
+    return _reply(choices=[{"index": 0, "message": full_message, "finish_reason": "stop"}])
 
 
 def _call(**more: Any) -> dict[str, Any]:
@@ -168,7 +168,7 @@ WHOLE: dict[str, Way] = {
     "many notes before the answer": once(HINTS * 500 + whole(json.dumps(GOOD).encode())),
     "no redirect": _as_json(b"", 300, "location: /\r\n"),
     "gzip twice": _as_json(gzip.compress(gzip.compress(b"{}")), headers="content-encoding: gzip, gzip\r\n"),
-    "a coding that nobody knows": _as_json(GOOD, headers="content-encoding: br\r\n"),
+    "an unknown coding": _as_json(GOOD, headers="content-encoding: br\r\n"),
     "a bomb of gzip as an error": _as_json(gzip.compress(b" " * 100_000_000, 1), 500, "content-encoding: gzip\r\n"),
     "a bomb of deflate": _as_json(zlib.compress(b" " * 100_000_000, 1), headers="content-encoding: deflate\r\n"),
     "the key in an error": _echo(401, "application/json", '{"error":{"message":"bad key {key}","param":"{key}"}}'),
@@ -194,7 +194,7 @@ STREAMED: dict[str, Way] = {
     "empty events": _as_stream(b"data: {}\n\n" * 5_000, {"content": "hi"}),
     "empty lines": _as_stream(b"\n" * 100_000, {"content": "hi"}),
     "names of events": _as_stream(b"event: " + b"x" * 100_000 + b"\ndata: {}\n\n", {"content": "hi"}),
-    "fields that nobody knows": _as_stream(b"retry: 1\nid: \0\nx: y\ndata: {}\n\n", {"content": "hi"}),
+    "unknown fields": _as_stream(b"retry: 1\nid: \0\nx: y\ndata: {}\n\n", {"content": "hi"}),
     "events that are no JSON": _as_stream(b"data: {\n\n", {"content": "hi"}),
     "events that are deep": _as_stream(b"data: " + b"[" * 100_000 + b"\n\n", {"content": "hi"}),
     "events that are not UTF-8": _as_stream(b"data: \xff\xfe\n\n", {"content": "hi"}),
@@ -283,9 +283,9 @@ def test_text_that_looks_like_a_protocol_is_text(served: Served, protocol: str, 
     table = [*(STREAMED if stream else WHOLE)]
     number = table.index("text that looks like a stream")
     got = ask(served, *request_of(protocol, f"h/{'s' if stream else 'w'}{number}", stream=stream))
-    said = _read(protocol, got, stream=stream)
-    assert said is not None
-    assert said.text == LOOKS_LIKE
+    reply = _read(protocol, got, stream=stream)
+    assert reply is not None
+    assert reply.text == LOOKS_LIKE
 
 
 def test_a_redirect_is_never_followed(provider: Hostile) -> None:

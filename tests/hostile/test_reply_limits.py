@@ -1,4 +1,4 @@
-"""An upstream's answer that breaks a limit is the upstream's failure: the next one is asked, and a client never hears
+"""An upstream's answer that breaks a limit is the upstream's failure: the next one is called, and a client never hears
 that it should have sent less.
 
 All over real sockets: an upstream that sends bytes as they are written here, before one that answers well.
@@ -21,7 +21,7 @@ MOST_BYTES = 200_000
 """`max_answer_bytes` of the gateways here."""
 
 
-def said(content: Any) -> bytes:
+def answer_with(content: Any) -> bytes:
     """A whole answer with this as what the model wrote."""
     return json.dumps(
         {**GOOD, "choices": [{"index": 0, "message": {"role": "assistant", "content": content}}]}
@@ -43,35 +43,35 @@ LARGE = b'"' + b"x" * 2 * MOST_BYTES + b'"'
 LONG_EVENT = b'"' + b"x" * 17 * 1024 * 1024 + b'"'
 
 WHOLE: dict[str, tuple[Way, str]] = {
-    "large": (once(whole(said("x" * 2 * MOST_BYTES))), "max_answer_bytes"),
+    "large": (once(whole(answer_with("x" * 2 * MOST_BYTES))), "max_answer_bytes"),
     "packed": (
-        once(whole(gzip.compress(said("x" * 2 * MOST_BYTES)), headers="content-encoding: gzip\r\n")),
+        once(whole(gzip.compress(answer_with("x" * 2 * MOST_BYTES)), headers="content-encoding: gzip\r\n")),
         "max_answer_bytes",
     ),
-    "deep": (once(whole(said("D").replace(b'"D"', DEEP))), "max_depth"),
-    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
+    "deep": (once(whole(answer_with("D").replace(b'"D"', DEEP))), "max_depth"),
+    "header": (once(whole(answer_with("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
     "refusal": (once(whole(b"x" * 2 * MOST_BYTES, status=500)), f"more than {MOST_BYTES} bytes"),
 }
 STREAMED: dict[str, tuple[Way, str]] = {
     "large": (once(streamed(event(LARGE))), "max_answer_bytes"),
-    "whole": (once(whole(said("x" * 2 * MOST_BYTES))), "max_answer_bytes"),
+    "whole": (once(whole(answer_with("x" * 2 * MOST_BYTES))), "max_answer_bytes"),
     "packed": (
         once(whole(gzip.compress(event(LARGE)), headers="content-encoding: gzip\r\n")),
         "max_answer_bytes",
     ),
     "deep": (once(streamed(event(DEEP))), "max_depth"),
-    "header": (once(whole(said("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
+    "header": (once(whole(answer_with("hi"), headers=f"x-long: {'x' * 70_000}\r\n")), "sent headers of more than"),
 }
 """What is sent, and what the error says of it, by name."""
 LARGER: dict[str, tuple[Way, str]] = {
-    "many": (once(whole(said("D").replace(b'"D"', MANY))), "max_nodes"),
+    "many": (once(whole(answer_with("D").replace(b'"D"', MANY))), "max_nodes"),
     "many-stream": (once(streamed(event(MANY))), "max_nodes"),
     "event-stream": (once(streamed(event(LONG_EVENT))), "an event of the stream is longer than the limit of 16777216"),
 }
 """What is only too large for limits that are fixed."""
 
 GOOD_WAYS: dict[str, Way] = {
-    "good": once(whole(said("hi"))),
+    "good": once(whole(answer_with("hi"))),
     "good-stream": once(streamed(delta("hi"), END)),
 }
 WAYS = {

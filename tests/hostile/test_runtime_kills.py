@@ -47,10 +47,10 @@ def test_killed_right_before_and_after_each_commit_and_each_tool_and_again_while
     moments = forks.run(made(folder / "whole")).moments
     assert moments > 50
     for moment in range(1 + half, moments, 2):  # how many there are varies a little: commits take what waits
-        place = made(folder / str(moment))
-        forks.run(place, die_at=moment)
-        forks.run(place, die_at=1 + moment % 9)
-        finished(forks, place)
+        copy = made(folder / str(moment))
+        forks.run(copy, die_at=moment)
+        forks.run(copy, die_at=1 + moment % 9)
+        finished(forks, copy)
     assert forks.kills >= 50
 
 
@@ -70,14 +70,14 @@ def killed_at_random(
     forks: Forks, folder: Path, draw: random.Random, kills: int, url_of: Any = lambda _folder: ""
 ) -> None:
     """Sessions, one after the other, each killed until it is done, until there were so many kills."""
-    places = (made(folder / str(number)) for number in range(10 * kills))
-    length = min(forks.run(place, store=url_of(place)).seconds for place in itertools.islice(places, 3))
-    for place in places:
-        store = url_of(place)
+    folders = (made(folder / str(number)) for number in range(10 * kills))
+    length = min(forks.run(copy, store=url_of(copy)).seconds for copy in itertools.islice(folders, 3))
+    for copy in folders:
+        store = url_of(copy)
         for _ in range(MOST_RUNS):
-            if not forks.run(place, store=store, kill_after=draw.uniform(0, length)).was_killed:
+            if not forks.run(copy, store=store, kill_after=draw.uniform(0, length)).was_killed:
                 break
-        finished(forks, place, store=store)
+        finished(forks, copy, store=store)
         if forks.kills >= kills:
             return
     pytest.fail(f"only {forks.kills} kills")

@@ -1,4 +1,4 @@
-"""Clients and upstreams that are slow on purpose: they lose their connection in time, and hold nobody else."""
+"""Clients and upstreams that are slow on purpose: they lose their connection in time, and block no one else."""
 
 from __future__ import annotations
 

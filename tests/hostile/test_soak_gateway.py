@@ -46,7 +46,7 @@ def test_a_plan_survives_the_words_that_carry_it() -> None:
 
 
 def message(*, marker: str = PLAN.m, stop: str = "tool_use", **arguments: Any) -> bytes:
-    """A whole answer for a Messages client, right unless told otherwise."""
+    """A whole answer for a Messages client, right by default."""
     plan = Plan(marker, PLAN.r, PLAN.f)
     call = {"type": "tool_use", "id": "toolu_1", "name": "probe", "input": {**plan.arguments(0, 0), **arguments}}
     content = [{"type": "text", "text": plan.text(0)}, call]
@@ -147,8 +147,8 @@ def test_thinking_that_did_not_come_back_is_missed(protocol: str, field: str, ba
 
 
 def test_reasoning_that_did_not_come_back_is_missed() -> None:
-    said = {"type": "message", "role": "assistant"}
-    assert [*without_thinking("openai_responses", {"input": [{"type": "reasoning"}, said, said]})] == [
+    message_item = {"type": "message", "role": "assistant"}
+    assert [*without_thinking("openai_responses", {"input": [{"type": "reasoning"}, message_item, message_item]})] == [
         False,
         False,
         True,

@@ -1,4 +1,4 @@
-"""A store that cannot be written is noticed, said and survived: a full disk, a refused write, a file that is gone, a
+"""A store that cannot be written is noticed, logged and survived: a full disk, a refused write, a file that is gone, a
 server that is read-only or full. The gateway answers meanwhile, says what it could not keep, and goes on by itself when
 the store is back.
 """
@@ -56,7 +56,7 @@ def body_of(got: Got) -> Any:
 
 
 def check_well(url: str) -> str:
-    """What is asked for is stored; its id."""
+    """A request is answered and stored; its id."""
     assert ask(url, "/ready").status == 200
     assert ask(url, "/health").body == {"status": "ok"}
     for stream in (False, True):
@@ -70,9 +70,9 @@ def check_well(url: str) -> str:
 def check_survived(url: str, words: str) -> None:
     """`/ready` says that the store fails and why, everything is answered, and what was not stored is not promised."""
     wait_until(lambda: ask(url, "/ready").status == 503)
-    said = ask(url, "/ready").body
-    assert said["status"] == "not ready"
-    assert words in said["reason"], said
+    ready = ask(url, "/ready").body
+    assert ready["status"] == "not ready"
+    assert words in ready["reason"], ready
     health = ask(url, "/health")
     assert (health.status, health.body) == (200, {"status": "ok", "store": "failing"})
     for protocol in ("anthropic", "openai"):
@@ -88,7 +88,7 @@ def check_survived(url: str, words: str) -> None:
             assert "the response was not stored" in got.headers["x-toolglot-report"]
 
 
-def check_said(served: Process, *words: str) -> None:
+def check_logged(served: Process, *words: str) -> None:
     """The log tells of the store's trouble, and of its end, once each."""
     wait_until(lambda: len(served.events("store")) >= len(words))
     for event, word in zip(served.events("store"), words, strict=True):
@@ -117,7 +117,7 @@ def test_a_full_disk_is_noticed_logged_and_survived(simulated: Server, tmp_path:
         wait_until(lambda: ask(served.url, "/ready").status == 200)
         check_well(served.url)
         assert ask(served.url, f"/v1/responses/{before}").status == 200
-        check_said(served, FAILS, WELL)
+        check_logged(served, FAILS, WELL)
 
 
 def test_a_file_that_takes_no_writes_is_noticed_logged_and_survived(simulated: Server, tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_a_file_that_takes_no_writes_is_noticed_logged_and_survived(simulated: S
         check_well(served.url)
         pid = served.popen.pid
         usual = resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        wait_until(lambda: bool(served.events("store")))  # it looks by itself, also while nobody asks
+        wait_until(lambda: bool(served.events("store")))  # it looks by itself, also without requests
         check_survived(served.url, "store.db: the store failed")
         resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
         wait_until(lambda: ask(served.url, "/ready").status == 200)
         check_well(served.url)
-        check_said(served, FAILS, WELL)
+        check_logged(served, FAILS, WELL)
 
 
 def test_a_file_that_is_gone_is_noticed_logged_and_survived_and_used_when_it_is_back(
@@ -151,7 +151,7 @@ def test_a_file_that_is_gone_is_noticed_logged_and_survived_and_used_when_it_is_
         wait_until(lambda: ask(served.url, "/ready").status == 200)
         assert ask(served.url, f"/v1/responses/{before}").status == 200
         check_well(served.url)
-        check_said(served, FAILS, WELL)
+        check_logged(served, FAILS, WELL)
 
 
 def test_a_file_that_is_gone_admits_no_client(simulated: Server, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def at(simulated: Server, url: str) -> Iterator[Served]:
 
 
 def statements(url: str, *texts: str) -> None:
-    """Done at the server by somebody who may write."""
+    """Done at the server by a user who may write."""
     import asyncpg  # type: ignore[import-untyped]  # noqa: PLC0415
 
     async def steps() -> None:
@@ -312,16 +312,16 @@ def watching(steps: Steps) -> None:
     async def run() -> None:
         async with kept(SqliteStore(":memory:")) as store:
             refusing, clock = Refusing(store), Clock()
-            said: list[str] = []
-            watch = StoreWatch(refusing, notice=said.append, monotonic=clock)  # type: ignore[arg-type]
-            await steps(watch, refusing, clock, said)
+            logged: list[str] = []
+            watch = StoreWatch(refusing, notice=logged.append, monotonic=clock)  # type: ignore[arg-type]
+            await steps(watch, refusing, clock, logged)
             await watch.close()
 
     asyncio.run(run())
 
 
 def test_a_store_is_written_at_most_once_a_second_however_many_callers() -> None:
-    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
+    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, logged: list[str]) -> None:
         assert await asyncio.gather(*(watch.problem() for _ in range(100))) == [""] * 100
         assert store.writes == 1
         clock.now += 0.999
@@ -330,13 +330,13 @@ def test_a_store_is_written_at_most_once_a_second_however_many_callers() -> None
         clock.now += 0.001
         await asyncio.gather(*(watch.problem() for _ in range(100)))
         assert store.writes == 2
-        assert said == []
+        assert logged == []
 
     watching(steps)
 
 
 def test_trouble_and_its_end_are_logged_once_each_and_not_before_a_write_has_shown_them() -> None:
-    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
+    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, logged: list[str]) -> None:
         store.is_failing = True
         for _ in range(3):
             assert await watch.problem() == "no room"
@@ -346,13 +346,13 @@ def test_trouble_and_its_end_are_logged_once_each_and_not_before_a_write_has_sho
         assert await watch.problem() == "no room", "the last look holds for a second"
         clock.now += 1
         assert await watch.problem() == ""
-        assert [text.partition(":")[0] for text in said] == [FAILS, WELL]
+        assert [text.partition(":")[0] for text in logged] == [FAILS, WELL]
 
     watching(steps)
 
 
 def test_who_goes_away_leaves_the_others_their_answer() -> None:
-    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, said: list[str]) -> None:
+    async def steps(watch: StoreWatch, store: Refusing, clock: Clock, logged: list[str]) -> None:
         first = asyncio.create_task(watch.problem())
         second = asyncio.create_task(watch.problem())
         await asyncio.sleep(0)
@@ -399,4 +399,4 @@ def test_without_a_store_no_response_is_promised_to_be_stored(simulated: Server,
         got = ask(served, path, body)
         assert body_of(got).get("store") is not True
         page = ask(served, f"/toolglot/requests/{got.headers['x-toolglot-request']}").body
-        assert "not stored" not in json.dumps(page["reply_report"]), "nobody asked for it"
+        assert "not stored" not in json.dumps(page["reply_report"]), "no client requested it"

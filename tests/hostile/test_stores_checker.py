@@ -61,7 +61,7 @@ PLANTED = {
     "counted twice": (GOOD._replace(tokens=TWO | {"ann": 3 * TOKENS}), "counted twice"),
     "counted twice with a kill": (GOOD._replace(tokens=TWO | {"ann": 3 * TOKENS}, is_killed=True), "counted twice"),
     "not counted": (GOOD._replace(tokens=TWO | {"bob": TOKENS}), "usage of bob is lost"),
-    "left open": (GOOD._replace(open_requests={"gateway0": 1.0}), "when nobody asks"),
+    "left open": (GOOD._replace(open_requests={"gateway0": 1.0}), "without requests"),
     "a traceback": (GOOD._replace(logs=["Traceback (most recent call last)"]), "failed inside"),
 }
 ALLOWED = {

@@ -1,6 +1,6 @@
 """A store's server is killed, slow, read-only, failing over or cut off while two gateways serve from it.
 
-Whatever happens to it: requests that need no store go on, those that do are told that it fails, nobody waits longer
+Whatever happens to it: requests that need no store go on, those that do learn that it fails, no request waits longer
 than `store_seconds` for it, and when it is back everything works again without a restart. Nothing that was kept is
 lost, no client sees what is another's, and no use is counted twice.
 """

@@ -1,6 +1,6 @@
-"""The server of a store is at the other end of a cable that is cut: packets are lost, and nobody is told.
+"""The server of a store is at the other end of a cable that is cut: packets are lost without a notice.
 
-Requests that need no store go on, nobody waits longer than `store_seconds`, and when packets get through again
+Requests that need no store go on, no request waits longer than `store_seconds`, and when packets get through again
 everything works without a restart.
 """
 

@@ -1,4 +1,4 @@
-"""A server did it, and its answer is lost: what is repeated counts once. Nobody waits for a store that is silent."""
+"""A server did it, and its answer is lost: what is repeated counts once. No request waits for a silent store."""
 
 from __future__ import annotations
 
@@ -112,17 +112,17 @@ def test_a_store_whose_server_is_silent_is_closed_all_the_same_and_that_is_logge
 
 
 class SilentStore(SqliteStore):
-    """A store that answers nobody while it is told not to, and at once otherwise, and counts what it is asked."""
+    """A store that does not answer while it is silent, and at once otherwise, and counts its calls."""
 
     is_silent = False
-    asked = 0
+    calls = 0
 
     def __init__(self) -> None:
         super().__init__(":memory:")
         self._rows: dict[str, bytes] = {}
 
     async def _answer(self) -> None:
-        self.asked += 1
+        self.calls += 1
         while self.is_silent:
             await asyncio.sleep(0.001)
 
@@ -161,17 +161,17 @@ def test_a_silent_store_is_waited_for_once_a_second_and_other_reads_fail_at_once
                 StoreError, match=r"postgres://db: no response within 0.02 s \(store_seconds\); check that"
             ):
                 await store.find("v", "a", ["k"])
-        assert inner.asked == 1
+        assert inner.calls == 1
         now[0] += PROBE_SECONDS
         for _ in range(5):
             with pytest.raises(StoreError):
                 await store.scan("v", limit=1)
-        assert inner.asked == 2
+        assert inner.calls == 2
         inner.is_silent = False
         now[0] += PROBE_SECONDS
         for _ in range(3):
             assert await store.find("v", "a", ["k"]) == {}
-        assert inner.asked == 5
+        assert inner.calls == 5
 
     bounded(act)
 
@@ -193,14 +193,14 @@ def test_known_keys_are_admitted_while_the_store_is_silent_without_waiting_for_i
     async def act(inner: SilentStore, store: BoundedStore, now: list[float]) -> None:
         key, secret = new_key("ci", now=0.0)
         await save(inner, key)
-        said: list[str] = []
-        ring = KeyRing(store, monotonic=lambda: now[0], report=said.append)
+        logged: list[str] = []
+        ring = KeyRing(store, monotonic=lambda: now[0], report=logged.append)
         await ring.start()
         inner.is_silent = True
         for _ in range(5):
             now[0] += FRESH_SECONDS
             assert await ring.admit(secret) == key.hashed
-        assert len(said) == 1
-        assert "the last known ones stay valid" in said[0]
+        assert len(logged) == 1
+        assert "the last known ones stay valid" in logged[0]
 
     bounded(act)

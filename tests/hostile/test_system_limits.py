@@ -75,7 +75,9 @@ def test_without_descriptors_no_open_connection_is_lost_and_afterwards_every_cli
     assert json.loads(data)["error"]["message"]
     resource.prlimit(pid, limit, (soft, hard))
     statuses = [[answer.status for answer in answers_in(read_to_end(sock), ["GET"])] for sock in waiting]
-    assert all(found in ([], [200], [503]) for found in statuses)  # refused by the system, served late, or told so
+    assert all(
+        found in ([], [200], [503]) for found in statuses
+    )  # refused by the system, served late, or answered with an error
     held.sendall(HEALTH + b"\r\n")
     assert read_answer(held)[0].startswith(b"HTTP/1.1 200")
     _is_served(running)
@@ -89,9 +91,9 @@ def test_with_few_descriptors_from_the_start_connections_are_answered_with_a_ret
         process(tmp_path, simulated, command=["prlimit", "--nofile=96:96"]) as running,
     ):
         crowd = [connect(running) for _ in range(200)]
-        told = [sock.recv(12) for sock in crowd[100:]]
-        assert set(told) <= {b"HTTP/1.1 503", b""}
-        assert b"HTTP/1.1 503" in told
+        refusals = [sock.recv(12) for sock in crowd[100:]]
+        assert set(refusals) <= {b"HTTP/1.1 503", b""}
+        assert b"HTTP/1.1 503" in refusals
         for sock in crowd:
             sock.close()
         wait_until(lambda: _descriptors(running) < 60)

@@ -76,12 +76,16 @@ def test_a_part_that_only_looks_like_an_old_call_is_carried_or_refused(part: Any
 
 
 def test_a_part_of_a_reply_that_only_looks_like_an_old_call_is_none() -> None:
-    said = {
+    message = {
         "role": "assistant",
         "content": [{"type": "function_call"}],
         "function_call": {"name": "f", "arguments": "{}"},
     }
-    body = {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
+    body = {
+        "id": "c",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
     out = toolglot.convert_reply(body, source="openai", target="anthropic")
     assert [call.name for call in out.reply.turn.calls] == ["f"]
 
@@ -94,8 +98,8 @@ def test_half_a_surrogate_pair_in_arguments_that_are_one_text_is_read() -> None:
         '<｜DSML｜function_calls>\n<｜DSML｜invoke name="ls"><｜DSML｜parameter name="arguments" string="false">'
         f'{{"{HALF_A_PAIR}p": "/"}}</｜DSML｜parameter></｜DSML｜invoke>\n</｜DSML｜function_calls>'
     )
-    said = toolglot.parse_text(text, dialect="deepseek_v32", tools=[{"name": "ls"}])
-    assert [call.name for call in said.calls] == ["ls"]
+    parsed = toolglot.parse_text(text, dialect="deepseek_v32", tools=[{"name": "ls"}])
+    assert [call.name for call in parsed.calls] == ["ls"]
 
 
 def test_half_a_surrogate_pair_in_a_body_is_an_error_of_ours() -> None:
@@ -151,8 +155,8 @@ def test_a_number_that_python_does_not_print_is_not_written() -> None:
 
 def test_an_answer_with_a_number_of_any_size_is_handed_on(tmp_path: Path) -> None:
     citation = {"title": "t", "sourceContent": [10**4000], "location": {"documentPage": {"documentIndex": 0}}}
-    said = {"citationsContent": {"content": [{"text": "hi"}], "citations": [citation]}}
-    body = {"output": {"message": {"role": "assistant", "content": [said]}}, "stopReason": "end_turn"}
+    block = {"citationsContent": {"content": [{"text": "hi"}], "citations": [citation]}}
+    body = {"output": {"message": {"role": "assistant", "content": [block]}}, "stopReason": "end_turn"}
     with gateway_between(tmp_path) as gateway:
         gateway.answers[1] = whole_answer(json.dumps(body).encode())
         assert gateway.ask(*reply_case("anthropic", "bedrock", 1, 0, streams=False)).status == 200

@@ -47,7 +47,7 @@ SIZE = b"%x" % len(MEANT)
 
 def _head(*headers: str | bytes, line: str = "HTTP/1.1 200 OK") -> bytes:
     lines = [line.encode(), b"content-type: application/json"]
-    lines += [given if isinstance(given, bytes) else given.encode("latin-1") for given in headers]
+    lines += [header if isinstance(header, bytes) else header.encode("latin-1") for header in headers]
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
@@ -100,7 +100,7 @@ MAY_BE_MEANT = frozenset(
 
 STREAM = EVENTS + chunk(delta("one ")) + chunk(delta("two ")) + chunk(END) + b"0\r\n\r\n"
 FINISHED = STREAM.index(b"\n\ndata: [DONE]") + 2
-"""Bytes after which the provider has said why it ended."""
+"""Bytes after which the provider has sent why it ended."""
 WHOLE = whole(MEANT)
 STEP = 1 if IS_LONG else 11
 CLIENTS = PROTOCOLS if IS_LONG else ("anthropic", "openai")

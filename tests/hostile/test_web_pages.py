@@ -113,11 +113,11 @@ def _preflight(served: Served, origin: str, **more: str) -> Got:
 def test_a_page_that_the_owner_named_is_served_and_may_read_the_answer(
     opened: Served, origin: str, stream: bool
 ) -> None:
-    asked = {"access-control-request-headers": "authorization,content-type,x-stainless-os"}
-    got = _preflight(opened, origin, **asked, **{"access-control-request-private-network": "true"})
+    preflight = {"access-control-request-headers": "authorization,content-type,x-stainless-os"}
+    got = _preflight(opened, origin, **preflight, **{"access-control-request-private-network": "true"})
     assert got.status == 200
     assert got.headers["access-control-allow-origin"] == origin
-    assert got.headers["access-control-allow-headers"] == asked["access-control-request-headers"]
+    assert got.headers["access-control-allow-headers"] == preflight["access-control-request-headers"]
     assert got.headers["access-control-allow-private-network"] == "true"
     assert "POST" in got.headers["access-control-allow-methods"]
     answer = ask(opened, PATH, {**BODY, "stream": stream}, headers={"origin": origin, **CROSS})

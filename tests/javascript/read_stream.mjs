@@ -27,7 +27,7 @@ const ANYTHING = { type: 'object', properties: {}, additionalProperties: true };
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 globalThis.fetch = () => {
-  throw new Error('the global fetch was used: a reader must read only the bytes it was given');
+  throw new Error('the global fetch was used: a reader must read only its own bytes');
 };
 for (const method of ['log', 'info', 'debug']) console[method] = console.error;
 
@@ -202,7 +202,7 @@ async function openaiChatChunks(question, got) {
       got.text += delta.content ?? '';
       got.finish = finish ?? got.finish;
       for (const { index, id, type, custom } of delta.tool_calls ?? []) {
-        if (type && type !== 'custom') throw new Error(`a call of type ${type} where only free text was asked for`);
+        if (type && type !== 'custom') throw new Error(`a call of type ${type} where only free text was requested`);
         const call = (got.calls[index] ??= { id, name: '', input: '' });
         call.name += custom?.name ?? '';
         call.input += custom?.input ?? '';
@@ -315,7 +315,7 @@ async function answer(question) {
   return got;
 }
 
-// An SDK may refuse promises that nobody waits for when a stream fails: the answer has the error already.
+// An SDK may refuse promises that are not awaited when a stream fails: the answer has the error already.
 process.on('unhandledRejection', () => {});
 
 for await (const line of createInterface({ input: process.stdin })) {

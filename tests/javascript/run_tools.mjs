@@ -32,7 +32,7 @@ function weather(got) {
 
 function vercel(modelOf) {
   return async (question, got) => {
-    const asked = {
+    const request = {
       model: modelOf(question),
       tools: { get_weather: tool({ description: 'The weather', inputSchema: city, execute: weather(got) }) },
       prompt: PROMPT,
@@ -40,12 +40,12 @@ function vercel(modelOf) {
       stopWhen: stepCountIs(MOST_STEPS),
     };
     if (!question.stream) {
-      got.text = (await generateText(asked)).text;
+      got.text = (await generateText(request)).text;
       return;
     }
     const failures = [];
-    const result = streamText({ ...asked, onError: ({ error }) => failures.push(error) });
-    // Where the first step fails the text is refused for want of any: what went wrong was told before.
+    const result = streamText({ ...request, onError: ({ error }) => failures.push(error) });
+    // Where the first step fails the text is refused for want of any: what went wrong was reported before.
     got.text = await Promise.resolve(result.text).catch((error) => {
       throw failures[0] ?? error;
     });
@@ -97,7 +97,7 @@ async function answer(question) {
   return got;
 }
 
-// An SDK may refuse promises that nobody waits for when a stream fails: the answer has the error already.
+// An SDK may refuse promises that are not awaited when a stream fails: the answer has the error already.
 process.on('unhandledRejection', () => {});
 
 for await (const line of createInterface({ input: process.stdin })) {

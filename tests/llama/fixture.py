@@ -1,4 +1,4 @@
-"""The fixture `llama_server`: the test engine, one a test process, for whoever asks a real server.
+"""The fixture `llama_server`: the test engine, one a test process, for tests that call a real server.
 
 This file is a plugin of pytest: a conftest.py at the root of the tests that names it in `pytest_plugins` gives the
 fixture to all of them.

@@ -155,19 +155,19 @@ def _table(tokens: list[bytes]) -> tuple[NDArray[np.float32], NDArray[np.float32
     the second column is that of all tokens of which the table says nothing. So all are of one length, and the norm
     before the output is the same factor for all.
     """
-    place = {token: at for at, token in enumerate(tokens)}
-    pairs = [pair for said in _SAYS for pair in itertools.pairwise(said)]
+    index_of = {token: at for at, token in enumerate(tokens)}
+    pairs = [pair for text in _SAYS for pair in itertools.pairwise(text)]
     states = {token: at for at, token in enumerate(dict.fromkeys(before for before, _ in pairs), start=2)}
     entry = np.zeros((len(tokens), _WIDTH), np.float32)
     output = np.zeros((len(tokens), _WIDTH), np.float32)
     entry[:, 0] = 1
-    for token, at in place.items():
+    for token, at in index_of.items():
         entry[at, states.get(token, 1)] = 1
         output[at, 0] = _bias(token)
     for before, after in pairs:
-        output[place[after], states[before]] = _FOLLOWS - _bias(after)
+        output[index_of[after], states[before]] = _FOLLOWS - _bias(after)
     for (before, after), logit in _OTHERWISE.items():
-        output[place[after], states[before]] = logit - _bias(after)
+        output[index_of[after], states[before]] = logit - _bias(after)
     return entry, output / np.float32(np.sqrt(_WIDTH / 2))
 
 

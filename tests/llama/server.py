@@ -1,4 +1,4 @@
-"""The test engine as a provider on loopback: started as a process of its own, asked, and ended.
+"""The test engine as a provider on loopback: started as a process of its own, called, and ended.
 
 Law: starting is bounded in time, and whatever happens the process ends with the context.
 """
@@ -57,8 +57,8 @@ class LlamaServer:
         return self._ask("POST", path, json.dumps(body, ensure_ascii=False).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Answer:
-        place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=_SECONDS_TO_ANSWER)
+        parts = urlsplit(self.url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS_TO_ANSWER)
         with contextlib.closing(connection):
             connection.request(method, path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()

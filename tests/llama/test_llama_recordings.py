@@ -27,7 +27,7 @@ CUT_INPUT: Final = ("messages_length_in_call", "messages_length_in_second_call")
 
 
 @dataclass
-class Said:
+class RecordedReply:
     """What a reply says, whichever way it came. The key is a choice, or the only one."""
 
     text: dict[int, str] = field(default_factory=lambda: defaultdict(str))
@@ -42,101 +42,103 @@ class Said:
 # --- a reader a protocol ----------------------------------------------------------------------------
 
 
-def chat_part(said: Said, choice: dict[str, Any], part: dict[str, Any]) -> None:
+def chat_part(reply: RecordedReply, choice: dict[str, Any], part: dict[str, Any]) -> None:
     if part.get("content"):
-        said.text[choice["index"]] += part["content"]
-    said.thinking += part.get("reasoning_content", "")
+        reply.text[choice["index"]] += part["content"]
+    reply.thinking += part.get("reasoning_content", "")
     for at, call in enumerate(part.get("tool_calls", ())):
-        kept = said.calls.setdefault(call.get("index", at), [call["function"].get("name", ""), ""])
+        kept = reply.calls.setdefault(call.get("index", at), [call["function"].get("name", ""), ""])
         kept[1] += call["function"]["arguments"]
-    said.stop = choice["finish_reason"] or said.stop
+    reply.stop = choice["finish_reason"] or reply.stop
 
 
-def chat_whole(body: dict[str, Any]) -> Said:
-    said = Said()
+def chat_whole(body: dict[str, Any]) -> RecordedReply:
+    reply = RecordedReply()
     for choice in body["choices"]:
-        chat_part(said, choice, choice["message"])
-    return said
+        chat_part(reply, choice, choice["message"])
+    return reply
 
 
-def chat_stream(events: Iterable[dict[str, Any]]) -> Said:
-    said = Said()
+def chat_stream(events: Iterable[dict[str, Any]]) -> RecordedReply:
+    reply = RecordedReply()
     for event in events:
         for choice in event["choices"]:
-            chat_part(said, choice, choice["delta"])
-    return said
+            chat_part(reply, choice, choice["delta"])
+    return reply
 
 
-def responses_whole(body: dict[str, Any]) -> Said:
-    said = Said(stop=body["status"])
+def responses_whole(body: dict[str, Any]) -> RecordedReply:
+    reply = RecordedReply(stop=body["status"])
     for item in body["output"]:
         if item["type"] == "function_call":
-            said.calls[item["id"]] = [item["name"], item["arguments"]]
+            reply.calls[item["id"]] = [item["name"], item["arguments"]]
         elif item["type"] == "reasoning":
-            said.thinking += item["content"][0]["text"]
+            reply.thinking += item["content"][0]["text"]
         else:
-            said.text[0] += item["content"][0]["text"]
-    return said
+            reply.text[0] += item["content"][0]["text"]
+    return reply
 
 
-def responses_stream(events: Iterable[dict[str, Any]]) -> Said:
-    said = Said()
+def responses_stream(events: Iterable[dict[str, Any]]) -> RecordedReply:
+    reply = RecordedReply()
     for event in events:
         match event["type"]:
             case "response.output_text.delta":
-                said.text[0] += event["delta"]
+                reply.text[0] += event["delta"]
             case "response.reasoning_text.delta":
-                said.thinking += event["delta"]
+                reply.thinking += event["delta"]
             case "response.output_item.added" if event["item"]["type"] == "function_call":
-                said.calls[event["item"]["id"]] = [event["item"]["name"], ""]
+                reply.calls[event["item"]["id"]] = [event["item"]["name"], ""]
             case "response.function_call_arguments.delta":
-                said.calls[event["item_id"]][1] += event["delta"]
+                reply.calls[event["item_id"]][1] += event["delta"]
             case "response.completed":
-                said.stop = event["response"]["status"]
-    return said
+                reply.stop = event["response"]["status"]
+    return reply
 
 
-def messages_whole(body: dict[str, Any]) -> Said:
-    said = Said(stop=body["stop_reason"])
+def messages_whole(body: dict[str, Any]) -> RecordedReply:
+    reply = RecordedReply(stop=body["stop_reason"])
     for at, block in enumerate(body["content"]):
         if block["type"] == "tool_use":
-            said.calls[at] = [block["name"], json.dumps(block["input"], ensure_ascii=False, separators=(",", ":"))]
+            reply.calls[at] = [block["name"], json.dumps(block["input"], ensure_ascii=False, separators=(",", ":"))]
         elif block["type"] == "thinking":
-            said.thinking += block["thinking"]
+            reply.thinking += block["thinking"]
         else:
-            said.text[0] += block["text"]
-    return said
+            reply.text[0] += block["text"]
+    return reply
 
 
-def messages_stream(events: Iterable[dict[str, Any]]) -> Said:
-    said = Said()
+def messages_stream(events: Iterable[dict[str, Any]]) -> RecordedReply:
+    reply = RecordedReply()
     for event in events:
         match event:
             case {"content_block": {"type": "tool_use", "name": called}, "index": at}:
-                said.calls[at] = [called, ""]
+                reply.calls[at] = [called, ""]
             case {"delta": {"text": text}}:
-                said.text[0] += text
+                reply.text[0] += text
             case {"delta": {"thinking": text}}:
-                said.thinking += text
+                reply.thinking += text
             case {"delta": {"partial_json": text}, "index": at}:
-                said.calls[at][1] += text
+                reply.calls[at][1] += text
             case {"delta": {"stop_reason": stop}}:
-                said.stop = stop
-    return said
+                reply.stop = stop
+    return reply
 
 
-READERS: Final[dict[str, tuple[Callable[[dict[str, Any]], Said], Callable[[Iterable[dict[str, Any]]], Said]]]] = {
+READERS: Final[
+    dict[str, tuple[Callable[[dict[str, Any]], RecordedReply], Callable[[Iterable[dict[str, Any]]], RecordedReply]]]
+] = {
     "chat": (chat_whole, chat_stream),
     "responses": (responses_whole, responses_stream),
     "messages": (messages_whole, messages_stream),
 }
 
 
-def whole_of(name: str, folder: Path = FOLDER) -> Said:
+def whole_of(name: str, folder: Path = FOLDER) -> RecordedReply:
     return READERS[name.partition("_")[0]][0](json.loads((folder / f"{name}.json").read_text("utf-8")))
 
 
-def stream_of(name: str, folder: Path = FOLDER) -> Said:
+def stream_of(name: str, folder: Path = FOLDER) -> RecordedReply:
     lines = (folder / f"{name}.sse").read_text("utf-8").split("\n")
     events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
     return READERS[name.partition("_")[0]][1](events)

@@ -73,7 +73,7 @@ def chat(client: openai.OpenAI, messages: list[ChatCompletionMessageParam], *, s
         return events.get_final_completion()
 
 
-def said(message: ChatCompletionMessage) -> ChatCompletionMessageParam:
+def assistant_message(message: ChatCompletionMessage) -> ChatCompletionMessageParam:
     calls = message.tool_calls or []
     return {
         "role": "assistant",
@@ -100,7 +100,7 @@ def test_chat_completions_calls_and_answers(openai_client: openai.OpenAI, stream
     assert call.type == "function"
     assert call.function.name == "get_weather"
     assert fits(json.loads(call.function.arguments))
-    messages += [said(first.message), {"role": "tool", "tool_call_id": call.id, "content": "7 °C"}]
+    messages += [assistant_message(first.message), {"role": "tool", "tool_call_id": call.id, "content": "7 °C"}]
     second = chat(openai_client, messages, stream=stream).choices[0]
     assert (second.finish_reason, second.message.content) == ("stop", ANSWER)
 

@@ -120,7 +120,7 @@ async def shrink(name: str, ctx: Context[Any, Any]) -> str:
 
 
 async def _tell(ctx: Context[Any, Any]) -> None:
-    """To those who listen, and to those of older versions of the protocol, who are told unasked."""
+    """To those who listen, and to those of older versions of the protocol, who are notified without a subscription."""
     await ctx.notify_tools_changed()
     await ctx.session.send_tool_list_changed()
 

@@ -30,7 +30,7 @@ def hostile(kind: str, **options: Any) -> McpServer:
 
 @contextlib.contextmanager
 def over_http(*flags: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The server as a process on loopback. The socket listens before the process is there, so nobody has to wait."""
+    """The server as a process on loopback. The socket listens before the process is there, so no test has to wait."""
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))

@@ -1,7 +1,7 @@
 """One protocol, one folder: no table outside `protocols/<name>/` is keyed by names of protocols.
 
 What is true of a protocol is in its record or its codecs (`protocols/base.py`); what a provider demands is profile
-data. A table that names two protocols or more is a place that whoever adds a protocol must find.
+data. A table that names two protocols or more is a file that an author of a protocol must find.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALLOWED = {
     "cli/commands/simulate.py": "providers: those that `toolglot simulate` names first",
     "conversation/ids.py": "providers: the spellings that the public `ids.translate` takes",
     "gateway/observability/tracing.py": "providers: what OpenTelemetry calls them",
-    "profiles/loader.py": "the list of the protocols of toolglot: the one place that a new one is written into",
+    "profiles/loader.py": "the list of the protocols of toolglot: the one list that a new one is written into",
     "render/tools/tool_form.py": "the two conversions for which `Policy(required='auto')` filters required names",
     "simulator/providers.py": "providers: those that the simulator serves without a prefix",
 }

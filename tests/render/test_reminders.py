@@ -1,4 +1,4 @@
-"""Reminders that a coding agent sends as system messages after each result: nobody speaks who did not speak.
+"""Reminders that a coding agent sends as system messages after each result: no role speaks that did not speak.
 
 The current Claude Code ends its requests with a `role: "system"` message after every tool result. A bridge would put
 words into the model's mouth, once for each result, so there is one only where the target refuses everything else.

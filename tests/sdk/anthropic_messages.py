@@ -11,10 +11,10 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, BIG, HARD_TEXT, NESTED, PDF, PNG, SIGNATURE, WEATHER
 
 MODEL: Final = "claude-opus-5"
-ASKED: Final[MessageParam] = {"role": "user", "content": "What is the weather in Köln?"}
+QUESTION: Final[MessageParam] = {"role": "user", "content": "What is the weather in Köln?"}
 TOOL: Final[ToolParam] = {"name": "get_weather", "description": "The weather", "input_schema": WEATHER}
 HISTORY: Final[list[MessageParam]] = [
-    ASKED,
+    QUESTION,
     {
         "role": "assistant",
         "content": [
@@ -36,7 +36,7 @@ HISTORY: Final[list[MessageParam]] = [
 
 
 def plain(client: Anthropic) -> object:
-    return client.messages.create(model=MODEL, max_tokens=64, messages=[ASKED])
+    return client.messages.create(model=MODEL, max_tokens=64, messages=[QUESTION])
 
 
 def system_and_cache(client: Anthropic) -> object:
@@ -110,7 +110,7 @@ def tools_of_every_kind(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[
             {**TOOL, "type": "custom", "strict": True, "cache_control": {"type": "ephemeral"}},
             {
@@ -146,7 +146,7 @@ def choice_auto(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[TOOL],
         tool_choice={"type": "auto", "disable_parallel_tool_use": True},
     )
@@ -156,7 +156,7 @@ def choice_any(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[TOOL],
         tool_choice={"type": "any", "disable_parallel_tool_use": False},
     )
@@ -166,7 +166,7 @@ def choice_tool(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[TOOL],
         tool_choice={"type": "tool", "name": "get_weather"},
     )
@@ -174,7 +174,7 @@ def choice_tool(client: Anthropic) -> object:
 
 def choice_none(client: Anthropic) -> object:
     return client.messages.create(
-        model=MODEL, max_tokens=64, messages=[ASKED], tools=[TOOL], tool_choice={"type": "none"}
+        model=MODEL, max_tokens=64, messages=[QUESTION], tools=[TOOL], tool_choice={"type": "none"}
     )
 
 
@@ -231,7 +231,7 @@ def server_tools_replayed(client: Anthropic) -> object:
         model=MODEL,
         max_tokens=64,
         messages=[
-            ASKED,
+            QUESTION,
             {
                 "role": "assistant",
                 "content": [
@@ -286,7 +286,7 @@ def adaptive_and_structured(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         thinking={"type": "adaptive", "display": "summarized"},
         output_config={"effort": "high", "format": {"type": "json_schema", "schema": ANSWER}},
         service_tier="auto",
@@ -296,13 +296,13 @@ def adaptive_and_structured(client: Anthropic) -> object:
 
 def thinking_off(client: Anthropic) -> object:
     return client.messages.create(
-        model=MODEL, max_tokens=64, messages=[ASKED], thinking={"type": "disabled"}, output_config={"effort": None}
+        model=MODEL, max_tokens=64, messages=[QUESTION], thinking={"type": "disabled"}, output_config={"effort": None}
     )
 
 
 def thinking_between_tools(client: Anthropic) -> object:
     return client.messages.create(
-        model=MODEL, max_tokens=64, messages=[ASKED], tools=[TOOL], thinking={"type": "between_tools"}
+        model=MODEL, max_tokens=64, messages=[QUESTION], tools=[TOOL], thinking={"type": "between_tools"}
     )
 
 
@@ -310,7 +310,7 @@ def sampling(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED, {"role": "assistant", "content": "It is"}],
+        messages=[QUESTION, {"role": "assistant", "content": "It is"}],
         stop_sequences=["\n\n", "END"],
         extra_body={"temperature": 1.0, "top_p": 1e-7, "top_k": 40},
     )
@@ -320,7 +320,7 @@ def unknown_fields(client: Anthropic) -> object:
     return client.messages.create(
         model=MODEL,
         max_tokens=64,
-        messages=[ASKED],
+        messages=[QUESTION],
         extra_body={"new_field": {"a": [1, 1.0, None, True, BIG]}, "~odd": 1, "top_k": None},
     )
 
@@ -339,7 +339,7 @@ def beta_fields(client: Anthropic) -> object:
 
 
 def stream(client: Anthropic) -> None:
-    client.messages.create(model=MODEL, max_tokens=64, messages=[ASKED], stream=True).close()
+    client.messages.create(model=MODEL, max_tokens=64, messages=[QUESTION], stream=True).close()
 
 
 def stream_with_tools(client: Anthropic) -> None:

@@ -14,7 +14,7 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, BIG, HARD_TEXT, NESTED, PDF_BYTES, PNG_BYTES, SIGNATURE, WEATHER
 
 MODEL: Final = "anthropic.claude-opus-5-v1:0"
-ASKED: Final[dict[str, Any]] = {"role": "user", "content": [{"text": "What is the weather in Köln?"}]}
+QUESTION: Final[dict[str, Any]] = {"role": "user", "content": [{"text": "What is the weather in Köln?"}]}
 TOOL: Final[dict[str, Any]] = {
     "toolSpec": {"name": "get_weather", "description": "The weather", "inputSchema": {"json": WEATHER}}
 }
@@ -29,7 +29,7 @@ CALLS: Final[dict[str, Any]] = {
     ],
 }
 HISTORY: Final[list[dict[str, Any]]] = [
-    ASKED,
+    QUESTION,
     CALLS,
     {
         "role": "user",
@@ -42,7 +42,7 @@ HISTORY: Final[list[dict[str, Any]]] = [
 
 
 def plain(client: Any) -> object:
-    return client.converse(modelId=MODEL, messages=[ASKED])
+    return client.converse(modelId=MODEL, messages=[QUESTION])
 
 
 def system_and_cache(client: Any) -> object:
@@ -95,7 +95,7 @@ def media(client: Any) -> object:
 def tools_of_every_kind(client: Any) -> object:
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         toolConfig={
             "tools": [
                 {"toolSpec": {**TOOL["toolSpec"], "strict": True}},
@@ -108,7 +108,7 @@ def tools_of_every_kind(client: Any) -> object:
 
 
 def _choice(client: Any, choice: dict[str, Any]) -> object:
-    return client.converse(modelId=MODEL, messages=[ASKED], toolConfig={"tools": [TOOL], "toolChoice": choice})
+    return client.converse(modelId=MODEL, messages=[QUESTION], toolConfig={"tools": [TOOL], "toolChoice": choice})
 
 
 def choice_auto(client: Any) -> object:
@@ -141,7 +141,7 @@ def results_with_media(client: Any) -> object:
         {"text": "And now?"},
     ]
     return client.converse(
-        modelId=MODEL, messages=[ASKED, CALLS, {"role": "user", "content": results}], toolConfig={"tools": [TOOL]}
+        modelId=MODEL, messages=[QUESTION, CALLS, {"role": "user", "content": results}], toolConfig={"tools": [TOOL]}
     )
 
 
@@ -151,17 +151,21 @@ def citations_replayed(client: Any) -> object:
         "sourceContent": [{"text": "7"}],
         "location": {"documentPage": {"documentIndex": 0, "start": 1, "end": 1}},
     }
-    said = {"citationsContent": {"content": [{"text": "7 °C"}], "citations": [citation]}}
+    block = {"citationsContent": {"content": [{"text": "7 °C"}], "citations": [citation]}}
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED, {"role": "assistant", "content": [said]}, {"role": "user", "content": [{"text": "Thanks"}]}],
+        messages=[
+            QUESTION,
+            {"role": "assistant", "content": [block]},
+            {"role": "user", "content": [{"text": "Thanks"}]},
+        ],
     )
 
 
 def sampling(client: Any) -> object:
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         inferenceConfig={"maxTokens": 64, "temperature": 1.0, "topP": 1e-7, "stopSequences": ["END"]},
     )
 
@@ -169,7 +173,7 @@ def sampling(client: Any) -> object:
 def additional_fields(client: Any) -> object:
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         additionalModelRequestFields={"thinking": {"type": "adaptive"}, "top_k": 40, "odd": [1, 1.0, None, BIG]},
         additionalModelResponseFieldPaths=["/stop_sequence"],
     )
@@ -179,7 +183,7 @@ def structured(client: Any) -> object:
     structure = {"jsonSchema": {"schema": json.dumps(ANSWER), "name": "answer", "description": "An answer"}}
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         outputConfig={"textFormat": {"type": "json_schema", "structure": structure}},
     )
 
@@ -187,7 +191,7 @@ def structured(client: Any) -> object:
 def guarded(client: Any) -> object:
     return client.converse(
         modelId=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         guardrailConfig={"guardrailIdentifier": "g1", "guardrailVersion": "1", "trace": "enabled"},
         requestMetadata={"trace": "t1"},
         performanceConfig={"latency": "optimized"},

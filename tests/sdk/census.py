@@ -103,8 +103,8 @@ def _anthropic_block(block: dict[str, Any]) -> Iterator[Found]:
         yield "call", block["id"], block["name"], written(block["input"])
     elif kind == "tool_result":
         inner = [found for part in _listed(block.get("content")) for found in _anthropic_block(part)]
-        said = "".join(found[1] for found in inner if found[0] == "text")
-        yield "result", block["tool_use_id"], said, "error" if block.get("is_error") else "fine"
+        text = "".join(found[1] for found in inner if found[0] == "text")
+        yield "result", block["tool_use_id"], text, "error" if block.get("is_error") else "fine"
         yield from (found for found in inner if found[0] != "text")
     elif kind in ("thinking", "redacted_thinking"):
         yield ("thinking",)
@@ -194,8 +194,8 @@ def _responses_item(item: dict[str, Any]) -> Iterator[Found]:
         for part in _listed(item["content"], "input_text"):
             yield from _responses_part(part)
     elif kind in ("function_call", "custom_tool_call"):
-        given = item["arguments"] if kind == "function_call" else item["input"]
-        yield "call", item["call_id"], item["name"], written(given)
+        arguments = item["arguments"] if kind == "function_call" else item["input"]
+        yield "call", item["call_id"], item["name"], written(arguments)
     elif kind in ("function_call_output", "custom_tool_call_output"):
         inner = [found for part in _listed(item["output"], "input_text") for found in _responses_part(part)]
         yield "result", item["call_id"], "".join(found[1] for found in inner if found[0] == "text"), "fine"
@@ -235,8 +235,8 @@ def _gemini_part(part: dict[str, Any]) -> Iterator[Found]:
         result = part["functionResponse"]
         response = result["response"]
         words = [response[key] for key in ("output", "result", "error") if response.keys() == {key}]
-        said = words[0] if words and isinstance(words[0], str) else _compact(response)
-        yield "result", result.get("id", ""), said, "error" if response.keys() == {"error"} else "fine"
+        text = words[0] if words and isinstance(words[0], str) else _compact(response)
+        yield "result", result.get("id", ""), text, "error" if response.keys() == {"error"} else "fine"
         yield from (("media",) for _ in result.get("parts", ()))
     elif part.keys() & {"inlineData", "fileData", "inline_data", "file_data"}:
         yield ("media",)
@@ -266,8 +266,8 @@ def _bedrock_block(block: dict[str, Any]) -> Iterator[Found]:
         yield "call", value["toolUseId"], value["name"], written(value["input"])
     elif kind == "toolResult":
         inner = [found for part in value["content"] for found in _bedrock_block(part)]
-        said = "".join(found[1] for found in inner if found[0] == "text")
-        yield "result", value["toolUseId"], said, "error" if value.get("status") == "error" else "fine"
+        text = "".join(found[1] for found in inner if found[0] == "text")
+        yield "result", value["toolUseId"], text, "error" if value.get("status") == "error" else "fine"
         yield from (found for found in inner if found[0] != "text")
     elif kind == "reasoningContent":
         yield ("thinking",)

@@ -13,14 +13,14 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, HARD_TEXT, NESTED, PNG, WEATHER
 
 MODEL: Final = "command-a-03-2025"
-ASKED: Final = cohere.UserChatMessageV2(content="What is the weather in Köln?")
+QUESTION: Final = cohere.UserChatMessageV2(content="What is the weather in Köln?")
 TOOL: Final = cohere.ToolV2(
     type="function",
     function=cohere.ToolV2Function(name="get_weather", description="The weather", parameters=WEATHER),
 )
 HISTORY: Final[list[Any]] = [
     cohere.SystemChatMessageV2(content="Be brief."),
-    ASKED,
+    QUESTION,
     cohere.AssistantChatMessageV2(
         tool_plan="I look at two cities.",
         tool_calls=[
@@ -46,7 +46,7 @@ HISTORY: Final[list[Any]] = [
 
 
 def plain(client: cohere.ClientV2) -> object:
-    return client.chat(model=MODEL, messages=[ASKED])
+    return client.chat(model=MODEL, messages=[QUESTION])
 
 
 def system_and_unicode(client: cohere.ClientV2) -> object:
@@ -76,15 +76,15 @@ def media(client: cohere.ClientV2) -> object:
 
 def tools(client: cohere.ClientV2) -> object:
     query = cohere.ToolV2(type="function", function=cohere.ToolV2Function(name="query", parameters=NESTED))
-    return client.chat(model=MODEL, messages=[ASKED], tools=[TOOL, query], strict_tools=True)
+    return client.chat(model=MODEL, messages=[QUESTION], tools=[TOOL, query], strict_tools=True)
 
 
 def choice_required(client: cohere.ClientV2) -> object:
-    return client.chat(model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice="REQUIRED")
+    return client.chat(model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice="REQUIRED")
 
 
 def choice_none(client: cohere.ClientV2) -> object:
-    return client.chat(model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice="NONE")
+    return client.chat(model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice="NONE")
 
 
 def history(client: cohere.ClientV2) -> object:
@@ -95,7 +95,7 @@ def thinking_replayed(client: cohere.ClientV2) -> object:
     return client.chat(
         model="command-a-reasoning-08-2025",
         messages=[
-            ASKED,
+            QUESTION,
             cohere.AssistantChatMessageV2(
                 content=[
                     cohere.ThinkingAssistantMessageV2ContentOneItem(thinking="Two cities."),
@@ -118,13 +118,13 @@ def thinking_replayed(client: cohere.ClientV2) -> object:
 
 
 def thinking_off(client: cohere.ClientV2) -> object:
-    return client.chat(model=MODEL, messages=[ASKED], thinking=cohere.Thinking(type="disabled"))
+    return client.chat(model=MODEL, messages=[QUESTION], thinking=cohere.Thinking(type="disabled"))
 
 
 def documents(client: cohere.ClientV2) -> object:
     return client.chat(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         documents=["a plain one", cohere.Document(data={"title": "Köln", "n": 1.0}, id="d2")],
         citation_options=cohere.CitationOptions(mode="ACCURATE"),
     )
@@ -132,18 +132,18 @@ def documents(client: cohere.ClientV2) -> object:
 
 def structured(client: cohere.ClientV2) -> object:
     return client.chat(
-        model=MODEL, messages=[ASKED], response_format=cohere.JsonObjectResponseFormatV2(json_schema=ANSWER)
+        model=MODEL, messages=[QUESTION], response_format=cohere.JsonObjectResponseFormatV2(json_schema=ANSWER)
     )
 
 
 def text_format(client: cohere.ClientV2) -> object:
-    return client.chat(model=MODEL, messages=[ASKED], response_format=cohere.TextResponseFormatV2())
+    return client.chat(model=MODEL, messages=[QUESTION], response_format=cohere.TextResponseFormatV2())
 
 
 def sampling(client: cohere.ClientV2) -> object:
     return client.chat(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         temperature=1.0,
         p=1e-7,
         k=40,
@@ -161,7 +161,7 @@ def sampling(client: cohere.ClientV2) -> object:
 def unknown_fields(client: cohere.ClientV2) -> object:
     return client.chat(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         request_options={"additional_body_parameters": {"new_field": [1, 1.0, None], "raw_prompting": False}},
     )
 

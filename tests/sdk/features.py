@@ -1,4 +1,4 @@
-"""What is in a conversation or a reply that a protocol may have no place for.
+"""What is in a conversation or a reply that a protocol may not be able to carry.
 
 `NEEDS_RENDERING` says, for each SDK, what the renderer must have changed before a body of its protocol can be
 right; a codec changes shape only. `OPEN` says what a codec itself does not write as the SDK's definitions want

@@ -12,7 +12,7 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, HARD_TEXT, NESTED, PDF_BYTES, PNG_BYTES, SIGNATURE, WEATHER
 
 MODEL: Final = "gemini-3-pro"
-ASKED: Final = "What is the weather in Köln?"
+QUESTION: Final = "What is the weather in Köln?"
 SIGNED: Final = base64.b64decode(SIGNATURE)
 TOOL: Final = types.Tool(
     function_declarations=[
@@ -20,7 +20,7 @@ TOOL: Final = types.Tool(
     ]
 )
 HISTORY: Final[list[types.ContentUnionDict]] = [
-    types.Content(role="user", parts=[types.Part(text=ASKED)]),
+    types.Content(role="user", parts=[types.Part(text=QUESTION)]),
     types.Content(
         role="model",
         parts=[
@@ -48,7 +48,7 @@ HISTORY: Final[list[types.ContentUnionDict]] = [
 
 
 def plain(client: genai.Client) -> object:
-    return client.models.generate_content(model=MODEL, contents=ASKED)
+    return client.models.generate_content(model=MODEL, contents=QUESTION)
 
 
 def system(client: genai.Client) -> object:
@@ -83,7 +83,7 @@ def tools_json_schema(client: genai.Client) -> object:
     query = types.FunctionDeclaration(name="query", parameters_json_schema=NESTED, response_json_schema=ANSWER)
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(tools=[TOOL, types.Tool(function_declarations=[query])]),
     )
 
@@ -101,7 +101,7 @@ def tools_schema(client: genai.Client) -> object:
     )
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(
             tools=[
                 types.Tool(
@@ -118,7 +118,7 @@ def tools_schema(client: genai.Client) -> object:
 def tools_hosted(client: genai.Client) -> object:
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(
             tools=[
                 types.Tool(google_search=types.GoogleSearch()),
@@ -141,7 +141,7 @@ def tools_python(client: genai.Client) -> object:
 
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(
             tools=[add], automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True)
         ),
@@ -151,7 +151,7 @@ def tools_python(client: genai.Client) -> object:
 def _choice(client: genai.Client, mode: str, names: list[str] | None = None) -> object:
     choice = types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode(mode), allowed_function_names=names)
     config = types.GenerateContentConfig(tools=[TOOL], tool_config=types.ToolConfig(function_calling_config=choice))
-    return client.models.generate_content(model=MODEL, contents=ASKED, config=config)
+    return client.models.generate_content(model=MODEL, contents=QUESTION, config=config)
 
 
 def choice_auto(client: genai.Client) -> object:
@@ -235,21 +235,21 @@ def server_tools_replayed(client: genai.Client) -> object:
 def thinking_budget(client: genai.Client) -> object:
     config = types.ThinkingConfig(include_thoughts=True, thinking_budget=1024)
     return client.models.generate_content(
-        model=MODEL, contents=ASKED, config=types.GenerateContentConfig(thinking_config=config)
+        model=MODEL, contents=QUESTION, config=types.GenerateContentConfig(thinking_config=config)
     )
 
 
 def thinking_level(client: genai.Client) -> object:
     config = types.ThinkingConfig(include_thoughts=False, thinking_level=types.ThinkingLevel.LOW)
     return client.models.generate_content(
-        model=MODEL, contents=ASKED, config=types.GenerateContentConfig(thinking_config=config)
+        model=MODEL, contents=QUESTION, config=types.GenerateContentConfig(thinking_config=config)
     )
 
 
 def thinking_off(client: genai.Client) -> object:
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(thinking_config=types.ThinkingConfig(thinking_budget=0)),
     )
 
@@ -257,7 +257,7 @@ def thinking_off(client: genai.Client) -> object:
 def structured(client: genai.Client) -> object:
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(response_mime_type="application/json", response_json_schema=ANSWER),
     )
 
@@ -266,7 +266,7 @@ def structured_by_schema(client: genai.Client) -> object:
     schema = types.Schema(type=types.Type.OBJECT, properties={"answer": types.Schema(type=types.Type.STRING)})
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(response_mime_type="application/json", response_schema=schema),
     )
 
@@ -274,7 +274,7 @@ def structured_by_schema(client: genai.Client) -> object:
 def sampling(client: genai.Client) -> object:
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(
             temperature=1.0,
             top_p=1e-7,
@@ -303,7 +303,7 @@ def unknown_fields(client: genai.Client) -> object:
     extra = {"newField": [1, 1.0, None], "generationConfig": {"newSetting": {"a": 1e-7}}}
     return client.models.generate_content(
         model=MODEL,
-        contents=ASKED,
+        contents=QUESTION,
         config=types.GenerateContentConfig(http_options=types.HttpOptions(extra_body=extra)),
     )
 

@@ -1,4 +1,4 @@
-"""A provider on loopback: it keeps the body of each request and gives the answer that it was told to give."""
+"""A provider on loopback: it keeps the body of each request and gives the answer that the test set."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _is_private(name: str) -> bool:
 
 @contextlib.contextmanager
 def serving() -> Iterator[Loopback]:
-    """A provider, and an environment in which the SDKs know only what they are told."""
+    """A provider, and an environment in which the SDKs know only what the test sets."""
     plain = {name: value for name, value in os.environ.items() if not _is_private(name)}
     with mock.patch.dict(os.environ, plain, clear=True):
         yield from _serving()

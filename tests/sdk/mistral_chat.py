@@ -11,7 +11,7 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, HARD_TEXT, NESTED, PNG, WAV, WEATHER
 
 MODEL: Final = "mistral-large-latest"
-ASKED: Final[Any] = m.UserMessage(content="What is the weather in Köln?")
+QUESTION: Final[Any] = m.UserMessage(content="What is the weather in Köln?")
 TOOL: Final = m.Tool(function=m.Function(name="get_weather", description="The weather", parameters=WEATHER))
 CALLS: Final[Any] = m.AssistantMessage(
     content="",
@@ -27,7 +27,7 @@ RESULTS: Final[list[Any]] = [
 
 
 def plain(client: Mistral) -> object:
-    return client.chat.complete(model=MODEL, messages=[ASKED])
+    return client.chat.complete(model=MODEL, messages=[QUESTION])
 
 
 def system_and_sampling(client: Mistral) -> object:
@@ -71,17 +71,17 @@ def media(client: Mistral) -> object:
 def tools(client: Mistral) -> object:
     query = m.Tool(function=m.Function(name="query", parameters=NESTED, strict=True))
     return client.chat.complete(
-        model=MODEL, messages=[ASKED], tools=[TOOL, query], tool_choice="any", parallel_tool_calls=False
+        model=MODEL, messages=[QUESTION], tools=[TOOL, query], tool_choice="any", parallel_tool_calls=False
     )
 
 
 def choice_named(client: Mistral) -> object:
     choice = m.ToolChoice(function=m.FunctionName(name="get_weather"))
-    return client.chat.complete(model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice=choice)
+    return client.chat.complete(model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice=choice)
 
 
 def history(client: Mistral) -> object:
-    return client.chat.complete(model=MODEL, messages=[ASKED, CALLS, *RESULTS], tools=[TOOL])
+    return client.chat.complete(model=MODEL, messages=[QUESTION, CALLS, *RESULTS], tools=[TOOL])
 
 
 def thinking_replayed(client: Mistral) -> object:
@@ -89,7 +89,7 @@ def thinking_replayed(client: Mistral) -> object:
     return client.chat.complete(
         model="magistral-medium-latest",
         messages=[
-            ASKED,
+            QUESTION,
             m.AssistantMessage(content=[thought, m.TextChunk(text="7 °C")]),
             m.UserMessage(content="And now?"),
             m.AssistantMessage(content="It is", prefix=True),
@@ -102,12 +102,12 @@ def thinking_replayed(client: Mistral) -> object:
 def structured(client: Mistral) -> object:
     schema = m.JSONSchema(name="answer", schema_definition=ANSWER, strict=True)
     return client.chat.complete(
-        model=MODEL, messages=[ASKED], response_format=m.ResponseFormat(type="json_schema", json_schema=schema)
+        model=MODEL, messages=[QUESTION], response_format=m.ResponseFormat(type="json_schema", json_schema=schema)
     )
 
 
 def stream(client: Mistral) -> None:
-    with client.chat.stream(model=MODEL, messages=[ASKED, CALLS, *RESULTS], tools=[TOOL]):
+    with client.chat.stream(model=MODEL, messages=[QUESTION, CALLS, *RESULTS], tools=[TOOL]):
         pass
 
 

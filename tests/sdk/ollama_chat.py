@@ -12,14 +12,14 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, HARD_TEXT, PNG_BYTES, WEATHER
 
 MODEL: Final = "qwen3"
-ASKED: Final = ollama.Message(role="user", content="What is the weather in Köln?")
+QUESTION: Final = ollama.Message(role="user", content="What is the weather in Köln?")
 TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {"name": "get_weather", "description": "The weather", "parameters": WEATHER},
 }
 HISTORY: Final[list[ollama.Message]] = [
     ollama.Message(role="system", content="Be brief."),
-    ASKED,
+    QUESTION,
     ollama.Message(
         role="assistant",
         content="",
@@ -37,7 +37,7 @@ HISTORY: Final[list[ollama.Message]] = [
 
 
 def plain(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED])
+    return client.chat(MODEL, [QUESTION])
 
 
 def system_and_unicode(client: ollama.Client) -> object:
@@ -50,7 +50,7 @@ def images(client: ollama.Client) -> object:
 
 
 def tools(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED], tools=[TOOL, ollama.Tool(function=ollama.Tool.Function(name="no_arguments"))])
+    return client.chat(MODEL, [QUESTION], tools=[TOOL, ollama.Tool(function=ollama.Tool.Function(name="no_arguments"))])
 
 
 def tools_python(client: ollama.Client) -> object:
@@ -63,7 +63,7 @@ def tools_python(client: ollama.Client) -> object:
         """
         return a + b
 
-    return client.chat(MODEL, [ASKED], tools=[add])
+    return client.chat(MODEL, [QUESTION], tools=[add])
 
 
 def history(client: ollama.Client) -> object:
@@ -76,23 +76,23 @@ def result_with_image(client: ollama.Client) -> object:
 
 
 def think_on(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED], think=True)
+    return client.chat(MODEL, [QUESTION], think=True)
 
 
 def think_off(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED], think=False)
+    return client.chat(MODEL, [QUESTION], think=False)
 
 
 def think_level(client: ollama.Client) -> object:
-    return client.chat("gpt-oss", [ASKED], think="high")
+    return client.chat("gpt-oss", [QUESTION], think="high")
 
 
 def structured(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED], format=ANSWER)
+    return client.chat(MODEL, [QUESTION], format=ANSWER)
 
 
 def json_mode(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED], format="json", keep_alive="5m")
+    return client.chat(MODEL, [QUESTION], format="json", keep_alive="5m")
 
 
 def sampling(client: ollama.Client) -> object:
@@ -108,13 +108,13 @@ def sampling(client: ollama.Client) -> object:
         num_ctx=8192,
         mirostat_tau=5.0,
     )
-    return client.chat(MODEL, [ASKED], options=options, keep_alive=0)
+    return client.chat(MODEL, [QUESTION], options=options, keep_alive=0)
 
 
 def sampling_as_dictionary(client: ollama.Client) -> object:
     return client.chat(
         MODEL,
-        [ASKED],
+        [QUESTION],
         options={"num_predict": -1, "min_p": 0.0, "new_setting": [1, 1.0]},
         logprobs=True,
         top_logprobs=2,
@@ -122,7 +122,7 @@ def sampling_as_dictionary(client: ollama.Client) -> object:
 
 
 def continued(client: ollama.Client) -> object:
-    return client.chat(MODEL, [ASKED, ollama.Message(role="assistant", content="It is")])
+    return client.chat(MODEL, [QUESTION, ollama.Message(role="assistant", content="It is")])
 
 
 def stream(client: ollama.Client) -> None:

@@ -11,14 +11,14 @@ from sdk.recording import Sdk, named
 from sdk.samples import ANSWER, BIG, HARD_TEXT, NESTED, PDF, PNG, WAV, WEATHER
 
 MODEL: Final = "gpt-4.1"
-ASKED: Final[ChatCompletionMessageParam] = {"role": "user", "content": "What is the weather in Köln?"}
+QUESTION: Final[ChatCompletionMessageParam] = {"role": "user", "content": "What is the weather in Köln?"}
 TOOL: Final[ChatCompletionFunctionToolParam] = {
     "type": "function",
     "function": {"name": "get_weather", "description": "The weather", "parameters": WEATHER},
 }
 HISTORY: Final[list[ChatCompletionMessageParam]] = [
     {"role": "system", "content": "Be brief."},
-    ASKED,
+    QUESTION,
     {
         "role": "assistant",
         "content": None,
@@ -39,7 +39,7 @@ HISTORY: Final[list[ChatCompletionMessageParam]] = [
 
 
 def plain(client: OpenAI) -> object:
-    return client.chat.completions.create(model=MODEL, messages=[ASKED])
+    return client.chat.completions.create(model=MODEL, messages=[QUESTION])
 
 
 def roles(client: OpenAI) -> object:
@@ -83,7 +83,7 @@ def media(client: OpenAI) -> object:
 def tools_of_every_kind(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[
             {"type": "function", "function": {**TOOL["function"], "strict": True}},
             {"type": "function", "function": {"name": "query", "parameters": NESTED, "strict": None}},
@@ -102,23 +102,23 @@ def tools_of_every_kind(client: OpenAI) -> object:
 
 
 def choice_required(client: OpenAI) -> object:
-    return client.chat.completions.create(model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice="required")
+    return client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice="required")
 
 
 def choice_none(client: OpenAI) -> object:
-    return client.chat.completions.create(model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice="none")
+    return client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice="none")
 
 
 def choice_auto(client: OpenAI) -> object:
     return client.chat.completions.create(
-        model=MODEL, messages=[ASKED], tools=[TOOL], tool_choice="auto", parallel_tool_calls=False
+        model=MODEL, messages=[QUESTION], tools=[TOOL], tool_choice="auto", parallel_tool_calls=False
     )
 
 
 def choice_named(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[TOOL],
         tool_choice={"type": "function", "function": {"name": "get_weather"}},
     )
@@ -127,7 +127,7 @@ def choice_named(client: OpenAI) -> object:
 def choice_custom(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[{"type": "custom", "custom": {"name": "patch"}}],
         tool_choice={"type": "custom", "custom": {"name": "patch"}},
     )
@@ -136,7 +136,7 @@ def choice_custom(client: OpenAI) -> object:
 def choice_allowed(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         tools=[TOOL],
         tool_choice={
             "type": "allowed_tools",
@@ -154,7 +154,7 @@ def history_with_odd_arguments(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
         messages=[
-            ASKED,
+            QUESTION,
             {
                 "role": "assistant",
                 "content": "One moment.",
@@ -172,7 +172,7 @@ def functions_of_old(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
         messages=[
-            ASKED,
+            QUESTION,
             {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": "{}"}},
             {"role": "function", "name": "get_weather", "content": "7 °C"},
         ],
@@ -184,7 +184,7 @@ def functions_of_old(client: OpenAI) -> object:
 def structured(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         response_format={
             "type": "json_schema",
             "json_schema": {"name": "answer", "description": "An answer", "schema": ANSWER, "strict": True},
@@ -193,13 +193,13 @@ def structured(client: OpenAI) -> object:
 
 
 def json_mode(client: OpenAI) -> object:
-    return client.chat.completions.create(model=MODEL, messages=[ASKED], response_format={"type": "json_object"})
+    return client.chat.completions.create(model=MODEL, messages=[QUESTION], response_format={"type": "json_object"})
 
 
 def sampling(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         temperature=1.0,
         top_p=1e-7,
         presence_penalty=0,
@@ -218,7 +218,7 @@ def sampling(client: OpenAI) -> object:
 def reasoning(client: OpenAI) -> object:
     return client.chat.completions.create(
         model="gpt-5",
-        messages=[ASKED],
+        messages=[QUESTION],
         reasoning_effort="high",
         verbosity="low",
         max_tokens=64,
@@ -234,7 +234,7 @@ def reasoning(client: OpenAI) -> object:
 def hosted(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         web_search_options={
             "search_context_size": "low",
             "user_location": {"type": "approximate", "approximate": {"city": "Köln"}},
@@ -248,14 +248,14 @@ def hosted(client: OpenAI) -> object:
 def audio_replayed(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, {"role": "user", "content": "Again"}],
+        messages=[QUESTION, {"role": "assistant", "audio": {"id": "audio_1"}}, {"role": "user", "content": "Again"}],
     )
 
 
 def unknown_fields(client: OpenAI) -> object:
     return client.chat.completions.create(
         model=MODEL,
-        messages=[ASKED],
+        messages=[QUESTION],
         temperature=None,
         stop=None,
         extra_body={"chat_template_kwargs": {"thinking": False, "n": [1, 1.0, None]}, "top_k": 40, "min_p": 0.0},
@@ -264,7 +264,7 @@ def unknown_fields(client: OpenAI) -> object:
 
 def stream(client: OpenAI) -> None:
     client.chat.completions.create(
-        model=MODEL, messages=[ASKED], stream=True, stream_options={"include_usage": True}
+        model=MODEL, messages=[QUESTION], stream=True, stream_options={"include_usage": True}
     ).close()
 
 

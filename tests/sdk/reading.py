@@ -146,7 +146,7 @@ def _boto3(answer: dict[str, Any]) -> Seen:
     return Seen(
         _joined(map(_converse_text, content)),
         tuple(
-            (_GIVEN_ID.sub("", call["toolUseId"]), call["name"], written(call["input"]))
+            (_MADE_UP_ID.sub("", call["toolUseId"]), call["name"], written(call["input"]))
             for call in calls
             if call.get("type") != "server_tool_use"
         ),
@@ -156,8 +156,8 @@ def _boto3(answer: dict[str, Any]) -> Seen:
     )
 
 
-_GIVEN_ID: Final = re.compile(r"^tooluse_\d+$")
-"""An id that a call has because Converse wants one; whoever made the call gave it none."""
+_MADE_UP_ID: Final = re.compile(r"^tooluse_\d+$")
+"""An id that a call has because Converse wants one; the provider that made the call gave it none."""
 
 
 def _converse_text(block: dict[str, Any]) -> str:

@@ -23,8 +23,8 @@ from openai import OpenAI
 
 from sdk.samples import WEATHER
 
-ASKED: Final = "What is the weather in Bonn?"
-SAID: Final = "7 degrees"
+QUESTION: Final = "What is the weather in Bonn?"
+WEATHER_RESULT: Final = "7 degrees"
 MOST_STEPS: Final = 5
 
 Steps = list[tuple[str, dict[str, Any]]]
@@ -33,9 +33,9 @@ Run = Callable[[str, dict[str, Any]], str]
 """The tools: a name and arguments, and what comes of them."""
 
 
-def said(_name: str, _arguments: dict[str, Any]) -> str:
-    """The tool of loops that are given none."""
-    return SAID
+def weather_tool(_name: str, _arguments: dict[str, Any]) -> str:
+    """The default tool of loops."""
+    return WEATHER_RESULT
 
 
 _FUNCTION: Final[dict[str, Any]] = {"name": "get_weather", "description": "The weather", "parameters": WEATHER}
@@ -104,19 +104,25 @@ def bedrock_client(url: str) -> Iterator[Any]:
 
 
 def anthropic(
-    url: str, *, stream: bool, model: str = "claude-opus-5", run: Run = said, **more: Any
+    url: str, *, stream: bool, model: str = "claude-opus-5", run: Run = weather_tool, **more: Any
 ) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     tool: Any = {"name": "get_weather", "description": "The weather", "input_schema": WEATHER}
     with anthropic_client(url) as client:
         for _ in range(MOST_STEPS):
-            asked: dict[str, Any] = {"model": model, "max_tokens": 4000, "messages": messages, "tools": [tool], **more}
+            request: dict[str, Any] = {
+                "model": model,
+                "max_tokens": 4000,
+                "messages": messages,
+                "tools": [tool],
+                **more,
+            }
             if stream:
-                with client.messages.stream(**asked) as events:
+                with client.messages.stream(**request) as events:
                     reply = events.get_final_message()
             else:
-                reply = client.messages.create(**asked)
+                reply = client.messages.create(**request)
             messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
             calls = [block for block in reply.content if block.type == "tool_use"]
             if not calls:
@@ -132,18 +138,18 @@ def anthropic(
 
 
 def openai(
-    url: str, *, stream: bool, model: str = "gpt-4.1", names_results: bool = False, run: Run = said, **more: Any
+    url: str, *, stream: bool, model: str = "gpt-4.1", names_results: bool = False, run: Run = weather_tool, **more: Any
 ) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     with openai_client(url) as client:
         for _ in range(MOST_STEPS):
-            asked: dict[str, Any] = {"model": model, "messages": messages, "tools": [_CHAT_TOOL], **more}
+            request: dict[str, Any] = {"model": model, "messages": messages, "tools": [_CHAT_TOOL], **more}
             if stream:
-                with client.chat.completions.stream(**asked) as events:
+                with client.chat.completions.stream(**request) as events:
                     choice: Any = events.get_final_completion().choices[0]
             else:
-                choice = client.chat.completions.create(**asked).choices[0]
+                choice = client.chat.completions.create(**request).choices[0]
             calls = choice.message.tool_calls or []
             messages.append(_chat_message(choice.message))
             if not calls:
@@ -174,19 +180,21 @@ def _chat_message(message: Any) -> dict[str, Any]:
     return {**fields, "tool_calls": calls} if calls else fields
 
 
-def responses(url: str, *, stream: bool, model: str = "gpt-5.5", run: Run = said, **more: Any) -> tuple[Steps, str]:
+def responses(
+    url: str, *, stream: bool, model: str = "gpt-5.5", run: Run = weather_tool, **more: Any
+) -> tuple[Steps, str]:
     steps: Steps = []
-    items: list[Any] = [{"role": "user", "content": ASKED}]
+    items: list[Any] = [{"role": "user", "content": QUESTION}]
     tool: Any = {"type": "function", **_FUNCTION, "strict": False}
     with openai_client(url) as client:
         for _ in range(MOST_STEPS):
-            asked: dict[str, Any] = {"model": model, "input": items, "tools": [tool], **more}
+            request: dict[str, Any] = {"model": model, "input": items, "tools": [tool], **more}
             if stream:
-                with client.responses.stream(**asked) as events:
+                with client.responses.stream(**request) as events:
                     reply: Any = events.get_final_response()
             else:
-                reply = client.responses.create(**asked)
-            given = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
+                reply = client.responses.create(**request)
+            items_of_reply = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
             calls = [item for item in reply.output if item.type == "function_call"]
             if not calls:
                 return steps, reply.output_text
@@ -200,15 +208,15 @@ def responses(url: str, *, stream: bool, model: str = "gpt-5.5", run: Run = said
                 for call in calls
             ]
             if more.get("store") is False:
-                items += [*given, *results]
+                items += [*items_of_reply, *results]
             else:
                 items, more = results, {**more, "previous_response_id": reply.id}
     raise AssertionError("no answer")
 
 
-def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro", run: Run = said) -> tuple[Steps, str]:
+def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro", run: Run = weather_tool) -> tuple[Steps, str]:
     steps: Steps = []
-    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=ASKED)])]
+    contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=QUESTION)])]
     declared = types.FunctionDeclaration(name="get_weather", description="The weather", parameters_json_schema=WEATHER)
     config = types.GenerateContentConfig(
         tools=[types.Tool(function_declarations=[declared])],
@@ -218,8 +226,8 @@ def gemini(url: str, *, stream: bool, model: str = "gemini-3-pro", run: Run = sa
     with genai_client(url) as client:
         for _ in range(MOST_STEPS):
             if stream:
-                said = client.models.generate_content_stream(model=model, contents=contents, config=config)
-                parts = [part for chunk in said for part in _parts(chunk)]
+                chunks = client.models.generate_content_stream(model=model, contents=contents, config=config)
+                parts = [part for chunk in chunks for part in _parts(chunk)]
             else:
                 parts = _parts(client.models.generate_content(model=model, contents=contents, config=config))
             contents.append(types.Content(role="model", parts=parts))
@@ -244,9 +252,11 @@ def _parts(reply: types.GenerateContentResponse) -> list[types.Part]:
     return (content.parts or []) if content else []
 
 
-def mistral(url: str, *, stream: bool, model: str = "mistral-large-latest", run: Run = said) -> tuple[Steps, str]:
+def mistral(
+    url: str, *, stream: bool, model: str = "mistral-large-latest", run: Run = weather_tool
+) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     tools: Any = [_CHAT_TOOL]
     with mistral_client(url) as client:
         for _ in range(MOST_STEPS):
@@ -275,10 +285,10 @@ def _mistral_stream(events: Any) -> tuple[str, list[Any]]:
 
 
 def cohere_chat(
-    url: str, *, stream: bool, model: str = "command-a-03-2025", run: Run = said, **more: Any
+    url: str, *, stream: bool, model: str = "command-a-03-2025", run: Run = weather_tool, **more: Any
 ) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     tools: Any = [_CHAT_TOOL]
     with cohere_client(url) as client:
         for _ in range(MOST_STEPS):
@@ -316,9 +326,9 @@ def _cohere_stream(events: Any) -> tuple[str, list[dict[str, Any]]]:
     return text, list(calls.values())
 
 
-def ollama_chat(url: str, *, stream: bool, model: str = "qwen3", run: Run = said) -> tuple[Steps, str]:
+def ollama_chat(url: str, *, stream: bool, model: str = "qwen3", run: Run = weather_tool) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": ASKED}]
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]
     with ollama_client(url) as client:
         for _ in range(MOST_STEPS):
             if stream:
@@ -344,23 +354,23 @@ def ollama_chat(url: str, *, stream: bool, model: str = "qwen3", run: Run = said
 
 
 def bedrock(
-    url: str, *, stream: bool, model: str = "anthropic.claude-opus-5-v1:0", run: Run = said
+    url: str, *, stream: bool, model: str = "anthropic.claude-opus-5-v1:0", run: Run = weather_tool
 ) -> tuple[Steps, str]:
     steps: Steps = []
-    messages: list[Any] = [{"role": "user", "content": [{"text": ASKED}]}]
+    messages: list[Any] = [{"role": "user", "content": [{"text": QUESTION}]}]
     spec = {"name": "get_weather", "description": "The weather", "inputSchema": {"json": WEATHER}}
     with bedrock_client(url) as client:
         for _ in range(MOST_STEPS):
-            asked: dict[str, Any] = {
+            request: dict[str, Any] = {
                 "modelId": model,
                 "messages": messages,
                 "toolConfig": {"tools": [{"toolSpec": spec}]},
             }
             if stream:
-                with closing(client.converse_stream(**asked)["stream"]) as events:
+                with closing(client.converse_stream(**request)["stream"]) as events:
                     content = _converse_stream(events)
             else:
-                content = client.converse(**asked)["output"]["message"]["content"]
+                content = client.converse(**request)["output"]["message"]["content"]
             messages.append({"role": "assistant", "content": content})
             calls = [block["toolUse"] for block in content if "toolUse" in block]
             if not calls:

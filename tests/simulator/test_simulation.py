@@ -72,7 +72,7 @@ def empty() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def keyed() -> Iterator[Served]:
-    """A gateway that has one provider's key, which nobody asks."""
+    """A gateway that has one provider's key, which is not called."""
     with served_with(config_from_environment(ONE_KEY)) as served:
         yield served
 
@@ -390,13 +390,13 @@ def has_line(log: list[str], start: str) -> bool:
 
 
 def test_serve_says_at_its_start_what_is_simulated(tmp_path: Path) -> None:
-    for words, environment, line, told in [
+    for words, environment, line, expected in [
         ((), {}, "all known models, because nothing is configured: no real model answers", {"simulated": True}),
         ((), {"ANTHROPIC_API_KEY": "k"}, "only names that begin with simulated/", {}),
         (("--no-simulate",), {}, "none", {}),
     ]:
         with serving(tmp_path, *words, **environment) as (url, log):
-            assert ask(url, "/health").body == {"status": "ok", **told}
+            assert ask(url, "/health").body == {"status": "ok", **expected}
             wait_until(partial(has_line, log, "  client keys "))
             (shown,) = (each for each in log if each.startswith("  simulated "))
             assert shown.split(maxsplit=1)[1].strip() == line
@@ -418,20 +418,20 @@ def test_the_doctor_says_what_is_simulated(
 ) -> None:
     cli = Cli(tmp_path, bare, capsys)
 
-    def told(*words: str) -> list[tuple[str, str]]:
+    def simulated_checks(*words: str) -> list[tuple[str, str]]:
         checks = cli("doctor", "--no-network", "--format", "json", *words).json["checks"]
         return [(check["state"], check["said"]) for check in checks if "simulated" in check["said"]]
 
-    ((state, said),) = told()
+    ((state, text),) = simulated_checks()
     assert state == "warn"
-    assert said == "nothing is configured: simulated models answer to all known names, and no real model does"
+    assert text == "nothing is configured: simulated models answer to all known names, and no real model does"
     cli.write("toolglot.toml", "[gateway]\nsimulate = false\n")
-    assert ("fail", "there is no upstream, so no real model answers; no model is simulated") in told()
+    assert ("fail", "there is no upstream, so no real model answers; no model is simulated") in simulated_checks()
     (tmp_path / "toolglot.toml").unlink()
     bare.setenv("ANTHROPIC_API_KEY", "k")
-    ((state, said),) = told()
+    ((state, text),) = simulated_checks()
     assert state == "ok"
-    assert said.endswith("other models are refused; only names that begin with simulated/ are simulated")
+    assert text.endswith("other models are refused; only names that begin with simulated/ are simulated")
 
 
 # --- in this process --------------------------------------------------------------------------------

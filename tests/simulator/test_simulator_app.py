@@ -187,13 +187,13 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
         with urllib.request.urlopen(root) as answered:  # noqa: S310
             assert answered.status == 200
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=120)
-    assert process.returncode == 0, told
-    assert f"anthropic  {root}/anthropic" in told
+        _, printed = process.communicate(timeout=120)
+    assert process.returncode == 0, printed
+    assert f"anthropic  {root}/anthropic" in printed
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--script", "nothing.json"], "cannot read file"),
         (["--fault", "nothing"], "unknown fault"),
@@ -209,10 +209,10 @@ def test_the_command_serves_and_ends_with_control_c(tmp_path: Path) -> None:
         (["--port", "x"], "invalid int value"),
     ],
 )
-def test_wrong_options_end_with_2(cli: Cli, words: list[str], said: str) -> None:
+def test_wrong_options_end_with_2(cli: Cli, words: list[str], message: str) -> None:
     ended = cli("simulate", *words)
     assert ended.code == 2
-    assert said in ended.err
+    assert message in ended.err
 
 
 class _Stopped:
@@ -237,7 +237,7 @@ POST /openai/v1/chat/completions 400 refused: openai-"""
 def test_the_command_prints_each_request_in_a_line_without_keys_and_bodies(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class _Asked:
+    class _SendsRequests:
         """A server that asks for itself."""
 
         def __init__(self, simulator: Simulator) -> None:
@@ -251,19 +251,19 @@ def test_the_command_prints_each_request_in_a_line_without_keys_and_bodies(
             ask(self.simulator, "openai", {**CHAT, "tool_choice": "required"})
             request(self.simulator, "/", method="HEAD")
 
-    monkeypatch.setattr("toolglot.cli.commands.simulate.server_of", _Asked)
+    monkeypatch.setattr("toolglot.cli.commands.simulate.server_of", _SendsRequests)
     (cli.folder / "s.json").write_text(
         '{"rules": [{"times": 1, "reply": {"text": "Hello"}}, {"when": {"turn": 9}, "fault": 500},'
         ' {"when": {"turn": 9}, "fault": 500}]}',
         "utf-8",
     )
     words = ("simulate", "--script", "s.json", "--fault", "503", "--fault", "wrong_stop")
-    told = cli(*words).err
-    lines = told.splitlines()[-6:]
+    printed = cli(*words).err
+    lines = printed.splitlines()[-6:]
     assert all(line.startswith(start) for line, start in zip(lines, [*ORDERED.splitlines(), "HEAD / 200"], strict=True))
     assert all(line.endswith(" ms") for line in lines)
-    assert "note: rules[2] is never reached: rules[1] before it matches the same requests" in told
-    assert "secret" not in told
+    assert "note: rules[2] is never reached: rules[1] before it matches the same requests" in printed
+    assert "secret" not in printed
     assert cli(*words, "-q").err == ""
 
 

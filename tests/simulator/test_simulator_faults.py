@@ -84,8 +84,8 @@ def test_a_prompt_can_be_refused_as_too_long(provider: str) -> None:
 def test_the_sdk_retries_what_can_be_retried(toolglot_simulator: Server) -> None:
     toolglot_simulator.fault("429,retry_after=0", times=2)
     with openai.OpenAI(api_key="key", base_url=toolglot_simulator.url("openai"), max_retries=3) as client:
-        said = client.chat.completions.create(**BODIES["openai"])
-    assert said.choices[0].finish_reason == "tool_calls"
+        scripted = client.chat.completions.create(**BODIES["openai"])
+    assert scripted.choices[0].finish_reason == "tool_calls"
     assert [request.status for request in toolglot_simulator.requests] == [429, 429, 200]
     assert [request.fault for request in toolglot_simulator.requests] == ["429", "429", ""]
 
@@ -195,10 +195,10 @@ def test_an_event_can_be_no_json(provider: str) -> None:
     good = frames(provider, fails(provider, "", stream=True))
     bad = frames(provider, fails(provider, "malformed_event,after=1", stream=True))
     assert len(bad) == len(good)
-    place = min(1, len(good) - 1)
+    position = min(1, len(good) - 1)
     with pytest.raises(json.JSONDecodeError):
-        json.loads(bad[place].data)
-    assert [frame.data for frame in bad[place + 1 :]] == [frame.data for frame in good[place + 1 :]]
+        json.loads(bad[position].data)
+    assert [frame.data for frame in bad[position + 1 :]] == [frame.data for frame in good[position + 1 :]]
 
 
 # --- calls that are not as they should be -----------------------------------------------------------
@@ -329,8 +329,8 @@ def test_calls_can_be_written_as_text(dialect: str) -> None:
     assert "get_weather" in message["content"]
     assert "Bonn" in message["content"]
     streamed = fails("openai", f"text_dialect,dialect={dialect}", stream=True)
-    said = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in streamed.chunks)
-    assert said == message["content"]
+    scripted = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in streamed.chunks)
+    assert scripted == message["content"]
 
 
 def test_hermes_is_the_dialect_where_none_is_named() -> None:
@@ -467,7 +467,7 @@ def test_an_sdk_sees_broken_arguments(toolglot_simulator: Server) -> None:
         simulated.openai(toolglot_simulator.url("openai"), stream=False)
 
 
-SAID: list[Body] = [
+SCRIPTED_REPLIES: list[Body] = [
     {"text": "Hello"},
     {"thinking": "Hm."},
     {"text": "Grüße 🌍", "thinking": "Hm.", "calls": 3},
@@ -479,10 +479,10 @@ SAID: list[Body] = [
 ]
 
 
-@pytest.mark.parametrize("said", SAID, ids=range(len(SAID)))
+@pytest.mark.parametrize("scripted", SCRIPTED_REPLIES, ids=range(len(SCRIPTED_REPLIES)))
 @pytest.mark.parametrize("provider", BODIES)
-def test_every_reply_and_every_fault_go_together(provider: str, said: Body) -> None:
-    simulator = Simulator({"chunk": 3, "rules": [{"reply": said}]})
+def test_every_reply_and_every_fault_go_together(provider: str, scripted: Body) -> None:
+    simulator = Simulator({"chunk": 3, "rules": [{"reply": scripted}]})
     for fault in ("", *FAULTS):
         order = f"{fault},seconds=0" if fault in ("timeout", "slow_drip") else fault
         for stream in (False, True):
@@ -490,22 +490,22 @@ def test_every_reply_and_every_fault_go_together(provider: str, said: Body) -> N
             assert answered.status in (200, 400, 408, 500, 504) or answered.status == int(fault)
 
 
-@pytest.mark.parametrize("said", SAID, ids=range(len(SAID)))
+@pytest.mark.parametrize("scripted", SCRIPTED_REPLIES, ids=range(len(SCRIPTED_REPLIES)))
 @pytest.mark.parametrize("provider", BODIES)
-def test_a_stream_adds_up_to_the_whole_answer(provider: str, said: Body) -> None:
-    simulator = Simulator({"chunk": 3, "rules": [{"reply": said}]}, clock=lambda: 7.0)
+def test_a_stream_adds_up_to_the_whole_answer(provider: str, scripted: Body) -> None:
+    simulator = Simulator({"chunk": 3, "rules": [{"reply": scripted}]}, clock=lambda: 7.0)
     protocol = codec(PROTOCOLS[provider])
     whole = protocol.reply.decode(fails(provider, "", simulator=simulator).json)
-    decoder, heard = protocol.stream.Decoder(tools=["get_weather"]), Accumulator()
+    decoder, accumulator = protocol.stream.Decoder(tools=["get_weather"]), Accumulator()
     streamed = fails(provider, "", stream=True, simulator=simulator)
     for frame in frames(provider, streamed):
-        heard.add(decoder.read(frame))
-    heard.add(decoder.finish())
-    assert heard.failure is None or said.get("stop") == "error"
-    assert heard.reply.turn.text == whole.turn.text
-    assert [(call.name, call.arguments) for call in heard.reply.turn.calls] == [
+        accumulator.add(decoder.read(frame))
+    accumulator.add(decoder.finish())
+    assert accumulator.failure is None or scripted.get("stop") == "error"
+    assert accumulator.reply.turn.text == whole.turn.text
+    assert [(call.name, call.arguments) for call in accumulator.reply.turn.calls] == [
         (call.name, call.arguments) for call in whole.turn.calls
     ]
     own_forms = {"mistral": ["the content of a chunk is a list of parts"]}  # its thinking
     is_plain = decoder.builder.problems in ([], own_forms.get(provider))
-    assert is_plain or not said.get("calls") or said["calls"] != 3
+    assert is_plain or not scripted.get("calls") or scripted["calls"] != 3

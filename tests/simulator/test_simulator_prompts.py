@@ -268,8 +268,8 @@ def test_a_tag_that_a_user_only_mentions_hides_nothing() -> None:
 
 @pytest.mark.parametrize("prompt", ["Hello", "Tell me a joke about cats.", "Don't read a.txt", "Why is the sky blue?"])
 def test_a_prompt_that_no_tool_fits_is_answered_so(prompt: str) -> None:
-    said = answer(prompt, [READ, WEATHER])["content"]
-    assert said == f"You said: {prompt}\nNo tool fits that. I have read_file, get_weather."
+    content = answer(prompt, [READ, WEATHER])["content"]
+    assert content == f"You said: {prompt}\nNo tool fits that. I have read_file, get_weather."
 
 
 @pytest.mark.parametrize(
@@ -353,11 +353,11 @@ def test_a_reminder_behind_the_results_is_not_another_question() -> None:
 
 def test_a_long_result_is_shortened_at_the_end_of_a_line() -> None:
     long = "a line of text\n" * 1000
-    said = after("What is in a.txt?", [READ], long)
-    assert len(said) < MAX_QUOTED + 100
-    assert said.splitlines()[-2:] == [
+    text = after("What is in a.txt?", [READ], long)
+    assert len(text) < MAX_QUOTED + 100
+    assert text.splitlines()[-2:] == [
         "a line of text",
-        f"… ({len(long) - 1 - said.rindex(chr(10)) + 12:,} more characters)",
+        f"… ({len(long) - 1 - text.rindex(chr(10)) + 12:,} more characters)",
     ]
     assert shorten_quote("x" * 5000) == "x" * MAX_QUOTED + "\n… (3,000 more characters)"
 
@@ -439,8 +439,8 @@ def test_instructions_that_name_no_directory_very_often_are_read_in_linear_work(
 
 def test_a_command_with_an_open_quote_is_no_list_of_words() -> None:
     shell = tool("shell", "Run a command.", command={"type": "array", "items": string()})
-    said = answer('run "echo it\'s"', [shell])
-    assert said["content"].endswith("I would call shell, but I cannot see its command in your words.")
+    text = answer('run "echo it\'s"', [shell])
+    assert text["content"].endswith("I would call shell, but I cannot see its command in your words.")
     assert calls('run "echo it"', [shell]) == [("shell", {"command": ["echo", "it"]})]
 
 

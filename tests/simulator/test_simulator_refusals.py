@@ -72,9 +72,9 @@ def test_every_fault_of_the_referees_own_tests_is_refused_in_its_words(target: s
 
 
 def claude(*messages: Any, **more: Any) -> Body:
-    said = [{"role": "assistant" if n % 2 else "user", "content": content} for n, content in enumerate(messages)]
+    turns = [{"role": "assistant" if n % 2 else "user", "content": content} for n, content in enumerate(messages)]
     tools = [{"name": "get_weather", "input_schema": SCHEMA}]
-    return {"model": "claude-opus-5", "max_tokens": 100, "messages": said, "tools": tools, **more}
+    return {"model": "claude-opus-5", "max_tokens": 100, "messages": turns, "tools": tools, **more}
 
 
 USE = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Bonn"}}
@@ -98,18 +98,18 @@ def two_called() -> Body:
     return {"role": "assistant", "content": "", "tool_calls": [call("abcdefghi"), call("abcdefghj")]}
 
 
-def told(id: str = "call_1", **more: Any) -> Body:
+def tool_message(id: str = "call_1", **more: Any) -> Body:
     return {"role": "tool", "tool_call_id": id, "content": "7", **more}
 
 
-ASKED = {"role": "user", "parts": [{"text": "Weather?"}]}
+QUESTION = {"role": "user", "parts": [{"text": "Weather?"}]}
 FUNCTION = {"functionCall": {"name": "get_weather", "args": {}}, "thoughtSignature": "skip_thought_signature_validator"}
 RESPONSE = {"functionResponse": {"name": "get_weather", "response": {"output": "7"}}}
 
 
 def gemini(*contents: Body, **more: Any) -> Body:
     declared = {"name": "get_weather", "parametersJsonSchema": SCHEMA}
-    return {"contents": [ASKED, *contents], "tools": [{"functionDeclarations": [declared]}], **more}
+    return {"contents": [QUESTION, *contents], "tools": [{"functionDeclarations": [declared]}], **more}
 
 
 def model(*parts: Body) -> Body:
@@ -121,13 +121,13 @@ def user(*parts: Body) -> Body:
 
 
 def declaring(parameters: Body) -> Body:
-    return {"contents": [ASKED], "tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]}
+    return {"contents": [QUESTION], "tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]}
 
 
 def converse(*contents: Any, tools: bool = True) -> Body:
-    said = [{"role": "assistant" if n % 2 else "user", "content": content} for n, content in enumerate(contents)]
+    messages = [{"role": "assistant" if n % 2 else "user", "content": content} for n, content in enumerate(contents)]
     spec = {"toolSpec": {"name": "get_weather", "inputSchema": {"json": SCHEMA}}}
-    return {"messages": said, "toolConfig": {"tools": [spec]}} if tools else {"messages": said}
+    return {"messages": messages, "toolConfig": {"tools": [spec]}} if tools else {"messages": messages}
 
 
 TEXT = [{"text": "Weather?"}]
@@ -140,7 +140,7 @@ def responses(*items: Any, **more: Any) -> Body:
 
 
 CALLED = {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{}"}
-GIVEN = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
 
 WORDS: list[tuple[str, Body, str]] = [
     # Anthropic
@@ -156,9 +156,21 @@ WORDS: list[tuple[str, Body, str]] = [
     ("anthropic", claude("?", surprise=1), "surprise: Extra inputs are not permitted"),
     ("anthropic", claude("?", [USE], [{"type": "text", "text": "So"}, RESULT]), "Did not find 1 tool_result block(s)"),
     # OpenAI
-    ("openai", chat(called(), told("call_2")), "must be followed by tool messages responding to each 'tool_call_id'"),
-    ("openai", chat(told()), "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."),
-    ("openai", chat(called("a" * 41), told("a" * 41)), "with maximum length 40, but got a string with length 41"),
+    (
+        "openai",
+        chat(called(), tool_message("call_2")),
+        "must be followed by tool messages responding to each 'tool_call_id'",
+    ),
+    (
+        "openai",
+        chat(tool_message()),
+        "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+    ),
+    (
+        "openai",
+        chat(called("a" * 41), tool_message("a" * 41)),
+        "with maximum length 40, but got a string with length 41",
+    ),
     ("openai", chat(called()), "The following tool_call_ids did not have response messages: call_1"),
     ("openai", {**chat(), "tools": chat()["tools"] * 129}, "Expected an array with maximum length 128"),
     (
@@ -169,7 +181,9 @@ WORDS: list[tuple[str, Body, str]] = [
     ("openai", chat(model="gpt-5.6-terra"), "use /v1/responses"),
     (
         "openai",
-        chat(called(), told(content=[{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])),
+        chat(
+            called(), tool_message(content=[{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])
+        ),
         "Image URLs are only allowed for messages with role 'user'",
     ),
     # Gemini
@@ -191,7 +205,7 @@ WORDS: list[tuple[str, Body, str]] = [
     ("gemini", declaring({"type": "object", "properties": {"a": {"type": "integer", "enum": [1]}}}), "enum"),
     (
         "gemini",
-        {"contents": [ASKED], "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+        {"contents": [QUESTION], "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
         "Function calling config is set without function_declarations",
     ),
     (
@@ -200,24 +214,36 @@ WORDS: list[tuple[str, Body, str]] = [
         "function call turn comes immediately after a user turn or after a function response turn.",
     ),
     # Mistral
-    ("mistral", chat(called("call_abcd"), told("call_abcd"), model="m"), "Tool call id was call_abcd but must be"),
     (
         "mistral",
-        chat(two_called(), told("abcdefghi"), model="m"),
+        chat(called("call_abcd"), tool_message("call_abcd"), model="m"),
+        "Tool call id was call_abcd but must be",
+    ),
+    (
+        "mistral",
+        chat(two_called(), tool_message("abcdefghi"), model="m"),
         "Not the same number of function calls and responses",
     ),
-    ("mistral", chat(told("abcdefghi"), model="m"), "Unexpected"),
+    ("mistral", chat(tool_message("abcdefghi"), model="m"), "Unexpected"),
     ("mistral", chat({"role": "assistant", "content": "Hi"}, model="m"), "Expected last role User or Tool"),
-    ("mistral", chat(called("abcdefghi"), told("abcdefghi"), told("abcdefghi"), model="m"), "uplicate tool call id"),
+    (
+        "mistral",
+        chat(called("abcdefghi"), tool_message("abcdefghi"), tool_message("abcdefghi"), model="m"),
+        "uplicate tool call id",
+    ),
     ("mistral", {"model": "m", "messages": [{"role": "nobody", "content": ""}]}, "role"),
     ("mistral", {"model": "m"}, "messages"),
     # DeepSeek, Kimi
     (
         "deepseek",
-        chat(called(), told(), model="deepseek-reasoner"),
+        chat(called(), tool_message(), model="deepseek-reasoner"),
         "The `reasoning_content` in the thinking mode must be passed back to the API.",
     ),
-    ("deepseek", chat(told(), model="deepseek-chat"), "must be a response to a preceding message with 'tool_calls'"),
+    (
+        "deepseek",
+        chat(tool_message(), model="deepseek-chat"),
+        "must be a response to a preceding message with 'tool_calls'",
+    ),
     ("deepseek", chat(called(), model="deepseek-chat"), "(insufficient tool messages following tool_calls message)"),
     (
         "deepseek",
@@ -227,7 +253,11 @@ WORDS: list[tuple[str, Body, str]] = [
     ("kimi", chat(model="kimi-k2.5", tool_choice="required"), "is incompatible with thinking enabled"),
     (
         "kimi",
-        chat(called("functions.get_weather:0"), told("functions.get_weather:0", name="get_weather"), model="kimi-k2.5"),
+        chat(
+            called("functions.get_weather:0"),
+            tool_message("functions.get_weather:0", name="get_weather"),
+            model="kimi-k2.5",
+        ),
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
     ),
     ("kimi", chat({"role": "assistant", "content": ""}, chat()["messages"][0], model="kimi-k2.5"), "must not be empty"),
@@ -261,16 +291,16 @@ WORDS: list[tuple[str, Body, str]] = [
     ("ollama", {"model": "qwen3", "messages": [{"role": "nobody", "content": ""}]}, "role"),
     # Responses
     ("openai_responses", responses(CALLED), "No tool output found for function call call_1"),
-    ("openai_responses", responses(GIVEN), "No tool call found for function call output with call_id call_1"),
+    ("openai_responses", responses(OUTPUT), "No tool call found for function call output with call_id call_1"),
     (
         "openai_responses",
-        responses({**CALLED, "id": "call_1"}, GIVEN),
+        responses({**CALLED, "id": "call_1"}, OUTPUT),
         "'call_1'. Expected an ID that begins with 'fc'",
     ),
-    ("openai_responses", responses({**CALLED, "id": r"\g<x>"}, GIVEN), r"'\g<x>'. Expected an ID that begins with"),
+    ("openai_responses", responses({**CALLED, "id": r"\g<x>"}, OUTPUT), r"'\g<x>'. Expected an ID that begins with"),
     (
         "openai_responses",
-        responses({**CALLED, "call_id": "a" * 65}, {**GIVEN, "call_id": "a" * 65}),
+        responses({**CALLED, "call_id": "a" * 65}, {**OUTPUT, "call_id": "a" * 65}),
         "Expected a string with maximum length 64",
     ),
 ]
@@ -294,7 +324,7 @@ def test_the_bodies_of_refusals_are_the_providers_own() -> None:
     assert refused["mistral"].status == 422
     assert set(refused["kimi"].json["error"]) == {"message", "type"}
     assert refused["bedrock"].headers["x-amzn-errortype"] == "ValidationException"
-    order = ask(simulator, "mistral", chat(two_called(), told("abcdefghi"), model="m"))
+    order = ask(simulator, "mistral", chat(two_called(), tool_message("abcdefghi"), model="m"))
     assert order.json["object"] == "error"
     assert (order.json["type"], order.json["code"]) == ("invalid_request_message_order", "3230")
     shape = ask(simulator, "mistral", {"model": "m"})
@@ -306,9 +336,9 @@ def test_the_bodies_of_refusals_are_the_providers_own() -> None:
 def test_openai_has_codes_for_what_is_too_long() -> None:
     simulator = Simulator()
     codes = {
-        "string_above_max_length": ask(simulator, "openai", chat(called("a" * 41), told("a" * 41))),
+        "string_above_max_length": ask(simulator, "openai", chat(called("a" * 41), tool_message("a" * 41))),
         "array_above_max_length": ask(simulator, "openai", {**chat(), "tools": chat()["tools"] * 129}),
-        "invalid_id_prefix": ask(simulator, "openai_responses", responses({**CALLED, "id": "call_1"}, GIVEN)),
+        "invalid_id_prefix": ask(simulator, "openai_responses", responses({**CALLED, "id": "call_1"}, OUTPUT)),
     }
     assert {answered.json["error"]["code"] for answered in codes.values()} == set(codes)
 
@@ -316,8 +346,8 @@ def test_openai_has_codes_for_what_is_too_long() -> None:
 def test_a_name_that_is_too_long_is_reported_with_its_length() -> None:
     body = chat()
     body["tools"] = [{"type": "function", "function": {"name": "a" * 65, "parameters": SCHEMA}}]
-    said = message_of("openai", ask(Simulator(), "openai", body))
-    assert "maximum length 64, but got a string with length 65 instead." in said
+    message = message_of("openai", ask(Simulator(), "openai", body))
+    assert "maximum length 64, but got a string with length 65 instead." in message
 
 
 def test_the_real_sdks_raise_their_own_errors(toolglot_simulator: Server) -> None:
@@ -329,7 +359,7 @@ def test_the_real_sdks_raise_their_own_errors(toolglot_simulator: Server) -> Non
         OpenAI(api_key="key", base_url=toolglot_simulator.url("openai"), max_retries=0) as other,
         pytest.raises(openai.BadRequestError, match="preceeding message"),
     ):
-        other.chat.completions.create(**chat(told()))
+        other.chat.completions.create(**chat(tool_message()))
     assert [recorded.rule for recorded in toolglot_simulator.requests] == [
         "anthropic-result-paired",
         "openai-result-paired",
@@ -362,7 +392,7 @@ def test_a_request_without_a_key_is_refused(path: str, headers: dict[str, str]) 
 
 def test_only_the_keys_of_the_script_are_accepted_where_it_names_some() -> None:
     simulator = Simulator({"keys": ["right"]})
-    body = {"contents": [ASKED]}
+    body = {"contents": [QUESTION]}
     path = "/gemini/v1beta/models/gemini-2.5-pro:generateContent"
     assert request(simulator, path, body, headers={"x-goog-api-key": "right"}).status == 200
     assert request(simulator, f"{path}?key=right", body).status == 200
@@ -429,7 +459,7 @@ def test_a_model_name_of_any_length_does_no_harm() -> None:
 
 
 def test_refusals_are_json_and_name_the_request() -> None:
-    answered = ask(Simulator(), "openai", chat(told()))
+    answered = ask(Simulator(), "openai", chat(tool_message()))
     assert answered.headers["content-type"] == "application/json"
     assert int(answered.headers["content-length"]) == len(answered.data)
     assert answered.headers["x-request-id"].startswith("req_")

@@ -25,8 +25,8 @@ def tool(name: str = "get_weather", parameters: Any = None) -> Body:
     return {"type": "function", "function": {"name": name, "parameters": parameters or SCHEMA}}
 
 
-def chat(*said: str, tools: list[Body] | None = None, **more: Any) -> Body:
-    messages = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(said)]
+def chat(*prompts: str, tools: list[Body] | None = None, **more: Any) -> Body:
+    messages = [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(prompts)]
     body: Body = {"model": "gpt-4.1", "messages": messages, **more}
     return {**body, "tools": tools} if tools else body
 
@@ -46,7 +46,7 @@ def calls(answered: Answered) -> list[tuple[str, Any]]:
 
 
 def rules(*when_and_text: tuple[Body, str]) -> Simulator:
-    return Simulator({"rules": [{"when": when, "reply": {"text": said}} for when, said in when_and_text]})
+    return Simulator({"rules": [{"when": when, "reply": {"text": text_}} for when, text_ in when_and_text]})
 
 
 def test_the_first_rule_that_fits_holds() -> None:
@@ -80,8 +80,8 @@ def test_a_rule_may_be_used_so_often() -> None:
 )
 def test_what_a_rule_can_ask_of_a_request(when: Body, fits: bool) -> None:
     simulator = rules((when, "yes"), ({}, "no"))
-    said = text(ask(simulator, "openai", chat("Hi", "Hello", "Weather?", tools=[tool()])))
-    assert said == ("yes" if fits else "no")
+    answer = text(ask(simulator, "openai", chat("Hi", "Hello", "Weather?", tools=[tool()])))
+    assert answer == ("yes" if fits else "no")
 
 
 def test_results_are_counted_since_the_user_spoke() -> None:
@@ -160,15 +160,15 @@ def test_mistral_thinks_in_chunks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "body", "place"),
+    ("provider", "body", "path"),
     [
         ("cohere", {"thinking": {"type": "enabled"}}, "thinking"),
         ("ollama", {"think": True, "stream": False}, "thinking"),
     ],
 )
-def test_thinking_is_shown_where_it_is_requested(provider: str, body: Body, place: str) -> None:
-    asked = {**chat("Hi"), "model": "m", **body}
-    assert place.encode() in ask(Simulator(), provider, asked).data
+def test_thinking_is_shown_where_it_is_requested(provider: str, body: Body, path: str) -> None:
+    request = {**chat("Hi"), "model": "m", **body}
+    assert path.encode() in ask(Simulator(), provider, request).data
 
 
 @pytest.mark.parametrize(("effort", "thinks"), [("none", False), ("low", True)])
@@ -189,8 +189,8 @@ def test_the_first_suitable_tool_is_called() -> None:
 
 def test_without_a_suitable_tool_there_is_a_text() -> None:
     impossible = tool("impossible", {"type": "object", "properties": {"a": False}, "required": ["a"]})
-    said = text(ask(Simulator(), "openai", chat("Hi", tools=[impossible])))
-    assert said == "You said: Hi\nNo tool fits that. I have impossible."
+    answer = text(ask(Simulator(), "openai", chat("Hi", tools=[impossible])))
+    assert answer == "You said: Hi\nNo tool fits that. I have impossible."
     assert text(ask(Simulator(), "openai", chat("Hi"))) == "You said: Hi"
 
 
@@ -216,9 +216,9 @@ def test_a_forced_choice_holds_after_results_too() -> None:
     body = chat("Hi", tools=[tool()], tool_choice="required")
     first = ask(Simulator(), "openai", body).json["choices"][0]["message"]
     result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "7"}
-    asked = {**body, "messages": [*body["messages"], {"role": "assistant", **first}, result]}
-    asked["messages"][1] = {key: first[key] for key in ("role", "content", "tool_calls")}
-    again = ask(Simulator(), "openai", asked)
+    request = {**body, "messages": [*body["messages"], {"role": "assistant", **first}, result]}
+    request["messages"][1] = {key: first[key] for key in ("role", "content", "tool_calls")}
+    again = ask(Simulator(), "openai", request)
     assert calls(again)
     ids = {call["id"] for call in again.json["choices"][0]["message"]["tool_calls"]}
     assert first["tool_calls"][0]["id"] not in ids
@@ -236,8 +236,8 @@ def test_several_calls_on_order_go_round_the_tools() -> None:
 def test_structured_output_satisfies_its_schema() -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": False}}
     assert json.loads(text(ask(Simulator(), "openai", chat("Hi", response_format=shape)))) == {"city": "Bonn"}
-    said = text(ask(Simulator(), "openai", chat("Say JSON", response_format={"type": "json_object"})))
-    assert json.loads(said) == {"answer": "Say JSON"}
+    answer = text(ask(Simulator(), "openai", chat("Say JSON", response_format={"type": "json_object"})))
+    assert json.loads(answer) == {"answer": "Say JSON"}
 
 
 def test_free_text_tools_are_called_with_text() -> None:
@@ -501,7 +501,7 @@ ANTHROPIC = {"x-api-key": "key", "anthropic-version": "2023-06-01"}
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "place", "value"),
+    ("path", "headers", "where", "value"),
     [
         ("/v1/models", KEY, "object", "list"),
         ("/v1/models/gpt-4.1", KEY, "id", "gpt-4.1"),
@@ -511,10 +511,10 @@ ANTHROPIC = {"x-api-key": "key", "anthropic-version": "2023-06-01"}
         ("/ollama/api/version", {}, "version", "0.12.6"),
     ],
 )
-def test_models_and_versions(path: str, headers: dict[str, str], place: str, value: Any) -> None:
+def test_models_and_versions(path: str, headers: dict[str, str], where: str, value: Any) -> None:
     answered = request(Simulator(), path, method="GET", headers=headers)
     assert answered.status == 200
-    assert answered.json[place] == value
+    assert answered.json[where] == value
 
 
 @pytest.mark.parametrize("path", ["/gemini/v1beta/models", "/cohere/v1/models", "/api/tags"])
@@ -524,7 +524,7 @@ def test_lists_of_models(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "place"),
+    ("path", "where"),
     [
         ("/v1/messages/count_tokens", "input_tokens"),
         ("/openai/v1/responses/input_tokens", "input_tokens"),
@@ -532,9 +532,9 @@ def test_lists_of_models(path: str) -> None:
         ("/bedrock/model/m/count-tokens", "inputTokens"),
     ],
 )
-def test_tokens_are_counted(path: str, place: str) -> None:
+def test_tokens_are_counted(path: str, where: str) -> None:
     headers = {**KEY, **ANTHROPIC}
-    few, many = (request(Simulator(), path, {"a": "x" * size}, headers=headers).json[place] for size in (4, 400))
+    few, many = (request(Simulator(), path, {"a": "x" * size}, headers=headers).json[where] for size in (4, 400))
     assert 0 < few < many
 
 
@@ -581,9 +581,9 @@ def test_ollama_streams_by_default() -> None:
 def test_usage_of_a_stream_is_sent_on_request() -> None:
     body = {**chat("Hi"), "stream": True}
     assert not [chunk for chunk in ask(Simulator(), "openai", body).chunks if chunk.get("usage")]
-    asked = ask(Simulator(), "openai", {**body, "stream_options": {"include_usage": True}})
-    assert asked.chunks[-1]["choices"] == []
-    assert asked.chunks[-1]["usage"]["total_tokens"]
+    pending = ask(Simulator(), "openai", {**body, "stream_options": {"include_usage": True}})
+    assert pending.chunks[-1]["choices"] == []
+    assert pending.chunks[-1]["usage"]["total_tokens"]
 
 
 def test_anthropic_reports_the_cost_of_the_prompt_when_it_begins() -> None:

@@ -8,7 +8,7 @@ import pytest
 from anthropic import beta_tool
 
 from sdk import simulated
-from sdk.simulated import LOOPS, SAID
+from sdk.simulated import LOOPS, WEATHER_RESULT
 from toolglot.simulator import Server
 
 pytest_plugins = ["toolglot.simulator.pytest_plugin"]
@@ -20,7 +20,7 @@ def test_an_sdk_completes_a_tool_loop(toolglot_simulator: Server, name: str, str
     provider, loop = LOOPS[name]
     steps, text = loop(toolglot_simulator.url(provider), stream=stream)
     assert steps == [("get_weather", {"city": "Bonn"})]
-    assert SAID in text
+    assert WEATHER_RESULT in text
     assert [request.status for request in toolglot_simulator.requests] == [200, 200]
     assert {request.provider for request in toolglot_simulator.requests} == {provider}
 
@@ -67,7 +67,7 @@ def test_signed_thinking_comes_back_through_the_sdk(
 def test_encrypted_reasoning_comes_back_through_the_sdk(toolglot_simulator: Server, stream: bool) -> None:
     steps, text = simulated.responses(toolglot_simulator.url("openai"), stream=stream, store=False)
     assert steps
-    assert SAID in text
+    assert WEATHER_RESULT in text
     kinds = [item.get("type") for item in toolglot_simulator.requests[-1].body["input"]]
     assert kinds == [None, "reasoning", "function_call", "function_call_output"]
 
@@ -82,14 +82,14 @@ def test_the_tool_runner_of_anthropics_sdk_learns_that_there_are_no_threads_and_
     def get_weather(city: str) -> str:
         """The weather."""
         ran.append(city)
-        return SAID
+        return WEATHER_RESULT
 
     with simulated.anthropic_client(toolglot_simulator.url("anthropic")) as client:
-        asked: list[Any] = [{"role": "user", "content": "The weather?"}]
+        messages: list[Any] = [{"role": "user", "content": "The weather?"}]
         runner: Any = client.beta.messages.tool_runner(
-            model="claude-opus-5", max_tokens=1000, tools=[get_weather], messages=asked, stream=stream
+            model="claude-opus-5", max_tokens=1000, tools=[get_weather], messages=messages, stream=stream
         )
-        assert SAID in runner.until_done().content[-1].text
+        assert WEATHER_RESULT in runner.until_done().content[-1].text
     assert ran == ["Bonn"]
     requests = toolglot_simulator.requests
     assert [(request.status, request.rule) for request in requests] == [(400, "threads"), (200, ""), (200, "")]

@@ -131,8 +131,8 @@ def test_redacted_thinking_of_unknown_make_is_refused() -> None:
 )
 def test_preserved_thinking_is_bound_to_its_prefix(change: Any) -> None:
     simulator = Simulator()
-    asked = claude("claude-fable-5-1", tools=copy.deepcopy(CLAUDE_TOOLS))
-    body = continued(asked, ask(simulator, "anthropic", asked))
+    request = claude("claude-fable-5-1", tools=copy.deepcopy(CLAUDE_TOOLS))
+    body = continued(request, ask(simulator, "anthropic", request))
     assert ask(simulator, "anthropic", body).status == 200
     change(body)
     refused = ask(simulator, "anthropic", body)
@@ -148,8 +148,8 @@ def test_older_models_do_not_bind_thinking_to_its_prefix() -> None:
 
 def test_cache_marks_and_the_form_of_content_do_not_change_a_prefix() -> None:
     simulator = Simulator()
-    asked = claude("claude-fable-5-1")
-    body = continued(asked, ask(simulator, "anthropic", asked))
+    request = claude("claude-fable-5-1")
+    body = continued(request, ask(simulator, "anthropic", request))
     marked = {"type": "text", "text": "Weather?", "cache_control": {"type": "ephemeral"}}
     body["messages"][0]["content"] = [marked]
     assert ask(simulator, "anthropic", body).status == 200
@@ -164,8 +164,8 @@ def test_what_another_model_thought_is_not_read_and_not_refused() -> None:
 
 def test_bound_blocks_can_be_dropped_on_request_under_the_beta() -> None:
     simulator = Simulator()
-    asked = claude("claude-fable-5-1")
-    body = continued(asked, ask(simulator, "anthropic", asked))
+    request = claude("claude-fable-5-1")
+    body = continued(request, ask(simulator, "anthropic", request))
     control = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     changed = {**body, "system": "Other.", "thinking": control}
     beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
@@ -260,7 +260,7 @@ def test_a_missing_thought_signature_is_refused_with_its_call_and_position() -> 
 
 
 @pytest.mark.parametrize(
-    ("signature", "said"),
+    ("signature", "message"),
     [
         ("c2lnbmVk", "Corrupted thought signature."),
         ("???", "Invalid value at 'contents[1].parts[0].thoughtSignature' (TYPE_BYTES)"),
@@ -269,11 +269,11 @@ def test_a_missing_thought_signature_is_refused_with_its_call_and_position() -> 
     ],
     ids=["forged", "not base64", "moved", "of another model"],
 )
-def test_a_wrong_thought_signature_is_refused(signature: str, said: str) -> None:
+def test_a_wrong_thought_signature_is_refused(signature: str, message: str) -> None:
     simulator = Simulator()
     body = gemini_loop(simulator)
     body["contents"][1]["parts"][0]["thoughtSignature"] = signature
-    assert words(ask(simulator, "gemini", body, model=GEMINI)) == said
+    assert words(ask(simulator, "gemini", body, model=GEMINI)) == message
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
@@ -352,8 +352,8 @@ def test_encrypted_content_of_another_account_is_refused() -> None:
 def test_stored_answers_are_forgotten_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_responses, "MAX_RESPONSES", 2)
     simulator = Simulator()
-    asked = [{"model": "gpt-5.5", "input": text} for text in ("One", "Two", "Three")]
-    ids = [ask(simulator, "openai_responses", body).json["id"] for body in asked]
+    requests = [{"model": "gpt-5.5", "input": text} for text in ("One", "Two", "Three")]
+    ids = [ask(simulator, "openai_responses", body).json["id"] for body in requests]
     found = [
         ask(simulator, "openai_responses", {"model": "gpt-5.5", "input": "And?", "previous_response_id": id}).status
         for id in ids[::-1]
@@ -418,16 +418,16 @@ def test_a_previous_response_is_continued() -> None:
 
 @pytest.mark.law
 @given(st.text(), st.text(), st.integers(0, 300), st.integers(0, 3))
-def test_law_a_seal_says_what_it_was_made_for(model: str, content: str, place: int, seed: int) -> None:
+def test_law_a_seal_says_what_it_was_made_for(model: str, content: str, index: int, seed: int) -> None:
     signer = Signer(seed)
-    signature = signer.sign("thinking", model=model, content=content, prefix=[content], position=place)
+    signature = signer.sign("thinking", model=model, content=content, prefix=[content], position=index)
     seal = signer.read("thinking", signature)
     assert seal is not None
     assert (seal.model, seal.content, seal.prefix, seal.position) == (
         digest(model),
         digest(content),
         digest([content]),
-        place % 256,
+        index % 256,
     )
     assert signer.read("thought", signature) is None
     assert Signer(seed + 1).read("thinking", signature) is None

@@ -94,15 +94,15 @@ def test_a_record_says_whose_answer_a_request_got() -> None:
 
 
 def test_a_log_gets_every_request_when_it_is_over() -> None:
-    told: list[tuple[RecordedRequest, float]] = []
-    simulator = Simulator(log=lambda recorded, seconds: told.append((recorded, seconds)))
+    reported: list[tuple[RecordedRequest, float]] = []
+    simulator = Simulator(log=lambda recorded, seconds: reported.append((recorded, seconds)))
     ask(simulator, "openai", CHAT)
     ask(simulator, "openai", CHAT, order="fault=timeout,seconds=0.02")
     ask(simulator, "openai", CHAT, order="fault=reset")
     request(simulator, "/", method="GET")
-    assert [recorded for recorded, _ in told[:3]] == simulator.requests
-    assert (told[3][0].path, told[3][0].status, told[3][0].answered_by) == ("/", 200, "listing")
-    assert told[1][1] >= 0.02
+    assert [recorded for recorded, _ in reported[:3]] == simulator.requests
+    assert (reported[3][0].path, reported[3][0].status, reported[3][0].answered_by) == ("/", 200, "listing")
+    assert reported[1][1] >= 0.02
 
 
 def test_threads_are_refused_in_the_words_that_clients_understand() -> None:

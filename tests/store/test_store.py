@@ -628,7 +628,7 @@ def test_a_store_is_a_dict_with_owners_and_times(name: str, steps: list[Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("postgres://me:hunter2@db:port/toolglot", "not the address of a store"),
         ("PostgreSQL://me:hun/ter2@db/toolglot", "not the address of a store"),
@@ -644,8 +644,8 @@ def test_a_store_is_a_dict_with_owners_and_times(name: str, steps: list[Any]) ->
         ("~nobody-of-this-name/store.db", "not a path"),
     ],
 )
-def test_an_address_that_is_no_file_is_refused_without_its_password(where: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as refused:
+def test_an_address_that_is_no_file_is_refused_without_its_password(where: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
         open_store(where)
     assert "hunter2" not in str(refused.value)
     assert "ter2" not in str(refused.value)

@@ -115,7 +115,7 @@ def test_a_name_has_one_holder_until_his_time_or_until_he_gives_it_back(use: Use
     async def act(store: Store) -> None:
         assert await store.claim("s", "", "1", "me", until=NOW + 10) == "me"
         assert await store.claim("s", "", "1", "you", until=NOW + 99) == "me"
-        assert await store.claim("s", "", "1", "you", until=NOW) == "me", "nobody gives back what is another's"
+        assert await store.claim("s", "", "1", "you", until=NOW) == "me", "no claim is released by another holder"
         assert await store.claim("s", "", "1", "me", until=NOW + 20) == "me"
         use.clock.now = NOW + 15
         assert await store.claim("s", "", "1", "you", until=NOW + 99) == "me"

@@ -326,7 +326,7 @@ def test_a_connection_of_which_the_server_refused_something_is_used_again(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (TimeoutError(), "takes too long to respond"),
         (RedisTimeoutError("Timeout reading"), "takes too long to respond"),
@@ -334,10 +334,10 @@ def test_a_connection_of_which_the_server_refused_something_is_used_again(tmp_pa
         (ValueError(), "the store failed: ValueError"),
     ],
 )
-def test_failures_of_the_connection_are_store_errors(where: str, error: Exception, said: str) -> None:
+def test_failures_of_the_connection_are_store_errors(where: str, error: Exception, message: str) -> None:
     async def act(store: Any) -> None:
         if not (isinstance(error, RedisTimeoutError) and isinstance(store, PostgresStore)):
-            assert said in str(store._store_error(error))
+            assert message in str(store._store_error(error))
 
     used(where, act)
 

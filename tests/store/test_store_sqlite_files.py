@@ -344,7 +344,7 @@ def half_a_store(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (newer, r"version 99, and this toolglot supports up to 4 \(upgrade toolglot"),
         (another_program, "a database of another program"),
@@ -358,11 +358,11 @@ def half_a_store(file: Path) -> None:
         (overwritten_tables, "corrupt"),
     ],
 )
-def test_a_file_that_is_no_store_of_ours_is_refused_and_left_untouched(file: Path, make: Any, said: str) -> None:
+def test_a_file_that_is_no_store_of_ours_is_refused_and_left_untouched(file: Path, make: Any, message: str) -> None:
     make(file)
     file.chmod(0o640)
     before = file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         SqliteStore(file)
     assert refused.value.path == str(file)
     assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode) == before

@@ -1,7 +1,7 @@
 """A store of any version that there ever was becomes one of the newest, with all that it holds.
 
 The files are made by the statements of their own time, which are written down here once more: what a released step did
-can be told from nothing else.
+can be read from nothing else.
 """
 
 from __future__ import annotations
@@ -152,13 +152,13 @@ def test_a_conversation_goes_on_over_an_upgrade_with_its_thinking_and_its_stored
     with serve(script) as simulated:
         with gateway(simulated, settings=f'store = "{tmp_path / "new.db"}"') as served:
             path, body = request_of("openai", "anthropic/claude-sonnet-4-5", reasoning_effort="high")
-            said = ask(served, path, body).body["choices"][0]["message"]
+            message = ask(served, path, body).body["choices"][0]["message"]
             stored = ask(served, *request_of("openai_responses", "mistral/mistral-large-latest", "Hello")).body["id"]
         rows: Rows = wanted(tmp_path / "new.db", "SELECT kind, client, key, until, value FROM kept ORDER BY age")
         assert {row[0] for row in rows} >= {"vault", "responses"}
         make(tmp_path / "old.db", version, rows)
         with gateway(simulated, settings=f'store = "{tmp_path / "old.db"}"') as served:
-            more = [*body["messages"], said, {"role": "user", "content": "And then?"}]
+            more = [*body["messages"], message, {"role": "user", "content": "And then?"}]
             assert ask(served, path, {**body, "messages": more}).status == 200
             assert json.dumps(simulated.requests[-1].body).count('"signature": ') == 1
             continued = {"model": "mistral/mistral-large-latest", "input": "And?", "previous_response_id": stored}

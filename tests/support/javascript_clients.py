@@ -125,7 +125,7 @@ class JavaScript:
 
 
 def why_not() -> str | None:
-    """Why the SDKs cannot be asked here."""
+    """Why the SDKs cannot be called here."""
     node = shutil.which("node")
     if node is None:
         return "node is not installed"

@@ -68,9 +68,9 @@ def test_many_requests_at_once_get_their_own_answers_over_few_connections() -> N
     async def script(transport: HttpTransport, server: RawServer) -> None:
         async def asking(who: int) -> None:
             for number in range(20):
-                said = b"%d/%d" % (who, number)
-                reading = await transport.send(HttpRequest(url=server.url, body=said), LIMITS)
-                assert await reading.whole(100) == said
+                payload = b"%d/%d" % (who, number)
+                reading = await transport.send(HttpRequest(url=server.url, body=payload), LIMITS)
+                assert await reading.whole(100) == payload
 
         await asyncio.gather(*map(asking, range(16)))
         assert server.connections <= 16
@@ -111,18 +111,18 @@ def test_a_connection_that_speaks_unasked_is_not_used_again() -> None:
         await server.next_request(reader)
         writer.write(answer(b"{}"))
         await writer.drain()
-        await said.wait()
+        await has_spoken.wait()
         writer.write(answer(b'{"of": "another"}'))
         await writer.drain()
-        told.set()
+        was_released.set()
         await reader.read(1)
 
-    said, told = asyncio.Event(), asyncio.Event()
+    has_spoken, was_released = asyncio.Event(), asyncio.Event()
 
     async def script(transport: HttpTransport, server: RawServer) -> None:
         assert await body_of(transport, server) == b"{}"
-        said.set()
-        await told.wait()
+        has_spoken.set()
+        await was_released.wait()
         for _ in range(10):
             await asyncio.sleep(0)
         assert await body_of(transport, server) == b"{}"
@@ -238,7 +238,7 @@ def test_an_empty_packed_answer_is_empty() -> None:
 
 
 def test_time_in_which_the_caller_does_not_read_is_not_the_providers() -> None:
-    """The limit between two pieces runs while somebody waits for one."""
+    """The limit between two pieces runs while a caller waits for one."""
 
     async def handler(server: RawServer, reader: Reader, writer: Writer) -> None:
         await server.next_request(reader)
@@ -259,7 +259,7 @@ def test_time_in_which_the_caller_does_not_read_is_not_the_providers() -> None:
         await asyncio.sleep(0)
         going.set()
         assert await waiting == b"second"
-        await asyncio.sleep(1.1)  # the time in which nobody reads
+        await asyncio.sleep(1.1)  # the time in which the caller does not read
         with pytest.raises(StopAsyncIteration):
             await anext(pieces)
 

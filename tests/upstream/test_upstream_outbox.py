@@ -1,4 +1,4 @@
-"""What is sent in one turn of an event loop: together, in its order, and to nobody who has gone."""
+"""What is sent in one turn of an event loop: together, in its order, and to no connection that has gone."""
 
 from __future__ import annotations
 

@@ -85,13 +85,13 @@ def test_a_form_is_filled_in_from_the_environment() -> None:
     )
     azure = url_of(PROVIDERS["azure"], environ={"AZURE_OPENAI_ENDPOINT": "https://work.openai.azure.com/\n"})
     assert azure == "https://work.openai.azure.com/openai/v1"
-    place = {"GOOGLE_CLOUD_PROJECT": "p-1", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
-    assert url_of(PROVIDERS["vertex"], environ=place) == (
+    environment = {"GOOGLE_CLOUD_PROJECT": "p-1", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
+    assert url_of(PROVIDERS["vertex"], environ=environment) == (
         "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4/publishers/google"
     )
-    nowhere = url_of(PROVIDERS["vertex"], environ={**place, "GOOGLE_CLOUD_LOCATION": "global"})
+    nowhere = url_of(PROVIDERS["vertex"], environ={**environment, "GOOGLE_CLOUD_LOCATION": "global"})
     assert nowhere == "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/publishers/google"
-    europe = url_of(PROVIDERS["vertex"], environ={**place, "GOOGLE_CLOUD_LOCATION": "eu"})
+    europe = url_of(PROVIDERS["vertex"], environ={**environment, "GOOGLE_CLOUD_LOCATION": "eu"})
     assert europe == "https://aiplatform.eu.rep.googleapis.com/v1/projects/p-1/locations/eu/publishers/google"
 
 

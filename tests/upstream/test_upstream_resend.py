@@ -1,7 +1,7 @@
 """A POST that may have reached its server is not sent a second time, wherever the server closes; for both transports.
 
 The servers are real sockets that write down what reached them. A kept connection that was closed before anything was
-sent on it is replaced, so that nobody hears of it.
+sent on it is replaced, so that no caller notices it.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def test_a_connection_that_was_idle_for_longer_than_its_limit_is_not_used_again(
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("message", "seconds"),
     [
         ("", 30.0),
         ("timeout=5", 4.0),
@@ -192,9 +192,9 @@ def test_a_connection_that_was_idle_for_longer_than_its_limit_is_not_used_again(
         ("timeout=-5", 30.0),
     ],
 )
-def test_a_server_that_says_how_long_it_waits_is_believed(said: str, seconds: float) -> None:
+def test_a_server_that_says_how_long_it_waits_is_believed(message: str, seconds: float) -> None:
     limits = TimeLimits(keep_alive=30.0)
-    assert reuse_seconds(limits, {"keep-alive": said} if said else {}) == seconds
+    assert reuse_seconds(limits, {"keep-alive": message} if message else {}) == seconds
 
 
 def test_a_connection_is_not_kept_where_its_server_closes_it_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Every provider as an upstream: requests as `convert` makes them, the simulator in its place."""
+"""Every provider as an upstream: requests as `convert` makes them, with the simulator behind it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolglot.upstream import (
 KEY = "sk-secret-0123456789"
 STAND_INS = {"azure": "openai", "vertex": "gemini"}
 """Providers that the simulator does not have by name, and who speaks like them."""
-ASKED = {"model": "any", "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}]}
+REQUEST_BODY = {"model": "any", "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}]}
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +52,14 @@ async def way_to(server: Server, kind: str) -> AsyncIterator[tuple[Transport, st
 def upstream_of(name: str, root: str, transport: Transport, **fields: Any) -> Upstream:
     provider = PROVIDERS[name]
     url = simulated_url(root, STAND_INS.get(name, name))
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "name": name,
         "target": provider.target,
         "url": f"{url}/v1beta" if name == "vertex" else url,
         "auth": "bearer" if name == "azure" else provider.auth,
         "key": KEY,
     }
-    return Upstream(transport=transport, **{**given, **fields})
+    return Upstream(transport=transport, **{**settings, **fields})
 
 
 def model_of(name: str) -> str:
@@ -67,7 +67,7 @@ def model_of(name: str) -> str:
 
 
 def request_for(target: str, model: str, *, stream: bool) -> toolglot.ConvertedRequest:
-    return toolglot.convert({**ASKED, "stream": stream}, source="anthropic", target=target, model=model)
+    return toolglot.convert({**REQUEST_BODY, "stream": stream}, source="anthropic", target=target, model=model)
 
 
 TARGETS = [*((name, name) for name in PROVIDERS), ("openai", "openai_responses")]
@@ -84,8 +84,8 @@ async def test_every_provider_answers_whole_and_streamed(server: Server, name: s
             assert answer.status == 200
             if stream:
                 translator = toolglot.StreamTranslator(source=target, target="anthropic", request=out)
-                told = [translator.feed(piece) async for piece in answer.pieces()]
-                assert b"message_stop" in b"".join([*told, translator.finish()])
+                written = [translator.feed(piece) async for piece in answer.pieces()]
+                assert b"message_stop" in b"".join([*written, translator.finish()])
             else:
                 back = toolglot.convert_reply(await answer.whole(10**6), source=target, target="anthropic", request=out)
                 assert back.body["content"]
@@ -216,9 +216,9 @@ def test_bedrock_is_signed_or_has_a_key_and_says_what_is_missing() -> None:
     assert KEY not in str(ask.headers)
     with_key = dataclasses.replace(upstream, key="bedrock-key")
     assert sent(with_key, "bedrock").headers["authorization"] == "Bearer bedrock-key"
-    nobody = dataclasses.replace(upstream, aws=None)
+    without_account = dataclasses.replace(upstream, aws=None)
     with pytest.raises(InputError, match="AWS_BEARER_TOKEN_BEDROCK"):
-        asyncio.run(nobody.call(request_for("bedrock", "m", stream=False)))
+        asyncio.run(without_account.call(request_for("bedrock", "m", stream=False)))
 
 
 async def test_the_simulated_bedrock_takes_a_signature_for_a_key(server: Server) -> None:

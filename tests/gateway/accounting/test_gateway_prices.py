@@ -1,4 +1,4 @@
-"""Prices: which one a model has, what an answer costs, and that what nobody knows is not nothing."""
+"""Prices: which one a model has, what an answer costs, and that an unknown price is not zero."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_price_of_the_day_is_paid() -> None:
     assert cost("gpt-5.5", Usage(1_000_000, 1_000_000)) == 35
     assert cost("gpt-5.5", Usage(1_000_000, 0, 1_000_000)) == Decimal("0.5")
     assert cost("gpt-5.5-pro", Usage(1_000_000, 0, 1_000_000)) == 30, (
-        "from a cache: as the rest, where that is not told"
+        "from a cache: as the rest, where the reply does not say"
     )
     assert cost("nobody-knows", usage) is None
     assert cost("gpt-5.5", Usage()) is None
@@ -104,14 +104,14 @@ TOKENS = st.integers(0, 10**7)
 @pytest.mark.law
 @given(st.sampled_from(sorted(LISTED)), TOKENS, TOKENS, TOKENS, TOKENS)
 def test_more_tokens_never_cost_less_and_nothing_costs_nothing(
-    pattern: str, given: int, out: int, read: int, written: int
+    pattern: str, sent: int, out: int, read: int, written: int
 ) -> None:
     price = LISTED[pattern]
-    usage = Usage(given, out, read, written)
+    usage = Usage(sent, out, read, written)
     assert price.cost(Usage(0, 0, 0, 0)) == 0
     assert price.cost(usage) >= 0
-    assert price.cost(Usage(given, out + 1, read, written)) > price.cost(usage)
-    assert price.cost(Usage(given + 1, out, read, written)) >= price.cost(usage)
+    assert price.cost(Usage(sent, out + 1, read, written)) > price.cost(usage)
+    assert price.cost(Usage(sent + 1, out, read, written)) >= price.cost(usage)
 
 
 # --- prices of one's own ----------------------------------------------------------------------------
@@ -183,8 +183,8 @@ _TOKENS = st.none() | st.integers(0, 10_000_000)
 @pytest.mark.law
 @given(_DOLLARS, _DOLLARS, st.none() | _DOLLARS, st.none() | _DOLLARS, *[_TOKENS] * 4)
 def test_whole_billionths_are_what_the_exact_cost_is_rounded_to(
-    given_in: Decimal,
-    given_out: Decimal,
+    price_in: Decimal,
+    price_out: Decimal,
     read: Decimal | None,
     written: Decimal | None,
     used: int | None,
@@ -192,7 +192,7 @@ def test_whole_billionths_are_what_the_exact_cost_is_rounded_to(
     from_cache: int | None,
     into_cache: int | None,
 ) -> None:
-    prices = BasePrices({"m": Price(given_in, given_out, read, written)})
+    prices = BasePrices({"m": Price(price_in, price_out, read, written)})
     usage = Usage(used, answered, from_cache, into_cache)
     counts = {name: count for name, count in msgspec.structs.asdict(usage).items() if type(count) is int}
     exact = prices.cost("m", usage)

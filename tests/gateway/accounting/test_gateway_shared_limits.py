@@ -168,7 +168,7 @@ async def test_the_meter_keeps_the_store_up_to_date_by_itself_and_is_not_cut_off
     await worker.use(ANYONE)
     await store.begun.wait()
     running.cancel()
-    await asyncio.sleep(0)  # it is told in the middle of the batch
+    await asyncio.sleep(0)  # it is notified in the middle of the batch
     store.go_on.set()
     await worker.use(ANYONE)
     await worker.meter.close()
@@ -183,7 +183,7 @@ async def test_at_the_end_nothing_is_lost_that_was_used_while_an_earlier_batch_i
     store = SqliteStore(file, clock=clock, busy_seconds=HANG_SECONDS)
     worker = Worker(store, clock, store_seconds=0.001)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # nobody else can write
+        other.execute("BEGIN IMMEDIATE")  # no other connection can write
         await worker.use(ANYONE, model="one")
         await worker.meter.flush()
         await worker.use(ANYONE, model="one")

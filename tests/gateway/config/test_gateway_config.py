@@ -126,7 +126,7 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "message", "hint"),
+    ("text", "path", "message", "hint"),
     [
         ("[gatway]", "toolglot.toml:1: gatway", "unknown table", "did you mean gateway?"),
         (
@@ -165,10 +165,10 @@ def test_credentials_of_aws_are_a_key_of_bedrock() -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_line_its_key_and_what_to_do(
-    text: str, place: str, message: str, hint: str
+    text: str, path: str, message: str, hint: str
 ) -> None:
     error = wrong(text)
-    assert error.path == place
+    assert error.path == path
     assert message in error.message
     assert hint in error.hint
 

@@ -85,8 +85,17 @@ def test_commands_show_them_all(tmp_path: Path, words: tuple[str, ...]) -> None:
     ended = command(*words, "t.toml", cwd=tmp_path)
     shown = ended.out + ended.err
     assert ended.code != 0
-    for place in ("t.toml:2", "t.toml:3", "t.toml:7", "t.toml:9", "t.toml:14", "t.toml:17", "t.toml:20", "t.toml:23"):
-        assert shown.count(f"{place}: ") == 1
+    for location in (
+        "t.toml:2",
+        "t.toml:3",
+        "t.toml:7",
+        "t.toml:9",
+        "t.toml:14",
+        "t.toml:17",
+        "t.toml:20",
+        "t.toml:23",
+    ):
+        assert shown.count(f"{location}: ") == 1
 
 
 @pytest.mark.parametrize(("written", "meant"), [("base_url", "url"), ("key-env", "key_env"), ("modls", "models")])

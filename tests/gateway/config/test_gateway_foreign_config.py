@@ -93,9 +93,9 @@ ROUTER = [
 ]
 
 
-@pytest.mark.parametrize(("text", "model", "upstream", "asked", "url"), [*LITELLM, *ROUTER])
+@pytest.mark.parametrize(("text", "model", "upstream", "requested", "url"), [*LITELLM, *ROUTER])
 def test_the_first_model_is_written_as_a_configuration_that_is_accepted(
-    text: str, model: str, upstream: str, asked: str, url: str
+    text: str, model: str, upstream: str, requested: str, url: str
 ) -> None:
     found = recognise(text)
     assert found is not None
@@ -112,7 +112,7 @@ def test_the_first_model_is_written_as_a_configuration_that_is_accepted(
         assert settings.url == url
     (entry,) = config.models
     assert entry.name == model
-    assert [(end.upstream, end.model) for end in entry.destinations] == [(upstream, asked)]
+    assert [(end.upstream, end.model) for end in entry.destinations] == [(upstream, requested)]
 
 
 @pytest.mark.parametrize(("text", "program"), [(LITELLM[0][0], "LiteLLM"), (ROUTER[0][0], "claude-code-router")])

@@ -102,11 +102,11 @@ def test_an_answer_that_has_begun_is_ended_by_the_upstream_that_began_it(simulat
     async def run() -> bytes:
         with watching(file) as served:
             path, body = request_of("anthropic", "m", stream=True)
-            asked = asyncio.create_task(asyncio.to_thread(ask, served.url, path, body))
+            pending = asyncio.create_task(asyncio.to_thread(ask, served.url, path, body))
             await asyncio.to_thread(served.until, lambda: bool(simulated.requests))
             written(file, simulated, "openai/gpt-4.1")
             await asyncio.to_thread(served.until, lambda: "reloaded" in served.log.getvalue())
-            return (await asked).data
+            return (await pending).data
 
     assert b"message_stop" in asyncio.run(run())
 

@@ -279,8 +279,8 @@ def test_tokens_are_counted_by_the_upstream_or_estimated_and_marked(
     served: Served, path: str, body: dict[str, Any], upstream: str
 ) -> None:
     model = UPSTREAMS[upstream]
-    asked = {**body, "model": model} if "contents" not in body else body
-    got = ask(served, path.replace("{model}", model), asked)
+    request = {**body, "model": model} if "contents" not in body else body
+    got = ask(served, path.replace("{model}", model), request)
     assert got.status == 200, got.data
     count = next(value for key, value in got.body.items() if key in ("input_tokens", "totalTokens"))
     assert 20 < count < 200
@@ -300,8 +300,8 @@ def test_a_simulated_model_says_so_and_calls_only_what_was_spoken_of() -> None:
         assert "simulated" in idle.body["content"][0]["text"]
         assert idle.headers["x-toolglot-upstream"].endswith("(simulated)")
         body["messages"][0]["content"] = "What is the weather like?"
-        asked = ask(served, path, {**body, "tools": [bash, weather]})
-        assert asked.body["content"][-1]["name"] == "get_weather"
+        pending = ask(served, path, {**body, "tools": [bash, weather]})
+        assert pending.body["content"][-1]["name"] == "get_weather"
         forced = ask(served, path, {**body, "tools": [bash], "tool_choice": {"type": "any"}})
         assert forced.body["content"][-1]["name"] == "Bash"
 

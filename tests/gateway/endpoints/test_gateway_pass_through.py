@@ -15,7 +15,7 @@ from support.gateway.served_gateway import gateway
 
 
 class Provider(ThreadingHTTPServer):
-    """Notes what it is asked, and answers with it."""
+    """Notes each request, and answers with it."""
 
     daemon_threads = True
 

@@ -1,7 +1,7 @@
-"""What gateways of today fail at, through every door to every kind of provider. Letters are those of known failures.
+"""What gateways of today fail at, through every endpoint to every kind of provider. Letters are those of known failures.
 
-The simulator refuses what the provider would; here it refuses nothing, and what really happened is still told: every
-real result is beside its own call.
+The simulator refuses what the provider would; here it refuses nothing, and what really happened is still reported:
+every real result is beside its own call.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def bedrock(served: Served) -> Any:
         region_name="us-east-1",
         endpoint_url=served.url,
         aws_access_key_id="a",
-        aws_secret_access_key="b",  # noqa: S106 - of nobody
+        aws_secret_access_key="b",  # noqa: S106 - made up
         config=Config(retries={"max_attempts": 0}),
     )
 

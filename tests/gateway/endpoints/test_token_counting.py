@@ -342,13 +342,13 @@ def test_without_the_package_whole_requests_are_counted_by_classes_within_their_
 # --- what counts --------------------------------------------------------------------------------------
 
 
-def said(*blocks: Block, role: Role = "user") -> Turn:
+def turn_of(*blocks: Block, role: Role = "user") -> Turn:
     return Turn(role, blocks)
 
 
 def cost(*blocks: Block, model: str = "") -> int:
     """What the blocks add to a turn."""
-    return estimate(Conversation((said(*blocks),)), model=model) - PER_REQUEST - PER_TURN
+    return estimate(Conversation((turn_of(*blocks),)), model=model) - PER_REQUEST - PER_TURN
 
 
 def test_an_empty_conversation_costs_what_begins_a_reply() -> None:
@@ -388,8 +388,8 @@ def test_tools_and_an_output_schema_count() -> None:
 def test_thinking_counts_from_the_last_words_of_the_user_on() -> None:
     thought = Thinking("Let me think about this question for a good long while.", signature="x" * 900)
     call, result = ToolCall("a", "read", {}), ToolResult("a", "done")
-    loop = (said(Text("Go.")), said(thought, call, role="assistant"), said(result))
-    ended = (*loop, said(Text("Good."), role="assistant"), said(Text("Go on.")))
+    loop = (turn_of(Text("Go.")), turn_of(thought, call, role="assistant"), turn_of(result))
+    ended = (*loop, turn_of(Text("Good."), role="assistant"), turn_of(Text("Go on.")))
 
     def difference(turns: tuple[Turn, ...], **options: bool) -> int:
         without = tuple(
@@ -400,7 +400,7 @@ def test_thinking_counts_from_the_last_words_of_the_user_on() -> None:
     assert difference(loop) == cost(thought) > 5
     assert difference(ended) == 0
     assert difference(ended, earlier_thinking=True) == cost(thought)
-    assert difference((said(thought, role="assistant"),)) == cost(thought)
+    assert difference((turn_of(thought, role="assistant"),)) == cost(thought)
 
 
 def test_sealed_thinking_counts_by_its_length() -> None:
@@ -418,7 +418,7 @@ def test_what_only_one_provider_knows_counts_by_its_words_and_what_is_sealed_by_
 
 
 def test_the_model_of_the_upstream_counts_and_otherwise_that_of_the_conversation() -> None:
-    hindi = said(Text(CORPUS["hindi"][0]))
+    hindi = turn_of(Text(CORPUS["hindi"][0]))
     glm = estimate(Conversation((hindi,), model="glm-4.6"))
     assert glm > 2 * estimate(Conversation((hindi,), model="gpt-5"))
     assert estimate(Conversation((hindi,), model="gpt-5"), model="glm-4.6") == glm
@@ -439,14 +439,14 @@ def test_hostile_values_are_counted_without_an_exception() -> None:
 @pytest.mark.law
 @given(conversations, ANY_TEXT)
 def test_law_any_conversation_is_counted_and_one_more_turn_never_costs_less(made: Conversation, words: str) -> None:
-    more = replace(made, turns=(*made.turns, said(Text(words), role="assistant")))
+    more = replace(made, turns=(*made.turns, turn_of(Text(words), role="assistant")))
     assert PER_REQUEST <= estimate(made) == estimate(made)
     assert estimate(more) >= estimate(made) + PER_TURN
     assert estimate(made, earlier_thinking=True) >= estimate(made)
 
 
 def test_an_event_loop_goes_on_while_a_long_text_is_counted() -> None:
-    conversation = Conversation((said(Text("汉字测试" * 500_000)),))
+    conversation = Conversation((turn_of(Text("汉字测试" * 500_000)),))
     turned = 0
 
     async def run() -> int:
@@ -601,10 +601,10 @@ def test_the_providers_own_sdks_read_the_counts() -> None:
         encode_count("anthropic", 7, True).body, strict=True
     )
     assert claude.input_tokens == 7
-    said = json.loads(encode_count("openai_responses", 7, True).body)
-    counted = openai.types.responses.InputTokenCountResponse.model_validate(said, strict=True)
+    body = json.loads(encode_count("openai_responses", 7, True).body)
+    counted = openai.types.responses.InputTokenCountResponse.model_validate(body, strict=True)
     assert (counted.input_tokens, counted.object) == (7, "response.input_tokens")
-    assert set(said) == {"input_tokens", "object"}
+    assert set(body) == {"input_tokens", "object"}
     gemini = genai_types.CountTokensResponse.model_validate_json(encode_count("gemini", 7, True).body)
     assert gemini.total_tokens == 7
     assert json.loads(encode_count("bedrock", 7, True).body) == {"inputTokens": 7}

@@ -1,4 +1,4 @@
-"""`max_nodes` and `max_depth` hold for every body, whoever reads it, and refuse nothing that is within them."""
+"""`max_nodes` and `max_depth` hold for every body, whatever reads it, and refuse nothing that is within them."""
 
 from __future__ import annotations
 

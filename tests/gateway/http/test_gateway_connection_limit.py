@@ -1,4 +1,4 @@
-"""Idle connections: thousands cost little and hold up nobody, and who finds no room is told so."""
+"""Idle connections: thousands cost little and delay no one, and who is over the limit is refused."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_who_is_over_the_limit_is_refused_and_who_is_connected_goes_on() -> None
             assert status == 503
             assert json.loads(data)["error"]["code"] == "too_many_connections"
             with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as silent:
-                told = silent.makefile("rb").read()  # until it is closed, although nothing was said
-            assert told == REFUSAL
+                refusal = silent.makefile("rb").read()  # until it is closed, although nothing was sent
+            assert refusal == REFUSAL
             held.request("GET", "/health")
             answer = held.getresponse()
             assert (answer.status, bool(answer.read())) == (200, True)
@@ -99,8 +99,8 @@ class Transport:
         self.done.append("ended")
 
 
-def connection_limit(settings: GatewaySettings, said: list[str], clock: Clock) -> ConnectionLimit:
-    return ConnectionLimit(lambda: settings, said.append, clock=clock)
+def connection_limit(settings: GatewaySettings, logged: list[str], clock: Clock) -> ConnectionLimit:
+    return ConnectionLimit(lambda: settings, logged.append, clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_descriptors_are_left_for_upstreams(descriptors: int, concurrent: int, c
 
 
 def test_that_the_limit_is_reached_is_logged_once_a_minute_and_why() -> None:
-    said: list[str] = []
+    logged: list[str] = []
     clock = Clock()
 
     async def run() -> None:
-        full = connection_limit(GatewaySettings(max_connections=2), said, clock)
+        full = connection_limit(GatewaySettings(max_connections=2), logged, clock)
         for _ in range(3):
             transport: Any = Transport()
             assert full.accepts(1, transport)
@@ -133,14 +133,14 @@ def test_that_the_limit_is_reached_is_logged_once_a_minute_and_why() -> None:
             transport.protocol.data_received(b"GET")
             assert transport.done == [REFUSAL, "ended"]
             transport.protocol.connection_lost(None)
-        assert len(said) == 1
+        assert len(logged) == 1
         clock.now += NOTICE_SECONDS
         full.descriptors = 2
         assert not full.accepts(2, Transport())  # type: ignore[arg-type]
 
     asyncio.run(run())
-    assert ["max_connections" in line for line in said] == [True, False]
-    assert "ulimit" in said[1]
+    assert ["max_connections" in line for line in logged] == [True, False]
+    assert "ulimit" in logged[1]
 
 
 async def test_who_is_refused_may_finish_sending_but_not_for_ever_and_not_all_at_once() -> None:

@@ -87,8 +87,8 @@ def test_a_stream_comes_in_chunks_and_leaves_the_connection_in_order(served: Ser
 
 def test_requests_at_once_are_answered_in_their_order(served: Served) -> None:
     paths = ["/health", "/v1/models", "/nothing", "/health", "/"]
-    asked = [f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths]
-    got = exchange(served, b"".join(asked) + HEALTH + b"connection: close\r\n\r\n")
+    requests = [f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths]
+    got = exchange(served, b"".join(requests) + HEALTH + b"connection: close\r\n\r\n")
     assert [part[:3] for part in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404", b"200", b"200", b"200"]
     assert got.index(b'"object":"list"') < got.index(b'"name":"toolglot"')
 
@@ -205,8 +205,8 @@ UPGRADE = "Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\nHTTP2-Settings
 
 
 def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(served: Served) -> None:
-    for asked in (post(CHAT, UPGRADE), post({**CHAT, "user": "Upgrade: h2c\r\n\r\n"}, UPGRADE)):
-        got = exchange(served, asked + asked + HEALTH + b"connection: upgrade, close\r\nupgrade: h2c\r\n\r\n")
+    for request in (post(CHAT, UPGRADE), post({**CHAT, "user": "Upgrade: h2c\r\n\r\n"}, UPGRADE)):
+        got = exchange(served, request + request + HEALTH + b"connection: upgrade, close\r\nupgrade: h2c\r\n\r\n")
         assert got.count(b"HTTP/1.1 200") == got.count(b"HTTP/1.1 ") == 3
         assert got.count(b"Hello.") == 2
     data = json.dumps(CHAT).encode()

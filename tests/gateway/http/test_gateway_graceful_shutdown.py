@@ -1,4 +1,4 @@
-"""The end of a gateway: open streams go on, nothing new is begun, and what lasts too long is told so."""
+"""The end of a gateway: open streams go on, nothing new is begun, and what lasts too long ends with an error."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_stream_that_is_open_at_SIGTERM_goes_on_to_its_end(slower: Server, tmp
         gateway.signal(signal.SIGTERM)
         wait_until(lambda: bool(gateway.events("drain")))
 
-        # Nobody new is let in; who is connected already learns why.
+        # No new connection is accepted; who is connected already learns why.
         wait_until(lambda: is_refused(gateway))
         other.sendall(b"GET /ready HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
         ready = read_until(other, b"}")
@@ -121,9 +121,9 @@ def test_a_stream_that_outlasts_the_limit_ends_as_an_error_of_its_protocol(slowe
             assert b"the gateway is stopping" in data
             assert data.endswith(ENDED_CHUNKS)
         assert gateway.ended() == 0
-    told = gateway.events("request")
-    assert [event["status"] for event in told] == [200] * len(CUT)
-    assert all("the gateway is stopping" in event["error"] for event in told)
+    logged = gateway.events("request")
+    assert [event["status"] for event in logged] == [200] * len(CUT)
+    assert all("the gateway is stopping" in event["error"] for event in logged)
 
 
 def test_an_answer_that_has_not_begun_at_the_limit_is_an_error_to_try_again(tmp_path: Path) -> None:

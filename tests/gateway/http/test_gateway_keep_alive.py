@@ -13,7 +13,7 @@ SECONDS = 8.0
 
 
 class Timers(asyncio.SelectorEventLoop):
-    """An event loop whose clock goes on when it is told to."""
+    """An event loop whose clock goes on when a test says so."""
 
     now = 0.0
 

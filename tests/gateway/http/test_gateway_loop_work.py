@@ -1,4 +1,4 @@
-"""Nobody holds the event loop: between two of its steps, work is bounded whatever a client or an upstream sends.
+"""Nothing blocks the event loop: between two of its steps, work is bounded whatever a client or an upstream sends.
 
 Work is counted, not timed: lines of toolglot and calls on the thread of the loop, from one step of the loop to the
 next. 18,000 of them took a millisecond when `ON_LOOP` was chosen (`http/offloading.py`), so `BOUND` is about 25 ms.

@@ -93,14 +93,14 @@ def entries(count: int) -> tuple[Entry, ...]:
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
 def test_a_tally_says_what_the_entries_say(count: int) -> None:
-    given = entries(count)
-    kept = count_entries(given)
-    assert kept == given
+    made = entries(count)
+    kept = count_entries(made)
+    assert kept == made
     assert (type(kept) is CountedEntries) == (count == 1000)
     counts = entry_counts(kept)
-    assert counts.gravities == count_gravities(given)
-    assert [*counts.gravities] == [*count_gravities(given)]
-    assert counts.gravest == order_by_gravity(given)[:3]
+    assert counts.gravities == count_gravities(made)
+    assert [*counts.gravities] == [*count_gravities(made)]
+    assert counts.gravest == order_by_gravity(made)[:3]
     assert sum(counts.kinds.values()) == count
 
 

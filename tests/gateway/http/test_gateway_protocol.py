@@ -270,8 +270,8 @@ def test_an_upgrade_is_ignored_wherever_its_head_is_cut() -> None:
 
 def test_what_is_no_http_after_an_upgrade_gets_an_error() -> None:
     async def script(protocol: BoundedProtocol, wire: Wire) -> None:
-        asked = HEALTH + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
-        protocol.data_received(asked + asked + b"\0")
+        head_and_body = HEALTH + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+        protocol.data_received(head_and_body + head_and_body + b"\0")
         await settled()
         assert wire.is_ended
 
@@ -311,10 +311,10 @@ def test_who_leaves_is_noticed_unless_too_much_waits() -> None:
     async def large(protocol: BoundedProtocol, wire: Wire) -> None:
         protocol.data_received(HEALTH + b"\r\n")
         size = MAX_AHEAD // 2
-        asked = HEALTH + b"content-length: %d\r\n\r\n" % size + bytes(size)
-        protocol.data_received(asked)
+        head_and_body = HEALTH + b"content-length: %d\r\n\r\n" % size + bytes(size)
+        protocol.data_received(head_and_body)
         assert not wire.is_paused
-        protocol.data_received(asked)
+        protocol.data_received(head_and_body)
         assert wire.is_paused
 
     played(serve, few)

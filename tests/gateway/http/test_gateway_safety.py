@@ -1,4 +1,4 @@
-"""Who may ask, how much, and what is told: keys, limits, disconnects, reports, secrets."""
+"""Who may call, how much, and what is reported: keys, limits, disconnects, reports, secrets."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_without_a_known_key_nothing_is_answered_and_nothing_is_sent(
 ) -> None:
     count = len(simulated.requests)
     path, body = request_of("anthropic", "openai_chat/gpt-4.1")
-    for each, given in ((path, body), ("/v1/models", None), ("/toolglot/requests", None), ("/v1/embeddings", {})):
-        got = ask(keyed, each, given, key=key)
+    for each, payload in ((path, body), ("/v1/models", None), ("/toolglot/requests", None), ("/v1/embeddings", {})):
+        got = ask(keyed, each, payload, key=key)
         assert got.status == 401
         assert "client key" in got.data.decode()
     assert len(simulated.requests) == count
@@ -192,7 +192,7 @@ def test_more_requests_at_once_than_allowed_are_answered_with_a_retry_time() -> 
         wait_until(lambda: served.app.open == 0)
 
 
-# --- what is told -----------------------------------------------------------------------------------
+# --- what is reported -------------------------------------------------------------------------------
 
 
 def test_the_report_of_a_request_is_there_for_its_client_only(keyed: Served) -> None:
@@ -212,7 +212,7 @@ def test_the_report_of_a_request_is_there_for_its_client_only(keyed: Served) -> 
     assert KEYS["CLIENT_A"].encode() not in page.data
     assert ask(keyed, where, key=KEYS["CLIENT_B"]).status == 404
     listed = ask(keyed, "/toolglot/requests", key=KEYS["CLIENT_A"]).body["requests"]
-    assert got.headers["x-toolglot-request"] in [told["id"] for told in listed]
+    assert got.headers["x-toolglot-request"] in [expected["id"] for expected in listed]
     assert ask(keyed, "/toolglot/requests", key=KEYS["CLIENT_B"]).body["requests"] == []
 
 

@@ -83,7 +83,7 @@ def only(gateway: Process, number: int, folder: Path) -> Iterator[None]:
 
 
 def is_free(store: Path) -> bool:
-    """Whether nobody is writing to a store."""
+    """Whether no process is writing to a store."""
     with closing(sqlite3.connect(store, timeout=0.5, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -103,11 +103,12 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
             with only(gateway, number, tmp_path):
                 got = ask(gateway.url, path, body)
             assert got.status == 200, got.data
-            said = got.body["choices"][0]["message"]
+            message = got.body["choices"][0]["message"]
             results = [
-                {"role": "tool", "tool_call_id": call["id"], "content": "hello"} for call in said.get("tool_calls", ())
+                {"role": "tool", "tool_call_id": call["id"], "content": "hello"}
+                for call in message.get("tool_calls", ())
             ]
-            more: list[Any] = [said, *(results or [{"role": "user", "content": "And then?"}])]
+            more: list[Any] = [message, *(results or [{"role": "user", "content": "And then?"}])]
             body = {**body, "messages": [*body["messages"], *more]}
         assert {request.status for request in simulated.requests} == {200}
         assert [json.dumps(request.body).count('"signature": ') for request in simulated.requests] == [0, 1, 2, 3]
@@ -119,7 +120,7 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         listed = ask(gateway.url, "/toolglot/requests").body["requests"]
         assert [summary["id"] for summary in listed] == [event["id"] for event in reversed(requests)]
         for summary in listed:
-            for _ in range(3):  # whichever of the two is asked
+            for _ in range(3):  # whichever of the two is called
                 assert ask(gateway.url, f"/toolglot/requests/{summary['id']}").body["id"] == summary["id"]
         assert ask(gateway.url, "/toolglot/requests/tg_unknown").status == 404
         text = ask(gateway.url, "/metrics").data.decode()
@@ -139,8 +140,8 @@ def test_a_tool_loop_with_thinking_goes_on_at_another_worker_and_one_that_is_kil
         wait_until(lambda: pids(gateway)[1] != killed)
         with only(gateway, 1, tmp_path):
             assert ask(gateway.url, "/ready").status == 200
-        (said_of,) = gateway.events("worker")
-        assert said_of["message"].startswith("worker 1 was killed by signal 9; restarting it")
+        (worker_event,) = gateway.events("worker")
+        assert worker_event["message"].startswith("worker 1 was killed by signal 9; restarting it")
 
         gateway.signal(signal.SIGTERM)
         assert gateway.ended() == 0
@@ -206,7 +207,7 @@ async def test_a_client_sees_its_own_requests_of_all_workers_and_a_silent_worker
     nowhere = WorkerLinks(str(tmp_path / ("long" * 60)), 4)  # a name that no socket can have
     await nowhere.start(RequestLog(max_remembered=0, form="off"), bytes)
     await every[1].close()
-    (tmp_path / "2.sock").write_text("nobody listens here")
+    (tmp_path / "2.sock").write_text("no server listens here")
     assert [one["id"] for one in await first.requests("a")] == ["a3", "a1"]
     reader, writer = await asyncio.open_unix_connection(tmp_path / "3.sock")
     writer.write(b"no question\n")

@@ -54,20 +54,20 @@ def _through_model(model: Any, plain: Any) -> Any:
     return json.loads(JSONEncoder(sort_keys=True).encode(model.from_json(plain)))
 
 
-def _lost(given: Any, kept: Any, at: str = "$") -> Iterator[str]:
+def _lost(original: Any, kept: Any, at: str = "$") -> Iterator[str]:
     """What a model does not know, and so leaves out when it writes what it has read."""
-    if isinstance(given, dict):
-        for key, value in given.items():
+    if isinstance(original, dict):
+        for key, value in original.items():
             if key in kept:
                 yield from _lost(value, kept[key], f"{at}.{key}")
             elif value is not None:
                 yield f"{at}.{key}"
-    elif isinstance(given, list):
-        assert len(given) == len(kept)
-        for i, value in enumerate(given):
+    elif isinstance(original, list):
+        assert len(original) == len(kept)
+        for i, value in enumerate(original):
             yield from _lost(value, kept[i], f"{at}[{i}]")
-    elif given != kept:
-        yield f"{at}: {given!r} became {kept!r}"
+    elif original != kept:
+        yield f"{at}: {original!r} became {kept!r}"
 
 
 def test_a_field_that_grafana_does_not_know_is_found() -> None:
@@ -101,19 +101,19 @@ def test_every_panel_asks_the_source_that_is_chosen() -> None:
 
 def test_every_expression_parses_and_asks_for_metrics_and_labels_that_there_are(exposed: Exposed) -> None:
     for text in _expressions():
-        asked = [*_selectors(_parsed(text))]
-        assert asked, text
-        for name, labels in asked:
+        selectors = [*_selectors(_parsed(text))]
+        assert selectors, text
+        for name, labels in selectors:
             assert name in exposed, f"there is no {name}: {text}"
             assert labels <= exposed[name], f"{name} has no {labels - exposed[name]}: {text}"
 
 
 def test_every_metric_of_the_gateway_is_in_the_dashboard(exposed: Exposed) -> None:
-    asked = {_family(name) for text in _expressions() for name, _ in _selectors(_parsed(text))}
+    families = {_family(name) for text in _expressions() for name, _ in _selectors(_parsed(text))}
     variables = {_family(name) for name in re.findall(r"label_values\((\w+)", json.dumps(DASHBOARD["templating"]))}
     assert variables <= {_family(name) for name in exposed}
     not_shown = {"process_virtual_memory_bytes"}
-    assert {_family(name) for name in exposed} - asked - variables == not_shown
+    assert {_family(name) for name in exposed} - families - variables == not_shown
 
 
 def test_labels_in_legends_are_those_that_the_expression_leaves(exposed: Exposed) -> None:

@@ -37,9 +37,9 @@ def test_the_header_counts_what_was_done_to_a_whole_answer_too_losses_first() ->
         record = served.records[-1]
     assert record.reply.entries
     both = (*record.sent.entries, *record.reply.entries)
-    said = got.headers["x-toolglot-report"]
-    assert said == report_header(record.sent.entries, record.reply.entries)
-    assert said.startswith(summarise(both))
+    header = got.headers["x-toolglot-report"]
+    assert header == report_header(record.sent.entries, record.reply.entries)
+    assert header.startswith(summarise(both))
 
 
 def test_losses_of_the_answer_stand_before_changes_of_the_request_in_the_header() -> None:

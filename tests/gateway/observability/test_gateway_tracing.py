@@ -1,4 +1,4 @@
-"""Spans: under the names of OpenTelemetry's conventions, in the client's trace, and without what was said."""
+"""Spans: under the names of OpenTelemetry's conventions, in the client's trace, and without any content."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def of(span: ReadableSpan) -> tuple[int, int, int]:
 
 def test_a_request_to_a_model_is_a_span_of_the_conventions_below_one_of_the_gateways(traced: Traced) -> None:
     assert say(traced.served, "Hello", protocol="anthropic", model="openai/gpt-5.5", stream=True).status == 200
-    asked, served = traced.spans()
-    assert (asked.name, asked.kind) == ("chat gpt-5.5", SpanKind.CLIENT)
-    said = attributes(asked)
-    assert said.pop("gen_ai.response.time_to_first_chunk") > 0
-    assert said.pop("gen_ai.usage.input_tokens") > 0
-    assert said.pop("gen_ai.usage.output_tokens") > 0
-    assert said.pop("server.port") > 0
-    assert {name: value for name, value in said.items() if name not in USAGE.values()} == {
+    client_span, served = traced.spans()
+    assert (client_span.name, client_span.kind) == ("chat gpt-5.5", SpanKind.CLIENT)
+    fields = attributes(client_span)
+    assert fields.pop("gen_ai.response.time_to_first_chunk") > 0
+    assert fields.pop("gen_ai.usage.input_tokens") > 0
+    assert fields.pop("gen_ai.usage.output_tokens") > 0
+    assert fields.pop("server.port") > 0
+    assert {name: value for name, value in fields.items() if name not in USAGE.values()} == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "gpt-5.5",
@@ -99,32 +99,32 @@ def test_a_request_to_a_model_is_a_span_of_the_conventions_below_one_of_the_gate
         "toolglot.upstream": "openai",
     }
     assert (served.name, served.kind) == ("POST generate", SpanKind.SERVER)
-    said = attributes(served)
-    assert said["http.response.status_code"] == 200
-    assert said["url.path"] == "/v1/messages"
-    assert said["toolglot.added_seconds"] > 0
-    assert said["toolglot.request.id"] == traced.served.records[-1].id
-    assert of(asked)[2] == of(served)[1]
+    fields = attributes(served)
+    assert fields["http.response.status_code"] == 200
+    assert fields["url.path"] == "/v1/messages"
+    assert fields["toolglot.added_seconds"] > 0
+    assert fields["toolglot.request.id"] == traced.served.records[-1].id
+    assert of(client_span)[2] == of(served)[1]
     assert of(served)[2] == 0
-    assert asked.status.status_code == served.status.status_code == StatusCode.UNSET
+    assert client_span.status.status_code == served.status.status_code == StatusCode.UNSET
 
 
 def test_gemini_has_an_operation_of_its_own(traced: Traced) -> None:
     assert say(traced.served, "Hello", model="gemini/gemini-3-pro-preview").status == 200
-    asked, _ = traced.spans()
-    assert asked.name == "generate_content gemini-3-pro-preview"
-    assert attributes(asked)["gen_ai.provider.name"] == "gcp.gemini"
+    client_span, _ = traced.spans()
+    assert client_span.name == "generate_content gemini-3-pro-preview"
+    assert attributes(client_span)["gen_ai.provider.name"] == "gcp.gemini"
 
 
 def test_the_trace_of_a_client_goes_on_to_the_upstream(traced: Traced, simulated: Server) -> None:
     path, body = request_of("openai", "mistral/mistral-large-latest")
     headers = {"traceparent": PARENT, "tracestate": "vendor=1", "baggage": "user=ada"}
     assert ask(traced.served, path, body, headers=headers).status == 200
-    asked, served = traced.spans()
-    assert of(served)[0] == of(asked)[0] == TRACE_ID
+    client_span, served = traced.spans()
+    assert of(served)[0] == of(client_span)[0] == TRACE_ID
     assert of(served)[2] == 0xB7AD6B7169203331
     sent = simulated.requests[-1].headers
-    assert sent["traceparent"] == f"00-{TRACE_ID:032x}-{of(asked)[1]:016x}-01"
+    assert sent["traceparent"] == f"00-{TRACE_ID:032x}-{of(client_span)[1]:016x}-01"
     assert sent["tracestate"] == "vendor=1"
     assert "baggage" not in sent
     assert summarize(traced.served.records[-1])["trace"] == f"{TRACE_ID:032x}"
@@ -149,12 +149,12 @@ def test_nothing_of_what_was_sent_and_no_key_is_in_a_span(traced: Traced) -> Non
 
 def test_what_goes_wrong_is_reported_by_its_kind(traced: Traced) -> None:
     assert say(traced.served, "Be overloaded").status == 503
-    asked, served = traced.spans()
-    assert attributes(asked)["error.type"] == attributes(served)["error.type"] == "overloaded"
-    assert asked.status.status_code == served.status.status_code == StatusCode.ERROR
+    client_span, served = traced.spans()
+    assert attributes(client_span)["error.type"] == attributes(served)["error.type"] == "overloaded"
+    assert client_span.status.status_code == served.status.status_code == StatusCode.ERROR
     assert say(traced.served, "Be broken", stream=True).status == 200
-    asked, served = traced.spans()
-    assert attributes(asked)["error.type"] == attributes(served)["error.type"] == "server"
+    client_span, served = traced.spans()
+    assert attributes(client_span)["error.type"] == attributes(served)["error.type"] == "server"
     assert ask(traced.served, "/v1/chat/completions", b"{").status == 400
     (served,) = traced.spans()
     assert "error.type" not in attributes(served)  # it is the client's own
@@ -163,10 +163,10 @@ def test_what_goes_wrong_is_reported_by_its_kind(traced: Traced) -> None:
 
 def test_a_second_try_is_a_span_of_its_own(traced: Traced, simulated: Server) -> None:
     make_traffic(traced.served)
-    refused, asked, served = traced.spans()[-3:]
+    refused, client_span, served = traced.spans()[-3:]
     assert attributes(refused)["error.type"] == "bad_request"
-    assert "error.type" not in attributes(asked)
-    assert of(refused)[2] == of(asked)[2] == of(served)[1]
+    assert "error.type" not in attributes(client_span)
+    assert of(refused)[2] == of(client_span)[2] == of(served)[1]
     assert attributes(served)["http.request.resend_count"] == 1
     first, second = [request.headers["traceparent"] for request in simulated.requests[-2:]]
     assert first != second
@@ -194,9 +194,9 @@ def test_what_is_passed_on_is_traced_without_a_model(simulated: Server) -> None:
     assert "traceparent" in record.begin_call(upstream)
     record.response.status = 200
     record.trace.end(record)
-    asked, _ = exporter.get_finished_spans()
-    assert asked.name == "POST"
-    assert "gen_ai.operation.name" not in attributes(asked)
+    client_span, _ = exporter.get_finished_spans()
+    assert client_span.name == "POST"
+    assert "gen_ai.operation.name" not in attributes(client_span)
 
 
 def test_without_keys_there_is_no_span_for_who_has_none(simulated: Server) -> None:
@@ -254,18 +254,18 @@ def test_where_opentelemetry_is_missing_that_is_reported_and_requests_are_answer
     simulated: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
-    said: list[str] = []
-    assert open_tracing(said.append) is None
-    assert "pip install '.[otel]' in a clone of toolglot" in said[0]
+    logged: list[str] = []
+    assert open_tracing(logged.append) is None
+    assert "pip install '.[otel]' in a clone of toolglot" in logged[0]
     with gateway(simulated, settings="tracing = true") as served:
         assert say(served, "Hello").status == 200
 
 
 def test_without_an_exporter_that_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    said: list[str] = []
-    assert open_tracing(said.append) is None
-    assert "no exporter for spans" in said[0]
+    logged: list[str] = []
+    assert open_tracing(logged.append) is None
+    assert "no exporter for spans" in logged[0]
 
 
 def test_a_provider_that_the_program_has_set_up_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

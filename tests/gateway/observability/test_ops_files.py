@@ -40,8 +40,8 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "toolglot.service"
     file.write_text(UNIT.replace(program, "/bin/true"))  # where it is installed is nothing that this machine has
     done = subprocess.run([analyze, "verify", str(file)], capture_output=True, text=True, timeout=120, check=False)
-    told = [line for line in done.stderr.splitlines() if "toolglot" in line]
-    assert (done.returncode, told) == (0, [])
+    reported = [line for line in done.stderr.splitlines() if "toolglot" in line]
+    assert (done.returncode, reported) == (0, [])
 
 
 def test_the_unit_gives_open_answers_the_time_that_the_gateway_gives_them() -> None:

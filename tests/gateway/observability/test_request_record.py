@@ -1,4 +1,4 @@
-"""The record of a request: each part is written in one place, and a restart forgets the upstream that failed."""
+"""The record of a request: each part is written by one module, and a restart forgets the upstream that failed."""
 
 from __future__ import annotations
 

@@ -188,11 +188,11 @@ def test_the_breaker_of_the_one_that_failed_counts_and_that_of_the_other_does_no
         Gateway(config, upstreams=Upstreams(config), request_log=RequestLog(max_remembered=10, form="off"))
     ) as url:
         assert ask(url, *request(case)).status == 200
-        asked = len(provider.heads)
+        calls_before = len(provider.heads)
         again = ask(url, *request(case))
         assert again.status == 200
         is_trouble = case != "not-json-whole"  # a model that writes nonsense says nothing of its server
-        assert len(provider.heads) - asked == (1 if is_trouble else 2), "one that is in trouble is left alone"
+        assert len(provider.heads) - calls_before == (1 if is_trouble else 2), "one that is in trouble is left alone"
 
 
 @pytest.mark.parametrize("stream", ["whole", "stream"])

@@ -1,4 +1,4 @@
-"""Chains of upstreams in the gateway: who is asked when one fails, what is carried over, and what is never repeated."""
+"""Chains of upstreams in the gateway: who is called when one fails, what is carried over and never repeated."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def again(simulated: Server) -> Any:
     return gateway(simulated, upstreams=AGAIN.format(url=simulated.url("openai")))
 
 
-def asked_of(served: Served) -> Any:
+def call_again(served: Served) -> Any:
     path, body = request_of("anthropic", "again/gpt-4.1")
     return ask(served, path, body)
 
@@ -138,7 +138,7 @@ def asked_of(served: Served) -> Any:
 def test_a_busy_provider_is_called_again_after_the_time_that_it_says(simulated: Server) -> None:
     with again(simulated) as served:
         simulated.fault("429,retry_after=0.05", times=2)
-        assert asked_of(served).status == 200
+        assert call_again(served).status == 200
     assert [status for _, status in providers(simulated)] == [429, 429, 200]
     assert served.records[-1].calls.retry_reason
 
@@ -146,7 +146,7 @@ def test_a_busy_provider_is_called_again_after_the_time_that_it_says(simulated: 
 def test_a_provider_that_wants_too_long_a_wait_is_not_waited_for(simulated: Server) -> None:
     with again(simulated) as served:
         simulated.fault("429,retry_after=30")
-        got = asked_of(served)
+        got = call_again(served)
     assert (got.status, got.headers["retry-after"]) == (429, "30")
     assert len(simulated.requests) == 1
 
@@ -154,7 +154,7 @@ def test_a_provider_that_wants_too_long_a_wait_is_not_waited_for(simulated: Serv
 def test_a_protocol_400_is_never_repeated_with_the_same_bytes(simulated: Server) -> None:
     with again(simulated) as served:
         simulated.fault(400, times=3)
-        assert asked_of(served).status == 400
+        assert call_again(served).status == 400
     assert len(simulated.requests) == 1
 
 
@@ -166,11 +166,11 @@ def test_a_provider_that_is_down_is_not_called_for_a_while(simulated: Server) ->
     entry = written(["down/gpt-4.1", "mistral/mistral-large-latest"])
     with chain(simulated, entry, down) as served:
         path, body = request_of("anthropic", "chain")
-        said = [ask(served, path, body) for _ in range(4)]
+        answers = [ask(served, path, body) for _ in range(4)]
         reasons = [record.calls.failures for record in served.records]
         alone = request_of("anthropic", "down/gpt-4.1")
         refused = ask(served, *alone)
-    assert [got.status for got in said] == [200] * 4
+    assert [got.status for got in answers] == [200] * 4
     assert [len(failures) for failures in reasons] == [1, 1, 0, 0], "after two failures it is left alone"
     assert refused.status in (503, 529)
     assert "failed too often" in refused.body["error"]["message"]
@@ -184,9 +184,9 @@ def test_conversations_are_spread_and_stay_where_they_are(simulated: Server) -> 
             for number in range(20):
                 path, body = request_of("anthropic", "chain", f"Conversation {number}")
                 assert ask(served, path, body).status == 200
-    asked = [name for name, _ in providers(simulated)]
-    assert asked[:20] == asked[20:]
-    assert min(Counter(asked).values()) >= 8
+    called = [name for name, _ in providers(simulated)]
+    assert called[:20] == called[20:]
+    assert min(Counter(called).values()) >= 8
 
 
 def test_round_robin_each_turn_on_every_target_is_never_refused(simulated: Server) -> None:
@@ -206,8 +206,8 @@ def test_round_robin_each_turn_on_every_target_is_never_refused(simulated: Serve
                 {"role": "assistant", "content": first["content"]},
                 {"role": "user", "content": [result]},
             ]
-            said = ask(served, path, body).body["content"]
-            body["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "Once more."}]
+            content = ask(served, path, body).body["content"]
+            body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": "Once more."}]
     assert {status for _, status in providers(simulated)} == {200}
     assert Counter(name for name, _ in providers(simulated)) == dict.fromkeys(
         ("anthropic", "openai", "mistral", "gemini"), 2
@@ -219,8 +219,8 @@ def test_what_was_put_back_for_the_first_does_not_go_to_the_next(simulated: Serv
     entry = written(["anthropic/claude-sonnet-4-5", "openai_responses/gpt-5.5"])
     with chain(simulated, entry) as served:
         path, body = request_of("openai", "chain", "Hello", reasoning_effort="high")
-        said = ask(served, path, body).body["choices"][0]["message"]["content"]
-        body["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": "More."}]
+        content = ask(served, path, body).body["choices"][0]["message"]["content"]
+        body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": "More."}]
         simulated.fault(529)
         first = ask(served, path, body)
         sent = [str(request.body) for request in simulated.requests[-2:]]

@@ -1,4 +1,4 @@
-"""What a name of `[models]` sets besides where it leads: read, joined, put into force, told."""
+"""What a name of `[models]` sets besides where it leads: read, joined, put into force, reported."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def wrong(text: str) -> ConfigError:
     return caught.value
 
 
-def way(text: str, name: str = "x", place: int = 0) -> RouteSettings:
+def way(text: str, name: str = "x", index: int = 0) -> RouteSettings:
     """What holds on the way from a name to one of its upstreams."""
     route = Router(config(text)).route(name)
-    found = (route, *route.others)[place].settings
+    found = (route, *route.others)[index].settings
     assert found is not None
     return found
 
@@ -111,7 +111,7 @@ def test_a_targets_own_table_counts_over_that_of_its_name() -> None:
     force = { temperature = 0, top_p = 1 }
     policy = { stream_calls = "whole" }
     """
-    first, second = way(text), way(text, place=1)
+    first, second = way(text), way(text, index=1)
     assert (first.retry.retries, second.retry.retries) == (2, 0)
     assert (first.retry.idle_seconds, second.retry.idle_seconds) == (9, 9)
     assert (first.force.top_p, second.force.top_p) == (1, 0.5)
@@ -143,7 +143,7 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "place", "message", "hint"),
+    ("table", "path", "message", "hint"),
     [
         ("forse = {}", "models.x.forse", "unknown setting", "did you mean force?"),
         ("force = { temprature = 1 }", "models.x.force.temprature", "unknown setting", "did you mean temperature?"),
@@ -170,12 +170,12 @@ def test_the_policy_of_the_file_is_what_a_name_changes() -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_line_its_key_and_what_to_do(
-    table: str, place: str, message: str, hint: str
+    table: str, path: str, message: str, hint: str
 ) -> None:
     for form in (f'[models.x]\nto = "openai/a"\n{table}', f'x = {{ to = [{{ to = "openai/a", {table} }}] }}'):
         error = wrong(form)
         assert error.path.startswith("toolglot.toml:")
-        assert error.path.endswith(f": {place}")
+        assert error.path.endswith(f": {path}")
         assert message in error.message
         assert hint in error.hint
 
@@ -205,14 +205,14 @@ def test_an_upstream_is_as_the_route_wants_it_with_the_same_breaker() -> None:
 # --- what is changed --------------------------------------------------------------------------------
 
 TOOL = ToolSpec("read_file", parameters={"type": "object"})
-ASKED = Conversation(turns=(Turn("user", (Text("Hello"),)),), tools=(TOOL,), model="x")
+CONVERSATION = Conversation(turns=(Turn("user", (Text("Hello"),)),), tools=(TOOL,), model="x")
 
 
 def with_options(**options: Any) -> Conversation:
-    return msgspec.structs.replace(ASKED, options=Options(**options))
+    return msgspec.structs.replace(CONVERSATION, options=Options(**options))
 
 
-def told(conversation: Conversation, **tables: Any) -> tuple[Conversation, list[str]]:
+def apply_and_report(conversation: Conversation, **tables: Any) -> tuple[Conversation, list[str]]:
     after, entries = apply_settings(conversation, RouteSettings(name="x", **tables))
     assert all(entry.fault == "policy" and "[models] 'x'" in entry.reason for entry in entries)
     return after, [f"{entry.action} {entry.path}: {entry.reason.partition(' has ')[2]}" for entry in entries]
@@ -220,10 +220,10 @@ def told(conversation: Conversation, **tables: Any) -> tuple[Conversation, list[
 
 def test_a_default_holds_where_the_client_says_nothing() -> None:
     wanted = RequestSettings(max_tokens=100, temperature=0.5, stop=("END",), reasoning_effort="low")
-    after, said = told(with_options(sampling=Sampling(temperature=1)), default=wanted)
+    after, report = apply_and_report(with_options(sampling=Sampling(temperature=1)), default=wanted)
     assert after.options.sampling == Sampling(max_tokens=100, temperature=1, stop=("END",))
     assert after.options.reasoning == Reasoning(effort="low")
-    assert said == [
+    assert report == [
         "added $.max_tokens: default.max_tokens = 100, which the client does not set",
         "added $.stop: default.stop = 'END', which the client does not set",
         "added $.reasoning_effort: default.reasoning_effort = 'low', which the client does not set",
@@ -231,7 +231,7 @@ def test_a_default_holds_where_the_client_says_nothing() -> None:
 
 
 def test_what_is_forced_holds_whatever_the_client_says() -> None:
-    asked = with_options(
+    original = with_options(
         sampling=Sampling(max_tokens=50, temperature=1, stop=("A",)),
         reasoning=Reasoning(mode="on", budget_tokens=2000, summary="auto"),
         tool_choice=ToolChoice("named", ("read_file",), parallel=True),
@@ -239,11 +239,11 @@ def test_what_is_forced_holds_whatever_the_client_says() -> None:
     wanted = RequestSettings(
         max_tokens=100, temperature=1, reasoning_mode="off", tool_choice="auto", parallel_tool_calls=False
     )
-    after, said = told(asked, force=wanted)
+    after, report = apply_and_report(original, force=wanted)
     assert after.options.sampling == Sampling(max_tokens=100, temperature=1, stop=("A",))
     assert after.options.reasoning == Reasoning(mode="off", summary="auto")
     assert after.options.tool_choice == ToolChoice("auto", parallel=False)
-    assert said == [
+    assert report == [
         "replaced $.max_tokens: force.max_tokens = 100 instead of 50",
         "replaced $.reasoning_mode: force.reasoning_mode = 'off' instead of 'on'",
         "replaced $.reasoning_budget_tokens: force.reasoning_budget_tokens = 'unset' instead of 2000",
@@ -254,35 +254,37 @@ def test_what_is_forced_holds_whatever_the_client_says() -> None:
 
 @pytest.mark.parametrize("table", ["default", "force"])
 def test_a_choice_that_is_reported_is_part_of_the_request_even_if_it_is_what_most_providers_assume(table: str) -> None:
-    after, entries = told(ASKED, **{table: RequestSettings(tool_choice="auto")})
+    after, entries = apply_and_report(CONVERSATION, **{table: RequestSettings(tool_choice="auto")})
     assert after.options.tool_choice == ToolChoice("auto")
     assert entries == [f"added $.tool_choice: {table}.tool_choice = 'auto', which the client does not set"]
 
 
 def test_a_default_thinks_only_for_clients_that_say_nothing_of_thinking() -> None:
-    asked = with_options(reasoning=Reasoning(mode="off"))
-    after, said = told(asked, default=RequestSettings(reasoning_effort="high"))
-    assert (after is asked, said) == (True, [])
+    original = with_options(reasoning=Reasoning(mode="off"))
+    after, report = apply_and_report(original, default=RequestSettings(reasoning_effort="high"))
+    assert (after is original, report) == (True, [])
 
 
 def test_a_choice_of_tools_is_only_for_requests_that_offer_some() -> None:
-    asked = msgspec.structs.replace(ASKED, tools=())
-    after, said = told(asked, force=RequestSettings(tool_choice="required", parallel_tool_calls=True))
-    assert (after is asked, said) == (True, [])
+    original = msgspec.structs.replace(CONVERSATION, tools=())
+    after, report = apply_and_report(original, force=RequestSettings(tool_choice="required", parallel_tool_calls=True))
+    assert (after is original, report) == (True, [])
 
 
 def test_who_only_speaks_of_parallel_calls_has_made_no_choice() -> None:
     body = {"model": "x", "messages": [{"role": "user", "content": "Hi"}], "parallel_tool_calls": True}
     function = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-    asked = read_request({**body, "tools": [function]}, source="openai").conversation
-    after, said = told(asked, default=RequestSettings(tool_choice="required", parallel_tool_calls=False))
+    conversation = read_request({**body, "tools": [function]}, source="openai").conversation
+    after, report = apply_and_report(
+        conversation, default=RequestSettings(tool_choice="required", parallel_tool_calls=False)
+    )
     assert after.options.tool_choice == ToolChoice("required", parallel=True)
-    assert said == ["added $.tool_choice: default.tool_choice = 'required', which the client does not set"]
+    assert report == ["added $.tool_choice: default.tool_choice = 'required', which the client does not set"]
 
 
 def test_the_system_prompt_comes_before_the_clients_own() -> None:
-    asked = msgspec.structs.replace(ASKED, turns=(Turn("system", (Text("Mine."),)), *ASKED.turns))
-    after, entries = apply_settings(asked, RouteSettings(name="x", system="Ours."))
+    original = msgspec.structs.replace(CONVERSATION, turns=(Turn("system", (Text("Mine."),)), *CONVERSATION.turns))
+    after, entries = apply_settings(original, RouteSettings(name="x", system="Ours."))
     assert [turn.text for turn in after.turns] == ["Ours.", "Mine.", "Hello"]
     assert [str(entry) for entry in entries] == [
         "added at $.system: [models] 'x' puts a system prompt of 5 characters before the client's"
@@ -314,10 +316,10 @@ SETTINGS = st.builds(
 def test_what_is_forced_holds_every_change_is_reported_and_none_gives_back_what_came(
     default: RequestSettings, force: RequestSettings, system: str, has_tools: bool
 ) -> None:
-    asked = ASKED if has_tools else msgspec.structs.replace(ASKED, tools=())
+    original = CONVERSATION if has_tools else msgspec.structs.replace(CONVERSATION, tools=())
     settings = RouteSettings(name="x", default=default, force=force, system=system)
-    after, entries = apply_settings(asked, settings)
-    assert (after is asked) == (not entries)
+    after, entries = apply_settings(original, settings)
+    assert (after is original) == (not entries)
     for name in ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed"):
         wanted = next((value for table in (force, default) if (value := getattr(table, name)) is not None), None)
         assert getattr(after.options.sampling, name) == (
@@ -372,15 +374,15 @@ def test_a_route_sets_what_the_upstream_gets_and_reports_it(served: Served, prot
     path, body = request_of(protocol, "set", stream=stream)
     got = ask(served, path, body)
     assert got.status == 200, got.data
-    rendered, said = sent(served, got.headers["x-toolglot-request"])
+    rendered, report = sent(served, got.headers["x-toolglot-request"])
     assert rendered["temperature"] == 0.25
     assert rendered["parallel_tool_calls"] is False
     assert rendered["seed"] == 5
     assert rendered.get("max_tokens", rendered.get("max_completion_tokens")) == (500 if protocol == "anthropic" else 77)
     assert rendered["messages"][0]["content"] == "Ours."
     for name in ("force.temperature = 0.25", "force.parallel_tool_calls = False", "default.seed = 5", "system prompt"):
-        assert sum(name in line for line in said) == 1
-    assert sum("default.max_tokens" in line for line in said) == (protocol != "anthropic")
+        assert sum(name in line for line in report) == 1
+    assert sum("default.max_tokens" in line for line in report) == (protocol != "anthropic")
 
 
 def test_the_clients_own_protocol_is_changed_too_and_keeps_what_it_has(served: Served) -> None:
@@ -388,19 +390,19 @@ def test_the_clients_own_protocol_is_changed_too_and_keeps_what_it_has(served: S
     path, body = request_of("anthropic", "claude", system=cached, metadata={"user_id": "u"})
     got = ask(served, path, body, headers={"anthropic-version": "2023-06-01"})
     assert got.status == 200, got.data
-    rendered, said = sent(served, got.headers["x-toolglot-request"])
+    rendered, report = sent(served, got.headers["x-toolglot-request"])
     assert rendered["max_tokens"] == 3333
     assert rendered["system"] == [{"type": "text", "text": "Ours."}, *cached]
     assert rendered["metadata"] == {"user_id": "u"}
-    assert any("force.max_tokens = 3333 instead of 500" in line for line in said)
+    assert any("force.max_tokens = 3333 instead of 500" in line for line in report)
 
 
 def test_what_a_route_leaves_as_it_is_goes_home_as_it_came(served: Served) -> None:
     path, body = request_of("anthropic", "idle")
     got = ask(served, path, body, headers={"anthropic-version": "2023-06-01"})
     assert got.status == 200, got.data
-    _, said = sent(served, got.headers["x-toolglot-request"])
-    assert not [line for line in said if "[models]" in line]
+    _, report = sent(served, got.headers["x-toolglot-request"])
+    assert not [line for line in report if "[models]" in line]
 
 
 def test_a_response_that_goes_on_from_one_that_the_provider_stores_is_set_too(served: Served) -> None:
@@ -408,23 +410,23 @@ def test_a_response_that_goes_on_from_one_that_the_provider_stores_is_set_too(se
     first = ask(served, path, body).body
     got = ask(served, path, {**body, "previous_response_id": first["id"], "input": "And now?"})
     assert got.status == 200, got.data
-    rendered, said = sent(served, got.headers["x-toolglot-request"])
+    rendered, report = sent(served, got.headers["x-toolglot-request"])
     assert rendered["reasoning"]["effort"] == "low"
     assert "Ours." in rendered["instructions"]
-    assert any("force.reasoning_effort = 'low'" in line for line in said)
+    assert any("force.reasoning_effort = 'low'" in line for line in report)
 
 
 def test_what_was_set_is_reported_for_a_second_try_too(served: Served) -> None:
     path, body = request_of("anthropic", "claude-sonnet-4-5")
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZ2Vk" * 20}
-    said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
-    body["messages"] = [*body["messages"], said, {"role": "user", "content": "Go on."}]
+    message = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
+    body["messages"] = [*body["messages"], message, {"role": "user", "content": "Go on."}]
     got = ask(served, path, {**body, "max_tokens": 5000, "thinking": {"type": "enabled", "budget_tokens": 1024}})
     assert got.status == 200, got.data
-    rendered, told = sent(served, got.headers["x-toolglot-request"])
+    rendered, report = sent(served, got.headers["x-toolglot-request"])
     assert rendered["max_tokens"] == 3333
-    assert any("that the provider refused were left out" in line for line in told)
-    assert any("force.max_tokens = 3333 instead of 5000" in line for line in told)
+    assert any("that the provider refused were left out" in line for line in report)
+    assert any("force.max_tokens = 3333 instead of 5000" in line for line in report)
 
 
 def test_a_count_is_of_what_would_be_sent(served: Served) -> None:
@@ -453,9 +455,9 @@ def test_where_another_one_stands_in_its_own_settings_hold(served: Served) -> No
     path, body = request_of("openai", "chain")
     got = ask(served, path, body)
     assert got.status == 200, got.data
-    rendered, said = sent(served, got.headers["x-toolglot-request"])
+    rendered, report = sent(served, got.headers["x-toolglot-request"])
     assert rendered["max_tokens"] == 44
-    assert any("ghost did not answer" in line for line in said)
+    assert any("ghost did not answer" in line for line in report)
 
 
 def test_a_route_has_its_own_retries_and_time_limits() -> None:
@@ -489,15 +491,15 @@ def test_a_change_of_the_settings_comes_into_force_while_the_gateway_runs(simula
     write(0.5)
     with running(Gateway(reread(), reread=reread)) as at:
 
-        def asked() -> float:
+        def requested_tokens() -> float:
             id = ask(at, path, body).headers["x-toolglot-request"]
             found: float = ask(at, f"/toolglot/requests/{id}").body["rendered"]["temperature"]
             return found
 
-        assert asked() == 0.5
+        assert requested_tokens() == 0.5
         write(0.125)
-        wait_until(lambda: asked() != 0.5)
-        assert asked() == 0.125
+        wait_until(lambda: requested_tokens() != 0.5)
+        assert requested_tokens() == 0.125
 
 
 def test_a_router_knows_whether_a_name_leads_to_a_model() -> None:

@@ -1,4 +1,4 @@
-"""An upstream that cannot be reached is said to be that, in every client's protocol, and not to be overloaded."""
+"""An upstream that cannot be reached is reported as that, in every client's protocol, and not to be overloaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODEL = "gone/gpt-4.1"
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """A port that nobody listens on."""
+    """A port that no server listens on."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         return int(closed.getsockname()[1])
 

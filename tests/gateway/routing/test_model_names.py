@@ -158,8 +158,8 @@ def test_at_its_own_provider_too_and_the_bytes_stay() -> None:
 
 
 def test_a_conversation_that_is_sent_on_reports_it_as_well() -> None:
-    asked = toolglot.Conversation((toolglot.Turn("user", (toolglot.Text("Hi"),)),))
-    out = toolglot.request_for(asked, target="mistral", model="gpt-4.1")
+    conversation = toolglot.Conversation((toolglot.Turn("user", (toolglot.Text("Hi"),)),))
+    out = toolglot.request_for(conversation, target="mistral", model="gpt-4.1")
     assert [entry.action for entry in out.report] == ["mismatched"]
 
 
@@ -177,10 +177,10 @@ GPT = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}], "fre
 
 def test_convert_asks_for_a_model_that_the_target_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = converted(tmp_path, GPT, "--from", "openai", "--to", "anthropic")
-    said = capsys.readouterr()
-    assert (code, said.out) == (2, "")
-    assert "anthropic does not have the model 'gpt-4.1', which belongs to another provider" in said.err
-    assert "--model NAME, or --to anthropic@NAME" in said.err
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert "anthropic does not have the model 'gpt-4.1', which belongs to another provider" in captured.err
+    assert "--model NAME, or --to anthropic@NAME" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -204,9 +204,9 @@ def test_a_line_with_a_foreign_model_does_not_stop_the_others(
     lines = tmp_path / "lines.jsonl"
     lines.write_text("\n".join(json.dumps({**GPT, "model": model}) for model in ("gpt-4.1", "m")), encoding="utf-8")
     assert main(["convert", str(lines), "--from", "openai", "--to", "anthropic"]) == 1
-    said = capsys.readouterr()
-    assert json.loads(said.out)["model"] == "m"
-    assert "--model" in said.err
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["model"] == "m"
+    assert "--model" in captured.err
 
 
 def test_lint_finds_it_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

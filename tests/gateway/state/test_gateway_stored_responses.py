@@ -35,7 +35,7 @@ Work = Callable[["Bench"], Awaitable[None]]
 
 
 class CountingStore(SqliteStore):
-    """A store that counts what is asked of it."""
+    """A store that counts what it is called for."""
 
     looks = 0
     written = 0
@@ -54,21 +54,23 @@ class CountingStore(SqliteStore):
 class Bench:
     """A store in memory whose clock stands still until it is moved."""
 
-    def __init__(self, limits: StoreLimits | None = None, **given: Any) -> None:
+    def __init__(self, limits: StoreLimits | None = None, **options: Any) -> None:
         self.now = 1_000_000.0
         self.store = CountingStore(":memory:", clock=lambda: self.now, limits=limits or StoreLimits())
-        self.responses = StoredResponses(self.store, seconds=DAY, clock=lambda: self.now, **given)
+        self.responses = StoredResponses(self.store, seconds=DAY, clock=lambda: self.now, **options)
 
     async def exchange(
-        self, id: str, said: str, answer: str, *, client: str = ME, stored_by: str = "", **more: Any
+        self, id: str, prompt: str, answer: str, *, client: str = ME, stored_by: str = "", **more: Any
     ) -> None:
-        asked: Body = {"model": "m", "input": said, **more}
-        assert await self.responses.keep(client, asked, answered(id, message(f"msg_{id}", answer)), stored_by=stored_by)
+        request: Body = {"model": "m", "input": prompt, **more}
+        assert await self.responses.keep(
+            client, request, answered(id, message(f"msg_{id}", answer)), stored_by=stored_by
+        )
 
 
-def run(work: Work, **given: Any) -> None:
+def run(work: Work, **options: Any) -> None:
     async def all_of_it() -> None:
-        bench = Bench(**given)
+        bench = Bench(**options)
         try:
             await work(bench)
         finally:
@@ -102,13 +104,13 @@ def answered(id: str, *output: Body, **more: Any) -> Body:
 
 
 def texts(body: Body | None) -> list[str]:
-    """What was said in a request, in order."""
+    """The texts of a request, in order."""
     assert body is not None
-    said = []
+    found = []
     for item in body["input"]:
         content = item.get("content", item.get("output"))
-        said.append(content if isinstance(content, str) else content[0]["text"])
-    return said
+        found.append(content if isinstance(content, str) else content[0]["text"])
+    return found
 
 
 async def refused(work: Awaitable[Any]) -> tuple[int, Body]:
@@ -142,14 +144,14 @@ def test_the_whole_chain_comes_before_the_input_and_instructions_are_not_inherit
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_1", "one", "first", instructions="be brief")
         await bench.exchange("resp_2", "two", "second", previous_response_id="resp_1")
-        asked = {"model": "m", "input": "three", "previous_response_id": "resp_2", "temperature": 0.5}
-        found = await bench.responses.expand(ME, asked)
+        request = {"model": "m", "input": "three", "previous_response_id": "resp_2", "temperature": 0.5}
+        found = await bench.responses.expand(ME, request)
         assert texts(found) == ["one", "first", "two", "second", "three"]
         assert found is not None
         assert found["input"][0] == user("one")
         assert found["input"][1] == message("msg_resp_1", "first")
         assert {key: found[key] for key in found if key != "input"} == {"model": "m", "temperature": 0.5}
-        assert asked["input"] == "three"
+        assert request["input"] == "three"
         assert texts(await bench.responses.expand(ME, {"previous_response_id": "resp_1"})) == ["one", "first"]
 
     run(work)
@@ -175,8 +177,8 @@ def test_what_was_put_together_is_a_request_that_any_provider_takes(target: str)
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
         await bench.responses.keep(ME, {"input": "go", "tools": [tool]}, answered("resp_1", thought, call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-        asked = {"model": "m", "input": [result], "previous_response_id": "resp_1", "tools": [tool]}
-        found = await bench.responses.expand(ME, asked)
+        request = {"model": "m", "input": [result], "previous_response_id": "resp_1", "tools": [tool]}
+        found = await bench.responses.expand(ME, request)
         assert found is not None
         out = convert(found, source="openai_responses", target=target, model=MODEL_OF[target])
         assert not lint(out.body, target, MODEL_OF[target])
@@ -187,8 +189,8 @@ def test_what_was_put_together_is_a_request_that_any_provider_takes(target: str)
 
 def test_an_unknown_previous_response_is_refused_in_openais_words() -> None:
     async def work(bench: Bench) -> None:
-        asked = {"input": "x", "previous_response_id": "resp_x"}
-        status, error = await refused(bench.responses.expand(ME, asked))
+        request = {"input": "x", "previous_response_id": "resp_x"}
+        status, error = await refused(bench.responses.expand(ME, request))
         assert status == 400
         assert error == {
             "message": "Previous response with id 'resp_x' not found.",
@@ -199,7 +201,7 @@ def test_an_unknown_previous_response_is_refused_in_openais_words() -> None:
         for odd in ("", "a\0b", "\ud800", "x" * 10_000):
             status, _ = await refused(bench.responses.expand(ME, {"input": "x", "previous_response_id": odd}))
             assert status == 400
-        assert await bench.responses.expand(ME, asked, may_be_elsewhere=True) is None
+        assert await bench.responses.expand(ME, request, may_be_elsewhere=True) is None
 
     run(work)
 
@@ -235,7 +237,7 @@ def test_a_client_reads_nothing_of_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"),
+    ("body", "answer"),
     [
         ({"input": "x", "store": False}, answered("resp_1")),
         ({"input": "x", "conversation": "conv_1"}, answered("resp_1")),
@@ -246,9 +248,9 @@ def test_a_client_reads_nothing_of_another() -> None:
         ({"input": "x", "previous_response_id": "resp_1"}, answered("resp_1")),
     ],
 )
-def test_what_must_not_or_cannot_be_kept_is_not(asked: Body, given: Body) -> None:
+def test_what_must_not_or_cannot_be_kept_is_not(body: Body, answer: Body) -> None:
     async def work(bench: Bench) -> None:
-        assert not await bench.responses.keep(ME, asked, given)
+        assert not await bench.responses.keep(ME, body, answer)
         assert await bench.responses.find(ME, "resp_1") is None
 
     run(work)
@@ -333,8 +335,8 @@ def test_a_conversation_in_use_outlives_the_time_of_its_first_exchange() -> None
         await bench.exchange("resp_0", "said 0", "answer 0")
         for number in range(1, 6):
             bench.now += 0.7 * DAY
-            asked = {"input": "x", "previous_response_id": f"resp_{number - 1}"}
-            assert len(texts(await bench.responses.expand(ME, asked))) == 2 * number + 1
+            request = {"input": "x", "previous_response_id": f"resp_{number - 1}"}
+            assert len(texts(await bench.responses.expand(ME, request))) == 2 * number + 1
             await bench.exchange(f"resp_{number}", "x", "y", previous_response_id=f"resp_{number - 1}")
         assert await bench.responses.find(ME, "resp_0") is None
         named = {"input": [{"type": "item_reference", "id": "msg_resp_0"}]}
@@ -388,8 +390,8 @@ def test_a_result_finds_its_call_where_that_is_a_reference() -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
         await bench.responses.keep(ME, {"input": "go"}, answered("resp_1", call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-        asked: Body = {"model": "m", "input": [user("go"), {"type": "item_reference", "id": "fc_1"}, result]}
-        found = await bench.responses.expand(ME, asked)
+        request: Body = {"model": "m", "input": [user("go"), {"type": "item_reference", "id": "fc_1"}, result]}
+        found = await bench.responses.expand(ME, request)
         assert found is not None
         assert found["input"] == [user("go"), call, result]
         sent = convert(found, source="openai_responses", target="anthropic", model="claude-sonnet-4-5").body
@@ -415,10 +417,13 @@ def test_references_of_earlier_requests_are_resolved_in_the_chain() -> None:
         await bench.exchange("resp_1", "one", "first")
         named = [user("one"), {"type": "item_reference", "id": "msg_resp_1"}, user("two")]
         await bench.responses.keep(ME, {"input": named}, answered("resp_2", message("msg_2", "second")))
-        asked = {"input": [{"type": "item_reference", "id": "msg_2"}, user("three")], "previous_response_id": "resp_2"}
-        assert texts(await bench.responses.expand(ME, asked)) == ["one", "first", "two", "second", "three"]
+        request = {
+            "input": [{"type": "item_reference", "id": "msg_2"}, user("three")],
+            "previous_response_id": "resp_2",
+        }
+        assert texts(await bench.responses.expand(ME, request)) == ["one", "first", "two", "second", "three"]
         await bench.responses.remove(ME, "resp_1")
-        status, error = await refused(bench.responses.expand(ME, asked))
+        status, error = await refused(bench.responses.expand(ME, request))
         assert (status, error["param"]) == (404, "input")
 
     run(work)
@@ -449,8 +454,8 @@ def test_an_unknown_item_is_refused_in_openais_words() -> None:
 def test_an_item_that_the_chain_has_is_not_sent_twice() -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_1", "one", "first")
-        asked = {"input": [message("msg_resp_1", "first"), user("two")], "previous_response_id": "resp_1"}
-        status, error = await refused(bench.responses.expand(ME, asked))
+        request = {"input": [message("msg_resp_1", "first"), user("two")], "previous_response_id": "resp_1"}
+        status, error = await refused(bench.responses.expand(ME, request))
         assert status == 400
         assert error["message"].startswith("Duplicate item found with id msg_resp_1.")
 
@@ -470,8 +475,8 @@ def test_what_the_upstream_has_itself_is_left_to_it() -> None:
         assert await ask(ME, {"input": [{"type": "item_reference", "id": "msg_resp_1"}]}, stored_by="openai") is None
         assert texts(await ask(ME, at_home, stored_by="azure")) == ["one", "first", "x"]
         assert texts(await ask(ME, at_home)) == ["one", "first", "x"]
-        abroad = {"input": "x", "previous_response_id": "resp_2"}
-        assert len(texts(await ask(ME, abroad, stored_by="openai"))) == 5
+        foreign = {"input": "x", "previous_response_id": "resp_2"}
+        assert len(texts(await ask(ME, foreign, stored_by="openai"))) == 5
         mixed = {"input": [{"type": "item_reference", "id": "msg_resp_2"}], "previous_response_id": "resp_1"}
         assert texts(await ask(ME, mixed, stored_by="openai")) == ["one", "first", "second"]
         assert await bench.responses.upstream_of(ME, "resp_1") == "openai"
@@ -483,20 +488,22 @@ def test_what_the_upstream_has_itself_is_left_to_it() -> None:
 def test_an_upstream_that_looks_items_up_gets_none_under_a_name_that_it_did_not_give() -> None:
     async def work(bench: Bench) -> None:
         thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
-        given = answered("resp_1", thought, message("msg_1", "first"))
-        await bench.responses.keep(ME, {"input": "one"}, given)
+        response = answered("resp_1", thought, message("msg_1", "first"))
+        await bench.responses.keep(ME, {"input": "one"}, response)
         kept = {"type": "reasoning", "id": "rs_2", "summary": []}
         named = [{"type": "item_reference", "id": "msg_1"}]
-        asked = {"input": named, "previous_response_id": "resp_1"}
-        await bench.responses.keep(ME, asked, answered("resp_2", kept, message("msg_2", "second")), stored_by="openai")
+        request = {"input": named, "previous_response_id": "resp_1"}
+        await bench.responses.keep(
+            ME, request, answered("resp_2", kept, message("msg_2", "second")), stored_by="openai"
+        )
         await bench.responses.keep(ME, {"previous_response_id": "resp_2"}, answered("resp_3"))
         found = await bench.responses.expand(ME, {"previous_response_id": "resp_3", "input": [7]}, stored_by="openai")
         bare = {key: value for key, value in message("", "first").items() if key != "id"}
         assert found is not None
         assert found["input"] == [user("one"), bare, kept, message("msg_2", "second"), 7]
-        abroad = await bench.responses.expand(ME, {"previous_response_id": "resp_3", "input": [7]})
-        assert abroad is not None
-        assert abroad["input"][1] == thought
+        foreign = await bench.responses.expand(ME, {"previous_response_id": "resp_3", "input": [7]})
+        assert foreign is not None
+        assert foreign["input"][1] == thought
 
     run(work)
 
@@ -504,9 +511,9 @@ def test_an_upstream_that_looks_items_up_gets_none_under_a_name_that_it_did_not_
 def test_a_chain_whose_beginning_is_elsewhere_is_not_sent_in_part() -> None:
     async def work(bench: Bench) -> None:
         await bench.exchange("resp_2", "two", "second", stored_by="openai", previous_response_id="resp_1")
-        asked = {"input": "x", "previous_response_id": "resp_2"}
-        assert await bench.responses.expand(ME, asked, stored_by="openai") is None
-        _, error = await refused(bench.responses.expand(ME, asked))
+        request = {"input": "x", "previous_response_id": "resp_2"}
+        assert await bench.responses.expand(ME, request, stored_by="openai") is None
+        _, error = await refused(bench.responses.expand(ME, request))
         assert error["message"] == "Previous response with id 'resp_1' not found."
 
     run(work)
@@ -518,7 +525,7 @@ def test_a_chain_whose_beginning_is_elsewhere_is_not_sent_in_part() -> None:
 def test_a_response_is_found_as_its_client_got_it_with_what_it_repeats_of_its_request() -> None:
     async def work(bench: Bench) -> None:
         tool = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
-        asked = {
+        request = {
             "input": "hi",
             "instructions": "be brief",
             "metadata": {"a": "b"},
@@ -528,12 +535,12 @@ def test_a_response_is_found_as_its_client_got_it_with_what_it_repeats_of_its_re
             "temperature": 0.5,
             "stream": True,
         }
-        given = answered("resp_1", message("msg_1", "hello"), usage=None, temperature=1.0)
-        assert await bench.responses.keep(ME, asked, given)
+        response = answered("resp_1", message("msg_1", "hello"), usage=None, temperature=1.0)
+        assert await bench.responses.keep(ME, request, response)
         found = await bench.responses.serve(ME, "response", "GET", "resp_1", {"include": "x", "stream": "false"})
-        assert found["output"] == given["output"]
+        assert found["output"] == response["output"]
         assert {key: found[key] for key in ("instructions", "metadata", "previous_response_id", "tools")} == {
-            key: asked[key] for key in ("instructions", "metadata", "previous_response_id", "tools")
+            key: request[key] for key in ("instructions", "metadata", "previous_response_id", "tools")
         }
         assert (found["tool_choice"], found["temperature"]) == ("required", 1.0)
         assert "input" not in found
@@ -587,9 +594,9 @@ def test_input_items_are_all_of_the_conversation_but_the_answer_each_with_an_id(
         call = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
         await bench.responses.keep(ME, {"input": "go"}, answered("resp_1", call))
         result = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
-        said = {"role": "assistant", "content": "aha"}
-        asked = {"input": [result, said, 7], "previous_response_id": "resp_1"}
-        await bench.responses.keep(ME, asked, answered("resp_2", message("msg_2", "ok")))
+        reply = {"role": "assistant", "content": "aha"}
+        request = {"input": [result, reply, 7], "previous_response_id": "resp_1"}
+        await bench.responses.keep(ME, request, answered("resp_2", message("msg_2", "ok")))
         found = await bench.responses.input_items(ME, "resp_2", {"order": "asc"})
         assert found is not None
         assert [item["type"] for item in found["data"]] == [

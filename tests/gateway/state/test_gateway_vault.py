@@ -55,17 +55,17 @@ def simulated() -> Iterator[Server]:
 def chat(served: Served, messages: list[Any], model: str, *, stream: bool) -> list[Any]:
     """One request of the real SDK; the messages with its answer."""
     client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="a client's key", max_retries=0)
-    asked: dict[str, Any] = {"model": model, "messages": messages, "tools": [TOOL], "reasoning_effort": "high"}
+    request: dict[str, Any] = {"model": model, "messages": messages, "tools": [TOOL], "reasoning_effort": "high"}
     if not stream:
-        said = client.chat.completions.create(**asked).choices[0].message
+        message = client.chat.completions.create(**request).choices[0].message
         calls = [
             {"id": c.id, "type": "function", "function": {"name": c.function.name, "arguments": c.function.arguments}}
-            for c in said.tool_calls or ()
+            for c in message.tool_calls or ()
         ]
-        return [*messages, _answer(said.content, calls)]
+        return [*messages, _answer(message.content, calls)]
     text: list[str] = []
     gathered: dict[int, dict[str, Any]] = {}
-    for chunk in client.chat.completions.create(**asked, stream=True):
+    for chunk in client.chat.completions.create(**request, stream=True):
         for choice in chunk.choices:
             text.append(choice.delta.content or "")
             for call in choice.delta.tool_calls or ():
@@ -128,8 +128,8 @@ def test_another_client_key_gets_nothing_back(simulated: Server) -> None:
         messages = [*messages, {"role": "tool", "tool_call_id": call["id"], "content": "hello"}]
         for key, found in (("another key", 0), ("a client's key", 1)):
             client = openai.OpenAI(base_url=f"{served.url}/v1", api_key=key, max_retries=0)
-            asked: Any = {"messages": messages, "tools": [TOOL], "reasoning_effort": "high"}
-            client.chat.completions.create(model=MODELS["signed thinking"], **asked)
+            request: Any = {"messages": messages, "tools": [TOOL], "reasoning_effort": "high"}
+            client.chat.completions.create(model=MODELS["signed thinking"], **request)
             assert opaque_in(simulated.requests[-1].body) == found
 
 
@@ -152,10 +152,10 @@ key_env = "SECOND"
 
 def test_two_providers_that_say_the_same_keep_their_own(simulated: Server) -> None:
     with gateway(simulated) as served:
-        said = [{"role": "user", "content": "say something"}]
+        content = [{"role": "user", "content": "say something"}]
         for model in (MODELS["signed thinking"], MODELS["thought signatures"], MODELS["encrypted reasoning"]):
-            chat(served, said, model, stream=False)
-        messages = chat(served, said, MODELS["signed thinking"], stream=False)
+            chat(served, content, model, stream=False)
+        messages = chat(served, content, MODELS["signed thinking"], stream=False)
         chat(served, [*messages, {"role": "user", "content": "more"}], MODELS["signed thinking"], stream=False)
         assert opaque_in(simulated.requests[-1].body) == 1
         chat(served, [*messages, {"role": "user", "content": "more"}], MODELS["encrypted reasoning"], stream=False)
@@ -195,14 +195,14 @@ def forged(protocol: str) -> tuple[str, dict[str, Any]]:
     """A path, and a request whose history holds thinking that its provider did not make."""
     if protocol == "anthropic":
         tool = {"name": "read_file", "input_schema": TOOL["function"]["parameters"]}
-        said = [
+        content = [
             {"type": "thinking", "thinking": "I read it.", "signature": "Zm9yZ2Vk"},
             {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "a.txt"}},
         ]
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "hello"}
         messages = [
             {"role": "user", "content": "read a.txt"},
-            {"role": "assistant", "content": said},
+            {"role": "assistant", "content": content},
             {"role": "user", "content": [result]},
         ]
         thinking = {"type": "enabled", "budget_tokens": 2000}
@@ -253,13 +253,13 @@ DECLARATION = {"name": "read_file", "parameters": TOOL["function"]["parameters"]
 def test_a_gemini_client_that_sends_no_ids_gets_its_thinking_back(simulated: Server, words: str) -> None:
     with gateway(simulated) as served:
         contents: list[Any] = [{"role": "user", "parts": [{"text": words}]}]
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "tools": [{"functionDeclarations": [DECLARATION]}],
             "generationConfig": {"thinkingConfig": {"thinkingBudget": 2000, "includeThoughts": True}},
         }
         path = f"/v1beta/models/{MODELS['signed thinking']}:generateContent"
-        said = ask(served, path, {**asked, "contents": contents}).body
-        parts = said["candidates"][0]["content"]["parts"]
+        reply = ask(served, path, {**request, "contents": contents}).body
+        parts = reply["candidates"][0]["content"]["parts"]
         made = [part["functionCall"] for part in parts if "functionCall" in part]
         calls = [{"name": call["name"], "args": call["args"]} for call in made]
         kept = [{"text": part["text"]} for part in parts if "text" in part and not part.get("thought")]
@@ -267,7 +267,7 @@ def test_a_gemini_client_that_sends_no_ids_gets_its_thinking_back(simulated: Ser
             {"role": "model", "parts": [*kept, *({"functionCall": call} for call in calls)]},
             {"role": "user", "parts": [_response(call) for call in calls]},
         ]
-        answered = ask(served, path, {**asked, "contents": contents})
+        answered = ask(served, path, {**request, "contents": contents})
     assert answered.status == 200
     assert opaque_in(simulated.requests[-1].body) == 1
     blocks = [block for message in simulated.requests[-1].body["messages"] for block in message["content"]]
@@ -286,24 +286,27 @@ def test_an_anthropic_client_sees_a_signature_that_no_provider_gets(simulated: S
     tool = {"name": "read_file", "input_schema": TOOL["function"]["parameters"]}
     with gateway(simulated) as served:
         messages: list[Any] = [{"role": "user", "content": "read a.txt"}]
-        asked: dict[str, Any] = {
+        request_body: dict[str, Any] = {
             "model": model,
             "max_tokens": 4000,
             "tools": [tool],
             "thinking": {"type": "enabled", "budget_tokens": 2000},
         }
-        said = ask(served, "/v1/messages", {**asked, "messages": messages}).body["content"]
-        thoughts = [block for block in said if block["type"] == "thinking"]
+        content = ask(served, "/v1/messages", {**request_body, "messages": messages}).body["content"]
+        thoughts = [block for block in content if block["type"] == "thinking"]
         assert all(block["signature"] == UNSIGNED for block in thoughts)
         assert thoughts
-        (call,) = [block for block in said if block["type"] == "tool_use"]
+        (call,) = [block for block in content if block["type"] == "tool_use"]
         result = {"type": "tool_result", "tool_use_id": call["id"], "content": "hello"}
         messages += [
-            {"role": "assistant", "content": said if keeps else [block for block in said if block not in thoughts]},
+            {
+                "role": "assistant",
+                "content": content if keeps else [block for block in content if block not in thoughts],
+            },
             {"role": "user", "content": [result]},
         ]
-        assert ask(served, "/v1/messages", {**asked, "messages": messages}).status == 200
+        assert ask(served, "/v1/messages", {**request_body, "messages": messages}).status == 200
         assert opaque_in(simulated.requests[-1].body) == 1
-        home = {**asked, "model": MODELS["signed thinking"], "messages": messages}
+        home = {**request_body, "model": MODELS["signed thinking"], "messages": messages}
         assert ask(served, "/v1/messages", home).status == 200
     assert not any(UNSIGNED in json.dumps(request.body) for request in simulated.requests)

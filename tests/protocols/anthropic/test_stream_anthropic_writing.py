@@ -160,10 +160,10 @@ def test_the_start_has_what_is_known_and_the_end_has_the_rest() -> None:
 
 
 def test_the_start_does_not_wait_for_what_it_costs() -> None:
-    encoder = Encoder(StreamOptions(model="asked-for"))
+    encoder = Encoder(StreamOptions(model="requested"))
     (started,) = parsed(encoder.write([Started()]))
     assert started["message"]["usage"] == {"input_tokens": 0, "output_tokens": 0}
-    assert started["message"]["model"] == "asked-for"
+    assert started["message"]["model"] == "requested"
     assert encoder.write([]) == b""
     assert encoder.write([Used(Usage(1, 2))]) == b""
     assert parsed(encoder.write([Finished("stop")]))[0]["usage"] == {"input_tokens": 1, "output_tokens": 2}

@@ -35,7 +35,7 @@ def known_texts() -> dict[tuple[str, str], set[str]]:
     for name in profiles.names():
         file = loader.read_builtin(name)
         tables = (file.rules, *(model.rules for model in file.models))
-        # An unknown model is refused in the same words, whoever it belongs to: they are no sign of this rule.
+        # An unknown model is refused in the same words, whatever provider it belongs to: they are no sign of this rule.
         known = [rule for table in tables for rule in table.values() if rule.key != "request.foreign_models"]
         entries = [(rule.id, rule.error) for rule in known]
         for rule, text in [*entries, *((fact.id, fact.error) for fact in file.facts)]:

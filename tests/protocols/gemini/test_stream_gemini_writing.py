@@ -99,8 +99,8 @@ def test_chunks_are_as_gemini_writes_them() -> None:
 
 
 def test_the_requested_model_is_named_if_no_other_is() -> None:
-    assert b'"modelVersion":"asked"' in Encoder(StreamOptions(model="asked")).write([Started(), TextDelta("a")])
-    assert b'"modelVersion":"own"' in Encoder(StreamOptions(model="asked")).write(
+    assert b'"modelVersion":"requested"' in Encoder(StreamOptions(model="requested")).write([Started(), TextDelta("a")])
+    assert b'"modelVersion":"own"' in Encoder(StreamOptions(model="requested")).write(
         [Started(model="own"), TextDelta("a")]
     )
 

@@ -349,11 +349,11 @@ def test_what_is_ollamas_own_comes_back_whole(calls: list[Fields], body: Fields)
 
 
 def test_lines_are_as_ollama_writes_them() -> None:
-    options = StreamOptions(created=1767323045, model="asked")
+    options = StreamOptions(created=1767323045, model="requested")
     out = Encoder(options).write(
         [Started(), BlockStarted(Text("")), TextDelta("ä"), BlockEnded(Text("ä")), Finished("stop")]
     )
-    head = '{"model":"asked","created_at":"2026-01-02T03:04:05Z","message":'
+    head = '{"model":"requested","created_at":"2026-01-02T03:04:05Z","message":'
     assert out.decode() == (
         head
         + '{"role":"assistant","content":"ä"},"done":false}\n'

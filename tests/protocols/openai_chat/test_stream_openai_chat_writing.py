@@ -118,8 +118,8 @@ def test_counts_only_for_a_client_that_requested_them() -> None:
 
 
 def test_the_requested_model_is_named_if_the_provider_named_none() -> None:
-    chunks = written([Started(), Finished("stop")], model="asked")
-    assert chunks[0]["model"] == "asked"
+    chunks = written([Started(), Finished("stop")], model="requested")
+    assert chunks[0]["model"] == "requested"
 
 
 def test_events_without_a_start_get_one() -> None:

@@ -290,10 +290,10 @@ def test_a_call_without_arguments_has_an_empty_object() -> None:
 
 
 def test_the_server_sets_the_creation_time_and_the_requested_model() -> None:
-    options = StreamOptions(created=1_700_000_000, model="asked")
+    options = StreamOptions(created=1_700_000_000, model="requested")
     events = written(*of_reply(replace(REPLIES["text"], model="")), options=options)
     for event in (events[0], events[-1]):
-        assert (event["response"]["created_at"], event["response"]["model"]) == (1_700_000_000, "asked")
+        assert (event["response"]["created_at"], event["response"]["model"]) == (1_700_000_000, "requested")
     own = written(*of_reply(reply.decode(EVERYTHING)), options=options)
     assert final(own)["created_at"] == EVERYTHING["created_at"]
 
@@ -502,14 +502,14 @@ def test_items_without_ids_have_events_that_name_them_all_the_same() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_what_a_real_server_left_out_is_there_for_a_strict_client(path: Path) -> None:
-    events = written(*read_bytes(path.read_bytes()), options=StreamOptions(created=1, model="asked"))
+    events = written(*read_bytes(path.read_bytes()), options=StreamOptions(created=1, model="requested"))
     check_whole(events)
     for event in events:
         response = event.get("response", {})
         if response.get("usage"):
             response["usage"] = None  # it does not have all counts
         EVENT.validate_python(event)
-    assert events[0]["response"]["model"] == "asked"
+    assert events[0]["response"]["model"] == "requested"
 
 
 @pytest.mark.law

@@ -48,8 +48,8 @@ def on_a_store(test: Test) -> None:
 
 
 @asynccontextmanager
-async def session(store: Store, **given: Any) -> AsyncIterator[SessionLog]:
-    log = await SessionLog.create(store, **given)
+async def session(store: Store, **options: Any) -> AsyncIterator[SessionLog]:
+    log = await SessionLog.create(store, **options)
     try:
         yield log
     finally:
@@ -124,8 +124,8 @@ def test_what_is_written_while_an_earlier_write_fails_is_undone_with_it() -> Non
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             store.hook = Failing("before keep turns", StoreError("the disk is full"))
-            said = [log.add_turn(user("one")), log.add_turn(user("two")), log.record_model("a/b")]
-            outcomes = await asyncio.gather(*said, return_exceptions=True)
+            writes = [log.add_turn(user("one")), log.add_turn(user("two")), log.record_model("a/b")]
+            outcomes = await asyncio.gather(*writes, return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [StoreError, StoreError, StoreError]
             assert log.history.turns == ()
             assert log.model == ""
@@ -381,7 +381,7 @@ def test_a_session_larger_than_its_limit_is_refused() -> None:
         with pytest.raises(LimitError, match="max_session_bytes"):
             await SessionLog.open(store, log.id, limits=LogLimits(max_session_bytes=2000))
         async with await SessionLog.open(store, log.id):
-            pass  # the claim was given back
+            pass  # the claim was released
 
     on_a_store(test)
 
@@ -429,10 +429,10 @@ def test_runs_that_a_reset_finds_open_are_known_after_it() -> None:
             await asyncio.gather(first, then)
             await log._claim.release()
             async with await SessionLog.open(store, log.id) as again:
-                said = [result.text for result in again.history.turns[-1].results]
-                assert ["unknown" in text for text in said] == [True, True, False]
-                assert "never started" in said[2]
-                assert "without side effects and was interrupted" in said[2]  # such runs are not in the log
+                texts = [result.text for result in again.history.turns[-1].results]
+                assert ["unknown" in text for text in texts] == [True, True, False]
+                assert "never started" in texts[2]
+                assert "without side effects and was interrupted" in texts[2]  # such runs are not in the log
 
     on_a_store(test)
 
@@ -630,7 +630,7 @@ def test_one_owner_s_session_is_nowhere_for_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("message", "title"),
     [
         ("Fix the bug", "Fix the bug"),
         ("  two\n\n lines ", "two lines"),
@@ -638,11 +638,11 @@ def test_one_owner_s_session_is_nowhere_for_another() -> None:
         ("", ""),
     ],
 )
-def test_a_session_s_title_is_the_first_message_of_the_user(said: str, title: str) -> None:
+def test_a_session_s_title_is_the_first_message_of_the_user(message: str, title: str) -> None:
     async def test(store: HookedStore) -> None:
         async with session(store) as log:
             await log.add_turn(Turn("system", (Text("You are helpful"),)))
-            await log.add_turn(user(said))
+            await log.add_turn(user(message))
             assert log.info.title == title
             assert len(title) <= 80
 

@@ -1,4 +1,4 @@
-"""Two processes on one session: the second is told who has it; whoever lost it is refused, and nothing is damaged."""
+"""Two processes on one session: the second learns who has it, a holder that lost it is refused, nothing is corrupt."""
 
 from __future__ import annotations
 
@@ -167,11 +167,11 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
     async def test() -> None:
         now = time.time()
         store = HookedStore(SqliteStore(":memory:", clock=lambda: now))
-        asked: asyncio.Queue[None] = asyncio.Queue()
+        renewals: asyncio.Queue[None] = asyncio.Queue()
 
         async def watch(moment: str) -> None:
             if moment == "after claim":
-                asked.put_nowait(None)
+                renewals.put_nowait(None)
 
         renewed_again, may_go_on = asyncio.Event(), asyncio.Event()
 
@@ -188,7 +188,7 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
         first = SessionClaim(store, "s", lease=0.03, clock=lambda: now)
         await first.take()
         store.hook = watch
-        await asked.get()  # renewed
+        await renewals.get()  # renewed
         store.hook = fail
         await asyncio.sleep(0)
         store.hook = watch_once
@@ -197,7 +197,7 @@ def test_a_claim_is_renewed_and_its_loss_is_noticed() -> None:
         assert await store.store.claim("sessions", "", "s", "other", until=now + 60) == "other"
         may_go_on.set()
         while first.lost_to is None:
-            await asked.get()
+            await renewals.get()
             await asyncio.sleep(0)
         assert first.lost_to == await first.current_holder() == "other"
         await first.release()  # takes nothing from the other

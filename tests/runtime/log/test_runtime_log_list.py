@@ -62,9 +62,9 @@ def on_a_store(test: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> None
     asyncio.run(whole())
 
 
-async def talk(store: SqliteStore, id: str, *said: Turn, **settings: Any) -> None:
+async def talk(store: SqliteStore, id: str, *turns: Turn, **settings: Any) -> None:
     async with await SessionLog.create(store, id=id, **settings) as log:
-        for turn in said:
+        for turn in turns:
             await log.add_turn(turn)
 
 
@@ -94,11 +94,11 @@ async def test_sessions_are_listed_the_newest_first_and_page_by_page() -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("given", [{"limit": 0}, {"limit": True}, {"after": "nonsense"}, {"after": 3}])
-def test_what_is_no_page_is_refused(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": True}, {"after": "nonsense"}, {"after": 3}])
+def test_what_is_no_page_is_refused(options: dict[str, Any]) -> None:
     async def test(store: SqliteStore) -> None:
         with pytest.raises(InputError):
-            await list_sessions(store, **given)
+            await list_sessions(store, **options)
 
     on_a_store(test)
 

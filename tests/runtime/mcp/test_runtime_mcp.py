@@ -56,9 +56,9 @@ def connect(request: pytest.FixtureRequest, address: str, address_of_json: str) 
 
 def test_every_kind_of_content_is_carried(connect: Callable[[Test], None]) -> None:
     async def test(server: McpServer, box: ToolBox) -> None:
-        said = await ask(box, "everything")
-        assert isinstance(said.content, tuple)
-        words, image, sound, inside, document, link, broken = said.content
+        reply = await ask(box, "everything")
+        assert isinstance(reply.content, tuple)
+        words, image, sound, inside, document, link, broken = reply.content
         assert words == Text("words")
         assert image == Media("image", "image/png", "iVBORw0KGgo=")
         assert sound == Media("audio", "audio/wav", "iVBORw0KGgo=")
@@ -66,8 +66,8 @@ def test_every_kind_of_content_is_carried(connect: Callable[[Test], None]) -> No
         assert document == Media("document", "application/pdf", "JVBERg==", name="b.pdf")
         assert link == Text("row: db://rows/1 (The first.; text/csv)")
         assert broken == Text("[image of the type image/png, whose data could not be read]")
-        assert said.result == {"n": 1}
-        assert not said.is_error
+        assert reply.result == {"n": 1}
+        assert not reply.is_error
 
         assert await ask(box, "echo", text="ab", times=2) == Output("abab")
         assert await ask(box, "nothing") == Output('{"rows":[1,2]}', result={"rows": [1, 2]})
@@ -103,10 +103,10 @@ def test_what_the_model_sees_and_what_the_hints_say(connect: Callable[[Test], No
 
 def test_progress_is_reported_to_the_context(connect: Callable[[Test], None]) -> None:
     async def test(server: McpServer, box: ToolBox) -> None:
-        told: list[str] = []
-        assert (await ask(box, "steps", ToolContext(progress=told.append), count=2)).content == "done"
+        reported: list[str] = []
+        assert (await ask(box, "steps", ToolContext(progress=reported.append), count=2)).content == "done"
         # Answers to HTTP in plain JSON have no room for anything else.
-        assert told in (["1/2 going", "2/2 going", "2"], [])
+        assert reported in (["1/2 going", "2/2 going", "2"], [])
 
     connect(test)
 
@@ -133,8 +133,8 @@ def test_a_changed_list_of_tools_is_followed_in_every_box(connect: Callable[[Tes
 def test_cancelling_one_call_notifies_the_server_and_leaves_the_others(
     connect: Callable[[Test], None], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    # Where the answer is plain JSON the server of the package does not see that nobody waits for it any more.
-    is_told = request.node.callspec.params["connect"] != "http, json"
+    # Where the answer is plain JSON the server of the package does not see that no one waits for it any more.
+    is_notified = request.node.callspec.params["connect"] != "http, json"
 
     async def test(server: McpServer, box: ToolBox) -> None:
         note = tmp_path / "cancelled"
@@ -145,10 +145,10 @@ def test_cancelling_one_call_notifies_the_server_and_leaves_the_others(
             waiting.cancel()
         assert waiting.cancelled()
         assert (await beside).content == "beside"
-        if is_told:
+        if is_notified:
             await until(note.exists)
         with anyio.move_on_after(0):
-            await ask(box, "echo", text="never asked")
+            await ask(box, "echo", text="never called")
         assert (await ask(box, "echo", text="after")).content == "after"
         assert server.is_open
 
@@ -168,8 +168,8 @@ async def test_a_call_that_takes_too_long_is_an_error_and_the_server_is_notified
 
 def test_calls_come_from_any_task_at_once(connect: Callable[[Test], None]) -> None:
     async def test(server: McpServer, box: ToolBox) -> None:
-        said = await asyncio.gather(*(ask(box, "echo", text=str(number)) for number in range(50)))
-        assert [output.content for output in said] == [str(number) for number in range(50)]
+        replies = await asyncio.gather(*(ask(box, "echo", text=str(number)) for number in range(50)))
+        assert [output.content for output in replies] == [str(number) for number in range(50)]
 
     connect(test)
 
@@ -253,7 +253,7 @@ def _is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     state = Path(f"/proc/{pid}/stat")
-    return state.exists() and state.read_text().split()[2] == "Z"  # nobody has asked how it ended
+    return state.exists() and state.read_text().split()[2] == "Z"  # no one has read how it ended
 
 
 @pytest.mark.parametrize("is_started", [False, True])

@@ -39,8 +39,8 @@ async def test_servers_come_from_a_file_with_variables_filled_in(tmp_path: Path)
     async with servers as box:
         assert "TOKEN" in str((await ask(box, "environment")).content).split()
         for target in ("anthropic", "openai", "gemini", "mistral"):
-            asked = Conversation((Turn("user", (Text("?"),)),), box.specs)
-            request = request_for(asked, target=target, model=MODELS[target])
+            conversation = Conversation((Turn("user", (Text("?"),)),), box.specs)
+            request = request_for(conversation, target=target, model=MODELS[target])
             assert lint(request.body, target=target) == ()
 
 
@@ -78,7 +78,7 @@ def test_an_address_with_headers_and_the_tables_of_other_clients_are_read() -> N
     ],
 )
 def test_a_configuration_that_makes_no_sense_is_refused_with_its_path(config: Any, message: str) -> None:
-    if message == "^$":  # nothing is given, in another way
+    if message == "^$":  # nothing is set, in another way
         assert len(servers_from(config, environ={})) == 1
         return
     with pytest.raises(InputError, match=message):
@@ -109,11 +109,11 @@ def test_names_are_legal_distinct_and_lead_back(listed: list[tuple[str, str]]) -
         tools = [Tool(spec=ToolSpec(name)) for owner, name in listed if owner == server]
         joined = SyncedTools(box, server, "auto")
         assert joined.sync(tools) == []
-        given_names = [held.name for held in box]
+        names = [held.name for held in box]
         assert joined.sync(tools) == []
-        assert [held.name for held in box] == given_names
-        assert {name: joined.original(name) for name in given_names if joined.original(name)}.values()
-        originals = [joined.original(name) for name in given_names]
+        assert [held.name for held in box] == names
+        assert {name: joined.original(name) for name in names if joined.original(name)}.values()
+        originals = [joined.original(name) for name in names]
         assert {name for name in originals if name is not None} == {tool.name for tool in tools}
     assert len(box) == len(listed)
     assert all(legal_name(held.name) == held.name for held in box)

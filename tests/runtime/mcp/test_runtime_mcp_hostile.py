@@ -16,7 +16,7 @@ from toolglot.runtime.mcp.servers import McpServer
 from toolglot.runtime.mcp.stdio import LineSplitter
 from toolglot.runtime.tools.toolbox import ToolError
 
-SECRET = "sk-a-key-that-nobody-may-see"  # noqa: S105
+SECRET = "sk-a-key-that-stays-secret"  # noqa: S105
 QUICK = McpLimits(start=60, stop=0.2)
 
 
@@ -106,8 +106,8 @@ async def test_a_server_that_no_longer_reads_is_over() -> None:
         server = hostile("hangs_up", limits=QUICK)
         async with server as box:
             calls = [asyncio.ensure_future(ask(box, "ask", text="x" * 1_000_000)) for _ in range(5)]
-            said = await asyncio.gather(*calls, return_exceptions=True)
-    assert all(isinstance(error, ToolError) for error in said)
+            replies = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(error, ToolError) for error in replies)
 
 
 async def test_an_answer_that_is_none_is_an_error_and_the_server_stays() -> None:

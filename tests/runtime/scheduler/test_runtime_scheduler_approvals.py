@@ -1,4 +1,4 @@
-"""Approvals: when they are asked for, and that only a decision that allows it lets a call run."""
+"""Approvals: when they are requested, and that only a decision that allows it lets a call run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ async def echo(arguments: dict[str, Any], context: ToolContext) -> object:
     return {"got": arguments}
 
 
-def answering(*decisions: object, asked: list[str] | None = None) -> Approve:
+def answering(*decisions: object, questions: list[str] | None = None) -> Approve:
     """Answers with one after another; the last one for ever."""
     left = list(decisions)
 
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-        if asked is not None:
-            asked.append(call.id)
+        if questions is not None:
+            questions.append(call.id)
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, BaseException):
             raise answer
@@ -55,9 +55,9 @@ def test_a_call_that_is_allowed_runs() -> None:
 
 
 def test_a_tool_that_needs_no_approval_raises_no_question() -> None:
-    asked: list[str] = []
-    assert outcome(tool_returning("ran"), approve=answering(Deny(), asked=asked)).content == "ran"
-    assert asked == []
+    questions: list[str] = []
+    assert outcome(tool_returning("ran"), approve=answering(Deny(), questions=questions)).content == "ran"
+    assert questions == []
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_a_question_that_is_cancelled_starts_nothing() -> None:
 
 
 async def test_allow_always_is_for_this_tool_in_this_session_and_not_for_another_of_its_name() -> None:
-    asked: list[str] = []
+    questions: list[str] = []
     gated = Gated("gated", approval=True)
     gated.gate.set()
-    approve = answering(AllowAlways(), Deny("no"), asked=asked)
+    approve = answering(AllowAlways(), Deny("no"), questions=questions)
     running = scheduler(gated.tool, tool_returning("x", "other", approval=True), approve=approve)
     results = await running.run([call("a", "gated"), call("b", "gated"), call("c", "other")])
     assert [result.is_error for result in results] == [False, False, True]
     await running.run([call("d", "gated")])
-    assert asked == ["a", "c"]
+    assert questions == ["a", "c"]
     running.tools.replace(tool_returning("another", "gated", approval=True))
     (result,) = await running.run([call("e", "gated")])
-    assert asked == ["a", "c", "e"]
+    assert questions == ["a", "c", "e"]
     assert result.is_error
 
 
@@ -115,10 +115,10 @@ async def test_questions_come_one_at_a_time_in_call_order_while_others_run() -> 
     free, guarded = Gated("free"), Gated("guarded", approval=True)
     guarded.gate.set()
     gates = {id: asyncio.Event() for id in ("b", "d")}
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-        asked.append(call.id)
+        questions.append(call.id)
         await gates[call.id].wait()
         return Allow()
 
@@ -128,14 +128,14 @@ async def test_questions_come_one_at_a_time_in_call_order_while_others_run() -> 
     batch = asyncio.create_task(running.run(asks))
     await ticks()
     assert free.order == ["a", "c"]
-    assert asked == ["b"]
+    assert questions == ["b"]
     assert watch.states("d") == ["validating"]
     gates["d"].set()
     await ticks()
-    assert asked == ["b"]
+    assert questions == ["b"]
     gates["b"].set()
     await ticks()
-    assert asked == ["b", "d"]
+    assert questions == ["b", "d"]
     assert guarded.order == ["b", "d"]
     free.gate.set()
     assert [result.call_id for result in await batch] == ["a", "b", "c", "d", "e"]
@@ -177,13 +177,13 @@ async def test_law_11_edited_arguments_are_run_recorded_and_reported() -> None:
         journal=journal,
         watch=watch,
     )
-    asked = call("c1", n=1)
-    (result,) = await running.run([asked])
+    questions = call("c1", n=1)
+    (result,) = await running.run([questions])
     assert result.executed_arguments == {"n": 2}
     assert result.text.startswith('[The tool ran with other arguments than this call shows: {"n":2}]')
     assert result.text.endswith('{"got":{"n":2}}')
     assert journal.arguments == {"c1": {"n": 2}}
-    assert asked.arguments == {"n": 1}
+    assert questions.arguments == {"n": 1}
     assert watch.states() == [*("validating", "awaiting_approval", "validating", "scheduled", "executing", "success")]
     assert was_reported(running, ["got other arguments"])
 
@@ -196,8 +196,8 @@ def test_an_edit_that_changes_nothing_is_not_reported() -> None:
 
 
 def test_an_edit_back_to_what_was_unwrapped_is_still_not_what_the_model_wrote() -> None:
-    asked = ToolCall("c1", "tool", {"n": 1}, raw_input='"{\\"n\\": 1}"')
-    result = outcome(make_tool(echo, approval=True), of=asked, approve=answering(Edit({"n": 1})))
+    questions = ToolCall("c1", "tool", {"n": 1}, raw_input='"{\\"n\\": 1}"')
+    result = outcome(make_tool(echo, approval=True), of=questions, approve=answering(Edit({"n": 1})))
     assert result.executed_arguments == {"n": 1}
 
 
@@ -233,12 +233,12 @@ def test_edited_arguments_whose_resources_cannot_be_found_out_are_refused() -> N
 
 def test_the_text_of_a_free_text_tool_can_be_edited() -> None:
     tool = make_tool(echo, type="custom", approval=True)
-    asked = ToolCall("c1", "tool", None, type="custom", raw_input="rm -r /")
-    result = outcome(tool, of=asked, approve=answering(Edit({"input": "ls /"})))
+    questions = ToolCall("c1", "tool", None, type="custom", raw_input="rm -r /")
+    result = outcome(tool, of=questions, approve=answering(Edit({"input": "ls /"})))
     assert result.executed_arguments == {"input": "ls /"}
-    same = outcome(tool, of=asked, approve=answering(Edit({"input": "rm -r /"})))
+    same = outcome(tool, of=questions, approve=answering(Edit({"input": "rm -r /"})))
     assert same.executed_arguments is None
-    other = outcome(tool, of=asked, approve=answering(Edit({"text": "ls /"})))
+    other = outcome(tool, of=questions, approve=answering(Edit({"text": "ls /"})))
     assert "$.input: expected one string" in other.text
 
 

@@ -270,10 +270,10 @@ async def _ignore_one_cancellation() -> None:
 
 @pytest.mark.parametrize("waiting", [_wait_for_ever, _ignore_one_cancellation])
 async def test_a_cancel_while_a_question_is_open_starts_nothing(waiting: Callable[[], Awaitable[None]]) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def approve(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Decision:
-        asked.append(call.id)
+        questions.append(call.id)
         await waiting()
         return Allow()
 
@@ -285,7 +285,7 @@ async def test_a_cancel_while_a_question_is_open_starts_nothing(waiting: Callabl
     running.cancel(REASON)
     results = await batch
     assert [is_never_started(result) for result in results] == [True] * 3
-    assert asked == ["c0"]
+    assert questions == ["c0"]
     assert gated.runs == 0
     assert watch.states("c0") == ["validating", "awaiting_approval", "cancelled"]
     is_left = waiting is _ignore_one_cancellation

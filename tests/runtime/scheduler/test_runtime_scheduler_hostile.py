@@ -40,11 +40,18 @@ def harmful(error: BaseException) -> list[object]:
     def fail(*_: object) -> Any:
         raise error
 
-    asked = type("Asked", (), {"__class__": property(fail)})()
+    untyped = type("Untyped", (), {"__class__": property(fail)})()
     listed = type("Listed", (list,), {"__iter__": fail})([Text("x")])
     tupled = type("Tupled", (tuple,), {"__iter__": fail})((Text("x"),))
-    said = type("Said", (Output,), {"content": property(fail)})
-    return [asked, listed, tupled, object.__new__(said), [Text("fine"), asked], Output("x", is_error=_Bool(error))]  # type: ignore[arg-type]
+    unreadable = type("Unreadable", (Output,), {"content": property(fail)})
+    return [
+        untyped,
+        listed,
+        tupled,
+        object.__new__(unreadable),
+        [Text("fine"), untyped],
+        Output("x", is_error=_Bool(error)),  # type: ignore[arg-type]
+    ]
 
 
 class _Bool:
@@ -72,9 +79,9 @@ def test_an_exception_that_raises_when_it_is_read_is_reported_by_its_type(error:
 
     untold = type("Untold", (Exception,), {"__str__": fail})
     wrong = type("Wrong", (ToolError,), {"message": property(fail, lambda *_: None)})
-    asked = type("Asked", (Exception,), {"__class__": property(fail)})
+    untyped = type("Untyped", (Exception,), {"__class__": property(fail)})
     group = type("Group", (ExceptionGroup,), {"exceptions": property(fail)})
-    raised = {"Untold": untold(), "Wrong": wrong("x"), "Asked": asked(), "Group": group("g", [ValueError()])}
+    raised = {"Untold": untold(), "Wrong": wrong("x"), "Untyped": untyped(), "Group": group("g", [ValueError()])}
     for name, problem in raised.items():
         assert outcome(tool_raising(problem)).content == name
     mixed = ExceptionGroup("g", [untold(), ValueError("two")])
@@ -100,16 +107,16 @@ def test_resources_that_raise_anything_refuse_the_call(error: BaseException) -> 
 
 
 def test_an_answer_that_hides_its_type_denies() -> None:
-    async def approve(asked: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def approve(call_: ToolCall, tool: Tool, arguments: dict[str, Any]) -> Any:
         return harmful(SystemExit("out"))[0]
 
     result = outcome(tool_returning("x", approval=True), approve=approve)
-    assert "returned a Asked, which is not a decision" in result.text
+    assert "returned a Untyped, which is not a decision" in result.text
 
 
 async def test_a_value_from_a_thread_that_hides_its_type_comes_through() -> None:
-    asked = harmful(SystemExit("out"))[0]
-    assert await run_in_thread(lambda: asked) is asked
+    untyped = harmful(SystemExit("out"))[0]
+    assert await run_in_thread(lambda: untyped) is untyped
 
 
 # --- values that can be shown in another way -----------------------------------------------------------
@@ -162,11 +169,11 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
     assert outcome(tool_returning([Text("x")] * (MAX_PARTS + 1))).is_error
 
 
-# --- media that nobody can read -------------------------------------------------------------------------
+# --- unreadable media -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("media", "said"),
+    ("media", "message"),
     [
         (Media("image", "image/png", data="not base64\x00"), "[image image/png: it is not shown, because its data are"),
         (Media("image", "image/png", data="ä==="), "its data are not base64"),
@@ -183,13 +190,13 @@ def test_a_part_that_cannot_be_shown_makes_an_error_of_the_result_and_the_others
         (Media("image", url="data:image/png;base64,%%%"), "its data are not base64"),
     ],
 )
-async def test_unreadable_media_become_a_text_that_says_so_and_are_reported(media: Media, said: str) -> None:
+async def test_unreadable_media_become_a_text_that_says_so_and_are_reported(media: Media, message: str) -> None:
     running = scheduler(tool_returning([Text("look: "), media]))
     (result,) = await running.run([call()])
     assert not result.is_error
     assert isinstance(result.content, tuple)
     assert all(isinstance(part, Text) for part in result.content)
-    assert said in result.text
+    assert message in result.text
     assert was_reported(running, ["a medium of the output is not shown"])
 
 
@@ -238,40 +245,40 @@ async def test_a_tool_that_floods_progress_is_reported_a_few_times_and_its_last_
 
     watch = Watched()
     await scheduler(make_tool(run), watch=watch).run([call()])
-    said = [change.progress for change in watch.changes if change.progress]
-    assert 1 <= len(said) < 10 * BURST
-    assert said[-1].startswith("19999 ")
-    assert all(len(text) <= MAX_CHARACTERS for text in said)
+    messages = [change.progress for change in watch.changes if change.progress]
+    assert 1 <= len(messages) < 10 * BURST
+    assert messages[-1].startswith("19999 ")
+    assert all(len(text) <= MAX_CHARACTERS for text in messages)
     assert watch.changes[-1].state == "success"
 
 
 async def test_a_tool_that_goes_on_is_reported_again_after_a_while_with_its_last_message() -> None:
-    heard: list[str] = []
+    received: list[str] = []
     came = asyncio.Event()
 
     def hear(text: str) -> None:
-        heard.append(text)
+        received.append(text)
         if text == "last":
             came.set()
 
     progress = ProgressThrottle(asyncio.get_running_loop(), hear)
     for number in range(BURST + 5):
         progress.report(number)
-    assert heard == [str(number) for number in range(BURST)]
+    assert received == [str(number) for number in range(BURST)]
     progress.report("last")
     await asyncio.wait_for(came.wait(), 120)
-    assert len(heard) == BURST + 1
+    assert len(received) == BURST + 1
     progress.report("said")
     progress.end()
     progress.end()
     progress.report("too late")
     await ticks()
-    assert heard[BURST:] == ["last", "said"]
+    assert received[BURST:] == ["last", "said"]
 
 
 async def test_what_a_thread_says_at_the_end_is_reported_before_the_end_and_half_characters_are_fixed() -> None:
-    heard: list[str] = []
-    progress = ProgressThrottle(asyncio.get_running_loop(), heard.append)
+    received: list[str] = []
+    progress = ProgressThrottle(asyncio.get_running_loop(), received.append)
 
     def talk() -> None:
         progress.report("one")
@@ -280,10 +287,10 @@ async def test_what_a_thread_says_at_the_end_is_reported_before_the_end_and_half
     thread = threading.Thread(target=talk)
     thread.start()
     thread.join()
-    assert heard == []
+    assert received == []
     progress.end()
     await ticks()
-    assert heard == ["one", "two \ufffd"]
+    assert received == ["one", "two \ufffd"]
 
 
 # --- tools that have not begun --------------------------------------------------------------------------

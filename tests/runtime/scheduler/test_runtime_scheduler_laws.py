@@ -1,4 +1,4 @@
-"""The laws of the scheduler, over random batches: whatever the tools do and whenever somebody cancels.
+"""The laws of the scheduler, over random batches: whatever the tools do and whenever a cancel comes.
 
 Time is made of events: a tool goes on when a step of the plan lets it, and a cancel is a step like any other.
 """
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     kind: Kind
     resources: frozenset[str]
     decision: Decision | None
-    """None: nobody is asked."""
+    """None: there is no approver."""
     is_idempotent: bool
     has_side_effects: bool
 
@@ -198,7 +198,7 @@ def test_every_call_comes_to_one_end_in_order_within_the_limits(
         results = await play(world, sizes, script)
         scheduler = world.scheduler
         assert world.faults == []
-        assert len(other_tasks()) <= scheduler.abandoned, "a task is left that nobody abandoned"
+        assert len(other_tasks()) <= scheduler.abandoned, "a task is left that was not abandoned"
         assert scheduler.running == 0
         for gate in world.gates:
             gate.set()

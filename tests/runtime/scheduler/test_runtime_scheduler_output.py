@@ -115,7 +115,7 @@ def test_a_budget_is_shared_fairly(sizes: list[int], budget: int) -> None:
     assert sum(allowed) <= max(budget, 0) or allowed == sizes
     assert all(0 <= got <= wanted for got, wanted in zip(allowed, sizes, strict=True))
     if sum(sizes) > budget:
-        # Nobody is cut while another has more, but for the one character that cannot be shared.
+        # No result is cut while another has more, but for the one character that cannot be shared.
         cut = [got for got, wanted in zip(allowed, sizes, strict=True) if got < wanted]
         assert min(cut) + 1 >= max(allowed)
         assert budget - sum(allowed) < max(len(cut), 1)
@@ -228,6 +228,6 @@ def test_a_tool_may_use_its_arguments_as_it_likes() -> None:
         arguments.clear()
         return "ok"
 
-    asked = call("c1", a=[1])
-    assert outcome(make_tool(run), of=asked).content == "ok"
-    assert asked.arguments == {"a": [1]}
+    original = call("c1", a=[1])
+    assert outcome(make_tool(run), of=original).content == "ok"
+    assert original.arguments == {"a": [1]}

@@ -50,9 +50,9 @@ class Lifecycle(RuleBasedStateMachine):
 
     @rule(text=st.text(min_size=1, max_size=3))
     def say(self, text: str) -> None:
-        heard = len(self.changes)
+        changes_before = len(self.changes)
         self.state.report_progress(text)
-        assert len(self.changes) == heard + (self.path[-1] == "executing")
+        assert len(self.changes) == changes_before + (self.path[-1] == "executing")
         if self.path[-1] == "executing":
             assert self.changes.pop() == CallChange(
                 CALL, "executing", progress=text, attempt=self.path.count("executing")
@@ -69,7 +69,7 @@ class Lifecycle(RuleBasedStateMachine):
             assert (caught.value.state, caught.value.wanted) == (self.path[-1], wanted)
 
     @invariant()
-    def what_was_told_is_what_happened(self) -> None:
+    def watchers_saw_what_happened(self) -> None:
         assert [change.state for change in self.changes] == self.path
         assert self.state.state == self.path[-1]
         assert self.state.is_final == (self.path[-1] in FINAL)

@@ -54,13 +54,13 @@ async def test_a_tool_without_side_effects_that_times_out_has_done_nothing() -> 
     assert result.content == "The tool did not end within 0.001 seconds and was stopped."
 
 
-@pytest.mark.parametrize(("given", "text"), [("half of it", "Its output:\nhalf of it"), (None, "was stopped.")])
-def test_what_a_tool_gives_when_its_time_is_over_is_reported(given: object, text: str) -> None:
+@pytest.mark.parametrize(("returned", "text"), [("half of it", "Its output:\nhalf of it"), (None, "was stopped.")])
+def test_what_a_tool_gives_when_its_time_is_over_is_reported(returned: object, text: str) -> None:
     async def run(arguments: dict[str, Any], context: ToolContext) -> object:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            return given
+            return returned
         return "never"
 
     result = outcome(make_tool(run), limits=NEVER)
@@ -137,7 +137,7 @@ async def test_a_tool_that_swallows_its_timeout_is_left_counted_and_its_late_res
     gated = Gated(ignores_cancel=True, idempotent=True, on_timeout="error")
     running = scheduler(gated.tool, limits=NEVER)
     (result,) = await running.run([call()])
-    assert "outcome is unknown" in result.text  # it did not stop, so nobody knows
+    assert "outcome is unknown" in result.text  # it did not stop, so its outcome is unknown
     assert (running.abandoned, running.running, gated.runs) == (1, 0, 1)
     assert was_reported(running, ["'tool'", "ignored its cancellation", "was abandoned"])
     assert len(other_tasks()) == 1

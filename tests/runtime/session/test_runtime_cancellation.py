@@ -114,11 +114,11 @@ class TrappedWay:
     def __init__(self, providers: SimulatedProviders, trap: Trap) -> None:
         self._stage = providers
         self._trap = trap
-        self._asked = 0
+        self._calls = 0
 
     async def send(self, ask: HttpRequest, limits: TimeLimits) -> HttpResponse:
-        before = "next " if self._asked else ""
-        self._asked += 1
+        before = "next " if self._calls else ""
+        self._calls += 1
         await self._trap.at(f"{before}connecting")
         return TrappedAnswer(await self._stage.transport.send(ask, limits), self._trap, before)
 
@@ -135,12 +135,12 @@ class TrappedAnswer:
         self.headers: Mapping[str, str] = answer.headers
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        place = 0
+        position = 0
         async for piece in self._answer.pieces():
             names = {0: "first byte", 3: "mid answer", 6: "late in the answer"}
-            await self._trap.at(self._before + names.get(place, ""))
+            await self._trap.at(self._before + names.get(position, ""))
             yield piece
-            place += 1
+            position += 1
         await self._trap.at(self._before + "at the end of the answer")
 
     async def whole(self, most: int) -> bytes:
@@ -200,8 +200,8 @@ def assert_whole(history: History) -> None:
 
 def earlier() -> Conversation:
     """Something that can be compressed."""
-    said = [Turn("user" if n % 2 == 0 else "assistant", (Text(f"word {n} " * 40),)) for n in range(8)]
-    return Conversation(tuple(said))
+    turns = [Turn("user" if n % 2 == 0 else "assistant", (Text(f"word {n} " * 40),)) for n in range(8)]
+    return Conversation(tuple(turns))
 
 
 async def cancelled(
@@ -341,7 +341,7 @@ def test_cancelled_in_any_round_of_the_event_loop_any_provider_goes_on(data: st.
 def test_leaving_a_stream_early_cancels_whatever_the_last_event_was(count: int) -> None:
     """After each number of events."""
 
-    async def left(providers: SimulatedProviders, told: int) -> bool:
+    async def left(providers: SimulatedProviders, events_read: int) -> bool:
         ran: list[str] = []
         trap = Trap("")
 
@@ -349,21 +349,21 @@ def test_leaving_a_stream_early_cancels_whatever_the_last_event_was(count: int) 
             return Allow()
 
         async with providers.session(
-            FIRSTS[told % len(FIRSTS)], tools=tools_of(count, trap, ran), approve=approve
+            FIRSTS[events_read % len(FIRSTS)], tools=tools_of(count, trap, ran), approve=approve
         ) as session:
             seen = 0
             async for _ in session.stream("Go."):
                 seen += 1
-                if seen > told:
+                if seen > events_read:
                     break
             answer = await session.run("And now?")
             assert without_thinking(answer.text) == "Done."
             assert_whole(session.history)
             assert len(ran) == len(set(ran))
         assert providers.refused == []
-        return seen > told
+        return seen > events_read
 
-    told = 0
-    while run_with_providers(lambda providers, n=told: left(providers, n), script_of(count)):  # type: ignore[misc]
-        told += 1
-    assert told > 10
+    events_read = 0
+    while run_with_providers(lambda providers, n=events_read: left(providers, n), script_of(count)):  # type: ignore[misc]
+        events_read += 1
+    assert events_read > 10

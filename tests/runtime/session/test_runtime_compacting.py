@@ -42,13 +42,13 @@ FINE = {"reply": {"text": "Fine."}}
 def history_of(*kinds: int) -> History:
     """For each number, a question, so many calls with their results, and an answer."""
     history = History(provider="openai")
-    for place, calls in enumerate(kinds):
-        history.append(Turn("user", (Text(f"Question {place}."),)))
+    for index, calls in enumerate(kinds):
+        history.append(Turn("user", (Text(f"Question {index}."),)))
         if calls:
-            made = tuple(ToolCall(f"call_{place}_{n}", "look_up", {"n": n}) for n in range(calls))
+            made = tuple(ToolCall(f"call_{index}_{n}", "look_up", {"n": n}) for n in range(calls))
             history.append(Turn("assistant", made))
             history.append(Turn("tool", tuple(ToolResult(call.id, f"found {call.id}") for call in made)))
-        history.append(Turn("assistant", (Text(f"Answer {place}."),)))
+        history.append(Turn("assistant", (Text(f"Answer {index}."),)))
     return history
 
 
@@ -56,8 +56,8 @@ def states(history: History) -> dict[str, tuple[str, str]]:
     return {found.id: (found.status, found.result.text if found.result else "") for found in history.ledger}
 
 
-def settled(history: History, summarise: Any = lambda turns: f"{len(turns)} turns", **given_: Any) -> Turn | None:
-    return asyncio.run(compact(history, summarise, **given_))
+def settled(history: History, summarise: Any = lambda turns: f"{len(turns)} turns", **options: Any) -> Turn | None:
+    return asyncio.run(compact(history, summarise, **options))
 
 
 # --- with a caller's summary ------------------------------------------------------------------------
@@ -121,12 +121,12 @@ def test_results_in_the_ledger_can_be_shortened() -> None:
     assert all(len(text) <= 100 for _, text in states(history).values())
 
 
-@pytest.mark.parametrize("said", ["", "  ", None, 7])
-def test_a_summary_that_says_nothing_changes_nothing(said: Any) -> None:
+@pytest.mark.parametrize("summary", ["", "  ", None, 7])
+def test_a_summary_that_says_nothing_changes_nothing(summary: Any) -> None:
     history = history_of(1, 1)
     turns = history.turns
     with pytest.raises(InputError, match="expected a string that is not blank"):
-        settled(history, lambda _: said, keep_turns=0)
+        settled(history, lambda _: summary, keep_turns=0)
     assert history.turns == turns
 
 
@@ -149,15 +149,15 @@ def test_a_summary_is_bounded() -> None:
     assert "characters left out" in turn.text
 
 
-# --- what a model is asked --------------------------------------------------------------------------
+# --- what a model is sent ---------------------------------------------------------------------------
 
 
-def parts(turns: Any, **given_: Any) -> tuple[str, str, str]:
-    """What is asked: before the transcript, the transcript, after it."""
-    system, asked = summary_request(turns, **given_).turns
+def parts(turns: Any, **options: Any) -> tuple[str, str, str]:
+    """The summary request: before the transcript, the transcript, after it."""
+    system, prompt = summary_request(turns, **options).turns
     assert system.text == INSTRUCTION
-    mark = re.findall(r"=== transcript [0-9a-f]{16} ===", asked.text)[0]
-    before, transcript, after = asked.text.split(f"\n{mark}\n")
+    mark = re.findall(r"=== transcript [0-9a-f]{16} ===", prompt.text)[0]
+    before, transcript, after = prompt.text.split(f"\n{mark}\n")
     return before, transcript, after
 
 
@@ -230,8 +230,8 @@ async def test_a_model_summarises_its_own_conversation(target: str) -> None:
             assert await session.compress() > 4
             assert states(session.history) == before
             assert session.history.turns[0].text.endswith("They talked.")
-            asked = providers.simulator.requests[-1].body
-            assert "tools" not in asked or not asked["tools"]
+            body = providers.simulator.requests[-1].body
+            assert "tools" not in body or not body["tools"]
             assert (session.usage.input_tokens or 0) > (spent or 0), "the summary is paid for"
             assert await session.compress() == 0, "there is nothing more to take out"
             assert (await session.run("Third.")).stop == "stop"
@@ -385,10 +385,10 @@ async def test_an_empty_summary_of_the_model_is_an_error_that_changes_nothing(re
 
 async def test_a_compression_can_be_cancelled() -> None:
     async with simulated_providers({"rules": [FINE]}) as providers:
-        is_asked = asyncio.Event()
+        is_called = asyncio.Event()
 
         async def summarise(_: tuple[Turn, ...]) -> str:
-            is_asked.set()
+            is_called.set()
             await asyncio.sleep(3600)
             return "never"
 
@@ -397,7 +397,7 @@ async def test_a_compression_can_be_cancelled() -> None:
             await session.run("Hello.")
             turns = session.history.turns
             compressing = asyncio.ensure_future(session.compress())
-            await is_asked.wait()
+            await is_called.wait()
             await session.cancel()
             assert await compressing == 0
             assert session.history.turns == turns
@@ -411,13 +411,13 @@ async def test_a_compression_that_is_cancelled_at_once_calls_no_model() -> None:
     ):
         await session.run("Hello.")
         await session.run("Hello.")
-        turns, asked = session.history.turns, len(providers.called)
+        turns, calls = session.history.turns, len(providers.called)
         compressing = asyncio.ensure_future(session.compress())
         await asyncio.sleep(0)
         await session.cancel()
         assert await compressing == 0
         assert session.history.turns == turns
-        assert len(providers.called) == asked
+        assert len(providers.called) == calls
 
 
 # --- context windows --------------------------------------------------------------------------------

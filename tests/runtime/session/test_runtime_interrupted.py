@@ -49,7 +49,7 @@ def script(**reply: Any) -> dict[str, Any]:
 async def interrupted(
     session: Session, *, after: int = 1, kind: type[SessionEvent] = TextReceived
 ) -> tuple[list[SessionEvent], RunResult]:
-    """Cancel when so many events of a kind were told; everything that was told, and the answer."""
+    """Cancel after so many events of a kind; all events, and the answer."""
     events: list[SessionEvent] = []
     cancels: list[asyncio.Task[None]] = []
     async for event in session.stream("Go."):
@@ -152,14 +152,14 @@ async def test_calls_of_an_interrupted_answer_are_not_run_and_not_left_open(targ
 async def test_an_answer_that_is_left_by_its_listener_is_kept() -> None:
     async with simulated_providers(script()) as providers:
         async with providers.session(CLAUDE) as session:
-            heard = ""
+            received = ""
             async for event in session.stream("Go."):
-                heard += event.text if isinstance(event, TextReceived) else ""
-                if heard:
+                received += event.text if isinstance(event, TextReceived) else ""
+                if received:
                     break
             assert (await session.run("And now?")).text == "Done."
             kept = session.history.turns[1]
-            assert kept.text.startswith(heard)
+            assert kept.text.startswith(received)
             assert "stopped waiting" in kept.metadata.interrupted
         assert providers.refused == []
 

@@ -121,9 +121,9 @@ def pair(*, meet: bool = False, seen: list[str] | None = None) -> list[Tool]:
     return [tool(first, description="The first."), tool(second, description="The second.")]
 
 
-async def run_in(mode: Mode, session: Session, said: str = "Go.") -> tuple[Session, Any]:
+async def run_in(mode: Mode, session: Session, prompt: str = "Go.") -> tuple[Session, Any]:
     runs = mode.of(session, None)
-    return runs, await mode.run(runs, said)
+    return runs, await mode.run(runs, prompt)
 
 
 @every_mode
@@ -209,7 +209,7 @@ async def test_R_004_18_every_write_goes_through_one_boundary(mode: Mode) -> Non
             "started second",
         ]
         assert log.writes.index("publish 2") > max(
-            place for place, write in enumerate(log.writes) if "finished" in write
+            index for index, write in enumerate(log.writes) if "finished" in write
         )
         after = log.writes[log.writes.index("publish 2") :]
         # What a subagent took goes into its parent's log as well: here that is the same one.
@@ -274,7 +274,7 @@ async def test_law_11_the_call_stays_as_written_and_what_was_executed_is_recorde
             assert first.executed_arguments == {"n": 7}
             assert first.result is not None
             assert "first 7" in first.result.text
-            assert "7" in first.result.text.replace("first 7", "", 1), "the model is told of what was executed"
+            assert "7" in first.result.text.replace("first 7", "", 1), "the model learns what was executed"
             assert second.executed_arguments == {"n": 2}
             assert second.result is not None
             assert second.result.text == "second 2"

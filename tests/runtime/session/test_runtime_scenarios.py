@@ -44,7 +44,7 @@ every_target = pytest.mark.parametrize("target", ALL_TARGETS)
 every_source = pytest.mark.parametrize("source", SOURCES)
 every_pair = pytest.mark.parametrize(
     ("source", "target"),
-    [(SOURCES[(place + step) % len(SOURCES)], target) for step in (0, 2) for place, target in enumerate(ALL_TARGETS)],
+    [(SOURCES[(index + step) % len(SOURCES)], target) for step in (0, 2) for index, target in enumerate(ALL_TARGETS)],
 )
 
 
@@ -140,8 +140,8 @@ async def test_scenario_failover_restarts_from_what_was_committed(target: str, f
             assert [(event.before, event.after) for event in events if isinstance(event, ModelSwitched)] == [
                 (source, target)
             ]
-            asked = [event.model for event in events if isinstance(event, RequestStarted)]
-            assert asked[:2] == [source, target]
+            models = [event.model for event in events if isinstance(event, RequestStarted)]
+            assert models[:2] == [source, target]
             dropped = [event for event in events if isinstance(event, AttemptDiscarded)]
             assert all(event.shown and event.model == source for event in dropped)
             assert bool(dropped) <= (fault in ("reset,after=2", "error_event,after=3"))

@@ -64,7 +64,7 @@ async def test_an_error_of_the_callers_stays_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("options", "problem"),
     [
         ({"model": "nobody/x"}, "unknown model 'nobody/x'"),
         ({"model": "openai/"}, "unknown model 'openai/'"),
@@ -75,10 +75,10 @@ async def test_an_error_of_the_callers_stays_what_it_is() -> None:
         ({"log": MemoryLog(), "history": History()}, "not both"),
     ],
 )
-async def test_what_cannot_work_is_reported_before_any_call(given: dict[str, Any], problem: str) -> None:
+async def test_what_cannot_work_is_reported_before_any_call(options: dict[str, Any], problem: str) -> None:
     async with simulated_providers() as providers:
         with pytest.raises(InputError, match=problem):
-            async with providers.session(**given):
+            async with providers.session(**options):
                 pass
         assert providers.called == []
 
@@ -102,7 +102,7 @@ def test_limits_are_checked(limits: dict[str, Any], path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Hello",
         Turn("user", (Text("Hello"),)),
@@ -110,20 +110,20 @@ def test_limits_are_checked(limits: dict[str, Any], path: str) -> None:
         (Text("Hello"),),
     ],
 )
-async def test_a_message_can_be_a_text_a_turn_or_blocks(said: Message) -> None:
+async def test_a_message_can_be_a_text_a_turn_or_blocks(message: Message) -> None:
     async with simulated_providers(FINE) as providers:
         async with providers.session(CLAUDE) as session:
-            answer = await session.run(said)
+            answer = await session.run(message)
             assert answer.text == "Fine."
             assert session.history.turns[0].text == "Hello"
         assert providers.refused == []
 
 
-@pytest.mark.parametrize("said", ["", "  ", [], 7, {"a": 1}, [ToolResult("x")], Turn("assistant", (Text("x"),))])
-async def test_what_is_no_message_is_refused_and_nothing_is_written(said: Any) -> None:
+@pytest.mark.parametrize("message", ["", "  ", [], 7, {"a": 1}, [ToolResult("x")], Turn("assistant", (Text("x"),))])
+async def test_what_is_no_message_is_refused_and_nothing_is_written(message: Any) -> None:
     async with simulated_providers() as providers, providers.session() as session:
         with pytest.raises(InputError, match="message"):
-            await session.run(said)
+            await session.run(message)
         with pytest.raises(InputError, match="there is no message yet"):
             await session.run()
         assert len(session.history) == 0
@@ -257,14 +257,14 @@ async def test_a_slow_listener_makes_the_model_wait() -> None:
     async with simulated_providers({"rules": [{"reply": {"text": "word " * 1_000}}], "chunk": 1}) as providers:
         models = CountingModels(providers)
         async with providers.session(OPENAI, models=models) as session:
-            heard = 0
+            received = 0
             async for event in session.stream("Talk."):
-                if heard == 0:
+                if received == 0:
                     for _ in range(20_000):
                         await asyncio.sleep(0)
                     assert MAX_QUEUED_EVENTS // 2 < len(models.read) <= MAX_QUEUED_EVENTS + 20
-                heard += isinstance(event, TextReceived)
-            assert heard > 4_000
+                received += isinstance(event, TextReceived)
+            assert received > 4_000
             assert (session.history.turns[-1].text) == "word " * 1_000
 
 
@@ -273,8 +273,8 @@ async def test_runs_of_one_session_wait_for_each_other() -> None:
         async with providers.session(tools=[look_up]) as session:
             answers = await asyncio.gather(*(session.run(f"Look {n}.") for n in range(5)))
             assert [answer.stop for answer in answers] == ["stop"] * 5
-            said = [turn.text for turn in session.history.turns if turn.role == "user"]
-            assert said == [f"Look {n}." for n in range(5)]
+            texts = [turn.text for turn in session.history.turns if turn.role == "user"]
+            assert texts == [f"Look {n}." for n in range(5)]
             roles = [turn.role for turn in session.history.turns]
             assert roles == ["user", "assistant", "tool", "assistant"] * 5, "one after the other"
             assert not session.is_running

@@ -35,7 +35,7 @@ T = TypeVar("T")
 @pytest.mark.parametrize("cancels", [1, 2, 3, 4, 8])
 async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: int, tmp_path: Path) -> None:
     async with simulated_providers(PAYING) as providers:
-        begun, told = asyncio.Event(), asyncio.Event()
+        begun, reported = asyncio.Event(), asyncio.Event()
 
         @tool
         async def pay(to: str) -> str:
@@ -43,7 +43,7 @@ async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: 
             try:
                 await asyncio.Event().wait()
             finally:
-                await told.wait()
+                await reported.wait()
             return "never"
 
         store = SqliteStore(tmp_path / "s.db")
@@ -61,7 +61,7 @@ async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: 
             task.cancel()
             for _ in range(10):
                 await asyncio.sleep(0)
-        told.set()
+        reported.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         await made[0].close()
@@ -74,7 +74,7 @@ async def test_a_session_is_closed_however_often_its_task_is_cancelled(cancels: 
 
 async def test_a_waiter_for_a_run_that_is_cancelled_twice_still_waits_until_all_is_in_order() -> None:
     async with simulated_providers(PAYING) as providers:
-        begun, told = asyncio.Event(), asyncio.Event()
+        begun, reported = asyncio.Event(), asyncio.Event()
 
         @tool
         async def pay(to: str) -> str:
@@ -82,7 +82,7 @@ async def test_a_waiter_for_a_run_that_is_cancelled_twice_still_waits_until_all_
             try:
                 await asyncio.Event().wait()
             finally:
-                await told.wait()
+                await reported.wait()
             return "never"
 
         async with providers.session(OPENAI, tools=[pay]) as session:
@@ -93,7 +93,7 @@ async def test_a_waiter_for_a_run_that_is_cancelled_twice_still_waits_until_all_
                 for _ in range(10):
                     await asyncio.sleep(0)
                 assert not task.done()
-            told.set()
+            reported.set()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert not session.is_running
@@ -214,16 +214,16 @@ def piece(delta: dict[str, Any], stop: str | None = None, usage: dict[str, Any] 
 
 def with_provider(answers: Answers, scene: Callable[[UpstreamModels], Awaitable[None]]) -> None:
     """Run a scene against a provider of one's own, which speaks Chat Completions."""
-    asked = 0
+    calls = 0
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal asked
+        nonlocal calls
         while (await receive()).get("more_body"):
             pass
-        asked += 1
+        calls += 1
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for data in answers(asked):
+        async for data in answers(calls):
             await send({"type": "http.response.body", "body": data, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -253,8 +253,8 @@ async def look(x: str = "") -> str:
 
 
 def calling_with(usage: dict[str, Any] | None) -> Answers:
-    async def answers(asked: int) -> AsyncIterator[bytes]:
-        call = {"index": 0, "id": f"c{asked}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    async def answers(number: int) -> AsyncIterator[bytes]:
+        call = {"index": 0, "id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         yield piece({"tool_calls": [call]})
         yield piece({}, "tool_calls", usage)
         yield b"data: [DONE]\n\n"
@@ -287,8 +287,8 @@ def test_a_budget_holds_where_the_provider_does_not_say_what_it_took(
             assert 0 < session.cost < 1
             assert 0 < (session.usage.input_tokens or 0) < 10_000
             assert 0 < (session.usage.output_tokens or 0) < 10_000
-            told = [entry.reason for entry in session.report.entries if "estimated" in entry.reason]
-            assert len(told) == 1
+            reported = [entry.reason for entry in session.report.entries if "estimated" in entry.reason]
+            assert len(reported) == 1
             doubted = [entry.reason for entry in session.report.entries if "ignored token counts" in entry.reason]
             assert len(doubted) == (usage is not None and usage["prompt_tokens"] != 0)
 
@@ -407,8 +407,8 @@ def test_a_provider_that_floods_can_be_left() -> None:
 
 
 def test_a_summary_that_floods_can_be_left() -> None:
-    async def answers(asked: int) -> AsyncIterator[bytes]:
-        while asked > 3:
+    async def answers(number: int) -> AsyncIterator[bytes]:
+        while number > 3:
             yield b": keepalive\n\n"
             await asyncio.sleep(0)
         yield piece({"content": "hi"}, "stop")

@@ -185,12 +185,12 @@ async def test_an_answer_that_the_store_does_not_take_leaves_the_call_open(tmp_p
         async with providers.session(OPENAI, tools=[ASK_USER], log=log) as session:
             first, second = (await session.run("go")).calls
             store.hook = Failing(1)
-            given = ToolResult(first.id, "yes"), ToolResult(second.id, "no")
+            answers = ToolResult(first.id, "yes"), ToolResult(second.id, "no")
             with pytest.raises(StoreError):
-                await session.answer(*given)
+                await session.answer(*answers)
             with pytest.raises(InputError, match="calls are open"):
                 await session.run("more")
-            assert (await session.answer(*given)).text == "ok"
+            assert (await session.answer(*answers)).text == "ok"
             assert_in_order(session.history)
         await inner.close()
 
@@ -231,7 +231,7 @@ async def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_i
         async with providers.session(OPENAI, tools=[shot], log=log) as session:
             assert (await session.run("go")).text == "ok"
             assert_in_order(session.history)
-            large, small, other = (given[0] for given in results_of(session.history).values())
+            large, small, other = (tool_result[0] for tool_result in results_of(session.history).values())
             assert large.status == small.status == "complete"
             assert large.text.startswith("shot 9000")
             assert "left out" in large.text
@@ -239,8 +239,8 @@ async def test_a_result_that_is_too_large_is_shortened_and_takes_no_other_with_i
             assert isinstance(small.content[1], Media)
             assert isinstance(other.content, tuple)
             assert isinstance(other.content[1], Media)
-            told = [entry for entry in session.report.entries if "too large" in entry.reason]
-            assert [entry.call_ids for entry in told] == [(large.call_id,)]
+            reported = [entry for entry in session.report.entries if "too large" in entry.reason]
+            assert [entry.call_ids for entry in reported] == [(large.call_id,)]
         await store.close()
 
 
@@ -254,7 +254,7 @@ async def test_where_not_even_short_results_fit_the_result_says_what_happened(tm
         log = await SessionLog.create(store, limits=LogLimits(max_entry_bytes=900))
         async with providers.session(OPENAI, tools=[pay], log=log) as session:
             assert (await session.run("go")).text == "ok"
-            (result,) = (given[0] for given in results_of(session.history).values())
+            (result,) = (tool_result[0] for tool_result in results_of(session.history).values())
             assert result.status == "complete"
             assert "too large" in result.text
         await store.close()
@@ -281,9 +281,9 @@ async def test_a_result_that_nothing_makes_fit_is_refused_and_the_call_is_not_ru
         simulated_providers(PAYING) as providers,
         providers.session(OPENAI, tools=[pay], log=Full()) as session,
     ):
-        for said in ("go", "on"):
+        for prompt in ("go", "on"):
             with pytest.raises(LimitError):
-                await session.run(said)
+                await session.run(prompt)
         assert runs == ["bob"]
 
 
@@ -351,10 +351,10 @@ async def test_calls_that_were_kept_open_can_be_cancelled_in_the_next_process(tm
     async with simulated_providers(ASKING) as providers:
         store = SqliteStore(tmp_path / "s.db")
         async with providers.session(OPENAI, tools=[ASK_USER], log=await left_open(providers, store)) as session:
-            await session.cancel("nobody is there")
+            await session.cancel("the user left")
             assert_in_order(session.history)
             texts = [result.text for turn in session.history.turns for result in turn.results]
-            assert texts == ["nobody is there"] * 2
+            assert texts == ["the user left"] * 2
             assert (await session.run("more")).stop == "calls_open"
         await store.close()
         assert providers.refused == []

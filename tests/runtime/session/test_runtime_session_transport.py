@@ -1,4 +1,4 @@
-"""What providers do that the simulator does not: no connection, no end, too much, words that nobody can read."""
+"""What providers do that the simulator does not: no connection, no end, too much, unreadable words."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def play(history: History, provider: str, numbers: tuple[int, ...], *, text: str
     """A turn of a provider's, bound to it until its tools are done."""
     flight = history.begin_turn(provider)
     flight.append(calling(profiles.resolve(provider), *numbers, text=text))
-    said = [(found.id, found.call.arguments or {}) for found in flight.pending]
-    history.record(*(ToolResult(id, f"said {arguments['n']}.") for id, arguments in said))
+    pending_calls = [(found.id, found.call.arguments or {}) for found in flight.pending]
+    history.record(*(ToolResult(id, f"said {arguments['n']}.") for id, arguments in pending_calls))
     flight.finish()
 
 

@@ -141,10 +141,10 @@ def test_a_name_is_one_tool_and_a_refused_batch_changes_nothing() -> None:
             change()
 
 
-@pytest.mark.parametrize("given", ["weather", FUNCTION, ToolSpec("x"), 3, [3], [["x"]]])
-def test_what_is_no_list_of_tools_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("value", ["weather", FUNCTION, ToolSpec("x"), 3, [3], [["x"]]])
+def test_what_is_no_list_of_tools_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="expected"):
-        ToolBox(given)
+        ToolBox(value)
 
 
 def test_no_package_is_loaded_before_it_is_needed() -> None:
@@ -159,7 +159,7 @@ def test_no_package_is_loaded_before_it_is_needed() -> None:
 def test_an_output_and_an_error_are_what_they_say() -> None:
     assert Output("text") == Output("text", is_error=False, result=None)
     context = ToolContext()
-    context.progress("nobody listens")
+    context.progress("no listener")
     assert not context.cancelled.is_set()
 
 
@@ -192,5 +192,5 @@ def test_every_provider_accepts_the_tools(target: str, model: str) -> None:
         """Takes all there is."""
 
     box = ToolBox([take, Counter().add, FUNCTION])
-    asked = Conversation((Turn("user", (Text("?"),)),), box.specs)
-    assert lint(request_for(asked, target=target, model=model).body, target=target) == ()
+    conversation = Conversation((Turn("user", (Text("?"),)),), box.specs)
+    assert lint(request_for(conversation, target=target, model=model).body, target=target) == ()

@@ -188,7 +188,7 @@ def unreadable(value: "int[") -> None: ...  # type: ignore[valid-type]  # noqa: 
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("value", "message"),
     [
         (positional, r"positional\.value: a positional-only parameter has no name for the model"),
         (variadic, r"variadic\.values: the model names every argument"),
@@ -204,9 +204,9 @@ def unreadable(value: "int[") -> None: ...  # type: ignore[valid-type]  # noqa: 
         (define(ToolSpec("made")), "'made' is a tool already"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_with_the_reason(given: Any, message: str) -> None:
+def test_what_cannot_be_a_tool_is_refused_with_the_reason(value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        tool(given)
+        tool(value)
 
 
 def test_a_function_without_a_signature_is_refused() -> None:

@@ -47,7 +47,7 @@ LEAVES = (int, float, str, bool, None, Any, Literal["a", "b", 3], Color, Mixed, 
 
 
 def hints() -> st.SearchStrategy[Any]:
-    """Hints of what JSON can say without a format; those are asserted by nobody."""
+    """Hints of what JSON can say without a format; those are not asserted."""
     return st.recursive(
         st.sampled_from(LEAVES),
         lambda inner: st.one_of(
@@ -63,12 +63,12 @@ def hints() -> st.SearchStrategy[Any]:
 
 @st.composite
 def functions(draw: st.DrawFn) -> tuple[Tool, list[dict[str, Any]]]:
-    """A tool with a signature that nobody would write, and what it was called with."""
+    """A tool with an unusual signature, and what it was called with."""
     kinds = draw(st.lists(st.tuples(hints(), st.booleans()), max_size=4))
     seen: list[dict[str, Any]] = []
 
-    async def function(**given: Any) -> str:
-        seen.append(given)
+    async def function(**arguments: Any) -> str:
+        seen.append(arguments)
         return "called"
 
     parameters = [
@@ -156,12 +156,12 @@ def test_whatever_the_arguments_are_the_function_is_called_or_the_model_gets_an_
 ) -> None:
     function, seen = made
     assert function.run is not None
-    said = asyncio.run(_told(function.run(arguments, ToolContext())))
-    if said == "called":
+    outcome = asyncio.run(_error_text(function.run(arguments, ToolContext())))
+    if outcome == "called":
         assert [set(held) for held in seen] == [set(arguments)]
     else:
-        assert said.startswith("The arguments do not fit: $.")
-        assert len(said) <= 510
+        assert outcome.startswith("The arguments do not fit: $.")
+        assert len(outcome) <= 510
         assert seen == []
 
 
@@ -169,7 +169,7 @@ async def _awaited(awaitable: Any) -> Any:
     return await awaitable
 
 
-async def _told(awaitable: Any) -> str:
+async def _error_text(awaitable: Any) -> str:
     try:
         return str(await awaitable)
     except ToolError as error:

@@ -61,7 +61,7 @@ class Screen:
         os.write(self._master, keys.encode())
 
     def press(self, key: str, wanted: str) -> str:
-        """Press a key until something comes of it. One that comes just before a line is waited for is heard with the
+        """Press a key until something comes of it. One that comes just before a line is waited for is read with the
         next: a person would press it again."""
         for _ in range(int(PATIENCE / PRESS_SECONDS)):
             self.send(key)

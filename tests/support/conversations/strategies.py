@@ -114,7 +114,7 @@ def turns_of(blocks: st.SearchStrategy[Any]) -> st.SearchStrategy[Turn]:
 
 
 turns = turns_of(st.one_of(calls, results, other_blocks))
-"""Any turn: calls and results where nobody expects them."""
+"""Any turn: calls and results where they are not expected."""
 
 plain_turns = st.one_of(
     turns_of(st.one_of(calls, text_blocks)),

@@ -196,7 +196,7 @@ _CALLS = {
 
 
 def _gemini_pairs(contents: list[Fields]) -> list[tuple[str, str]]:
-    """Gemini pairs by place: the responses of the turn that follows, in the order of the calls."""
+    """Gemini pairs by position: the responses of the turn that follows, in the order of the calls."""
     pairs: list[tuple[str, str]] = []
     for index, content in enumerate(contents):
         calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]

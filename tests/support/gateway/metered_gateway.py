@@ -48,7 +48,7 @@ class Clock:
 
 
 class FailingStore(SqliteStore):
-    """A store that fails while it is told to."""
+    """A store that fails while a test says so."""
 
     is_failing = False
     additions = 0

@@ -27,7 +27,7 @@ def say(served: Served, words: str, *, protocol: str = "openai", model: str = ""
 
 
 def make_traffic(served: Served) -> None:
-    """Requests of three clients to four upstreams: answered, repaired, refused, failed, broken off and asked twice."""
+    """Requests of three clients to four upstreams: answered, repaired, refused, failed, broken off and sent twice."""
     for protocol in ("anthropic", "openai", "gemini"):
         for stream in (False, True):
             assert say(served, "Hello", protocol=protocol, stream=stream).status == 200

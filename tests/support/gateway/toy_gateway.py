@@ -1,4 +1,4 @@
-"""Serves the toy protocol by a gateway that was imported, and asked, before the protocol was registered.
+"""Serves the toy protocol by a gateway that was imported, and called, before the protocol was registered.
 
 Prints the status before, and the status and the reply after. Run by test_gateway_registered_protocol.py.
 """

@@ -1,9 +1,9 @@
 """A gateway process under the fuzz of types, from both sides: clients' requests, and providers' answers.
 
-    with gateway_between(folder) as place:
-        place.answers[7] = ANSWER                                  # the upstream's bytes for a model called reply-7
-        got = place.ask("POST", "/v1/messages", data)              # what the client gets
-        wrong(got), place.complaints()                             # what is wrong with it, and with the log
+    with gateway_between(folder) as gateway:
+        gateway.answers[7] = ANSWER                                # the upstream's bytes for a model called reply-7
+        got = gateway.ask("POST", "/v1/messages", data)            # what the client gets
+        wrong(got), gateway.complaints()                           # what is wrong with it, and with the log
 
 Every profile is an upstream of the gateway, in front of one server of ours that answers in each protocol.
 """

@@ -1,4 +1,4 @@
-"""The public entry points of the library under the fuzz of types: whatever they are given, only our own errors.
+"""The public entry points of the library under the fuzz of types: whatever their arguments, only our own errors.
 
 An `Area` is what is changed and what is done with it. `finding` does it and says what came out that should not have:
 an exception that is none of ours, or one of ours that does not say in its own words what is wrong.
@@ -243,7 +243,7 @@ def _stream(protocol: str) -> Run:
 
 
 def _texts() -> list[Any]:
-    """Vectors of all dialects: the text and the tools, and what is asked for."""
+    """Vectors of all dialects: the text and the tools, and what is requested."""
     found: list[Any] = []
     for file in sorted((TESTS / "dialect_vectors").glob("*.json")):
         vectors = json.loads(file.read_text())

@@ -31,7 +31,7 @@ PATH = "/v1/responses"
 MOST_ANSWERS = 12
 """Of one life of the gateway."""
 LONGEST_DELAY = 0.03
-"""Seconds from the last of them to the kill: it hits some request at some place."""
+"""Seconds from the last of them to the kill: it hits some request at some moment."""
 
 
 class Acknowledged(NamedTuple):
@@ -82,7 +82,7 @@ def find_violations(seen: Seen) -> list[str]:
 
 
 class _Echo(dict[str, Way]):
-    """An upstream that says the name of the model that it was asked for."""
+    """An upstream that says the name of the requested model."""
 
     def __missing__(self, model: str) -> Way:
         message = {"role": "assistant", "content": model}
@@ -135,7 +135,7 @@ class KilledGateway:
             loop.join()
 
     def _use(self, running: Process, name: str) -> None:
-        """Ask until the gateway is no more. Nothing is asked twice."""
+        """Ask until the gateway is no more. Nothing is sent twice."""
         with contextlib.suppress(OSError, http.client.HTTPException):
             while running.popen.poll() is None:
                 marker = f"mk-{name}-{next(self._numbers)}"

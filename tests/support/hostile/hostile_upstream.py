@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from support.waiting import HANG_SECONDS
 
 Way = Callable[[bytes], AsyncIterator[bytes]]
-"""What is sent for a request, given its head."""
+"""What is sent for a request with this head."""
 
 EVENTS = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -72,9 +72,9 @@ class Hostile:
         """Connections that are open."""
         self.heads: list[bytes] = []
         self.models: list[str] = []
-        """What was asked for, in the order in which it came."""
+        """The requested paths, in the order in which it came."""
         self.sent = 0
-        """Bytes that somebody took, or that lie in buffers of the system."""
+        """Bytes that the peer took, or that lie in buffers of the system."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
@@ -115,7 +115,7 @@ class Hostile:
 
 
 def upstream_at(provider: Hostile, *settings: str, name: str = "h", target: str = "openai") -> str:
-    """An upstream of a configuration: this provider, with patience, and asked however often it fails."""
+    """An upstream of a configuration: this provider, with patience, and called however often it fails."""
     lines = [f"[upstreams.{name}]", 'provider = "openai"', f'target = "{target}"', f'url = "{provider.url}"']
     lines += ['key_env = "HOSTILE_KEY"', "breaker_failures = 10000"]
     names = {line.split(" = ")[0] for line in settings}

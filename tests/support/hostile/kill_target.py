@@ -4,11 +4,11 @@
 
 Everything is imported, and one session was run, before the first process is forked, so that one takes as long as its
 work. A forked process takes over the session, checks that nothing is missing and nothing too much, and goes on until
-the work is done, or until it is killed: after a time, or by itself at a given moment.
+the work is done, or until it is killed: after a time, or by itself at a certain moment.
 
 What is on the disk besides the store, all of it synchronised before anything goes on:
 - `effects`: a line for each time that the tool did something, with the id of its call
-- `told`: the keys of the turns that the log said were committed
+- `commits`: the keys of the turns that the log reported as committed
 - `wrong`: what should not be
 """
 
@@ -300,7 +300,7 @@ def run_child(order: Order, written: int) -> NoReturn:
         count = asyncio.run(work(order))
         os.write(written, str(count).encode())
         code = 0
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told, and the process ends
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is reported, and the process ends
         if order.may_fail and isinstance(error, StoreError):
             os._exit(STORE_FAILED)
         write_line(Path(order.folder) / "wrong", traceback.format_exc())

@@ -1,10 +1,10 @@
-"""A network of its own for a server, at the other end of a cable that can be cut: packets are lost, and nobody is told.
+"""A network of its own for a server, at the other end of a cable that can be cut: packets are lost without a notice.
 
     with network_namespace() as far:
         server = start_redis(host=far.address, within=far.command)
         far.cut(); …; far.join()
 
-Needs root and `ip` (Debian: iproute2); whoever asks is skipped elsewhere.
+Needs root and `ip` (Debian: iproute2); tests that use it are skipped elsewhere.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ with small_disk(folder, megabytes=8) as disk:
     disk.fill()                                 # nothing more can be written there
     disk.empty()
 
-It is a tmpfs in a mount namespace of its own: nobody else sees it, and nothing is left of it when a test run is killed.
-Where this is not allowed, whoever asks is skipped.
+It is a tmpfs in a mount namespace of its own: no other process sees it, and nothing is left when a test run is killed.
+Where this is not allowed, tests that use it are skipped.
 """
 
 from __future__ import annotations

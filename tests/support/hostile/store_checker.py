@@ -67,7 +67,7 @@ class Seen(NamedTuple):
     is_killed: bool = False
     """Whether gateways were killed: what they counted in their last second is gone with them."""
     open_requests: Mapping[str, float] = {}
-    """What each gateway says is under way, when nobody asks."""
+    """What each gateway says is under way, without requests."""
     logs: Sequence[str] = ()
     """What the gateways logged."""
 
@@ -75,7 +75,7 @@ class Seen(NamedTuple):
 def violations(seen: Seen) -> list[str]:
     """Everything that must not be; empty: nothing is wrong."""
     found = [*_steps(seen.steps), *_reads(seen), *_usage(seen)]
-    found += [f"{name} is {count:g} when nobody asks" for name, count in seen.open_requests.items() if count]
+    found += [f"{name} is {count:g} without requests" for name, count in seen.open_requests.items() if count]
     found += [f"a gateway failed inside: {line[:500]}" for line in seen.logs if "Traceback" in line]
     return found
 

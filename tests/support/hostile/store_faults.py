@@ -66,7 +66,7 @@ class Faults:
                 self.server.start()
 
     def slow(self, steps: int) -> list[Step]:
-        """Slower than it should be, and in time all the same: nobody may notice."""
+        """Slower than it should be, and in time all the same: no client may notice."""
         self.proxy.delay = 0.01
         try:
             return self.held.pass_by(steps)

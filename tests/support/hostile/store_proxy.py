@@ -2,7 +2,7 @@
 
     with StoreProxy(server.port) as proxy:
         proxy.delay = 0.2          # each piece comes later by so much
-        proxy.hold(); proxy.release()   # nothing passes, and nobody is told; then it goes on, or `cut` ends it
+        proxy.hold(); proxy.release()   # nothing passes, without a notice; then it goes on, or `cut` ends it
         proxy.refuse = True        # a connection is closed as soon as it is made
         proxy.switch(other.port)   # to another server: what is connected is cut
         proxy.lose_answer_to(b"COMMIT")  # that much is passed on, its answer is not, and the connection ends

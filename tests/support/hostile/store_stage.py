@@ -150,7 +150,7 @@ class Stage:
         return self.steps[begun:]
 
     def pass_until_refused(self) -> None:
-        """Wait until somebody who needs the store was told that it cannot be used."""
+        """Wait until a caller that needs the store learned that it cannot be used."""
         begun = len(self.steps)
 
         def is_so() -> bool:
@@ -224,10 +224,10 @@ class Stage:
                     if self._is_over.is_set():
                         return
                     if step.status == 0:
-                        self._is_over.wait(0.05)  # its gateway is being started: to ask again at once helps nobody
+                        self._is_over.wait(0.05)  # its gateway is being started: to call again at once does not help
                     if step.status != 200:
                         break
-        except BaseException as error:  # noqa: BLE001 - whoever waits hears of it
+        except BaseException as error:  # noqa: BLE001 - the waiting test gets it
             self._failures.append(error)
 
     def _at(self, draw: random.Random) -> Iterator[ServedGateway]:

@@ -3,7 +3,7 @@
     run = fuzz_library(seed=1, count=2000)
     run.findings, run.tried, run.bytes
 
-The same seed and count make the same documents. `scripts/fuzz_types.py` runs it for as long as it is told.
+The same seed and count make the same documents. `scripts/fuzz_types.py` runs it for as long as its options say.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ _TWICE: Final = "~twice~"
 
 
 class _Removed:
-    """In place of a value: its key or index is taken out."""
+    """Instead of a value: its key or index is taken out."""
 
 
 class _Twice:
-    """In place of a value: it stands there a second time."""
+    """Instead of a value: it stands there a second time."""
 
 
 REMOVED: Final = _Removed()
@@ -170,7 +170,7 @@ def _encode(value: Any) -> str:
 
 
 def _shallow(value: Any) -> Any:
-    """The document with words in place of what Python's own writer does not write: deep arrays, and a huge number."""
+    """The document with words instead of what Python's own writer does not write: deep arrays, and a huge number."""
     if isinstance(value, int) and value > 10**4290:
         return "~huge~"
     depth, inner = 0, value
@@ -188,7 +188,7 @@ def mutated(body: Any, slot: Slot, change: Change) -> bytes:
 
 
 def random_mutation(body: Any, draw: random.Random, others: list[Any]) -> tuple[Any, str]:
-    """A document with one to three changes, also a part of another document in place of a value, and what was done."""
+    """A document with one to three changes, also a part of another document instead of a value, and what was done."""
     done = []
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         all_slots = list(slots(body))

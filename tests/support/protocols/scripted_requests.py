@@ -26,7 +26,7 @@ class Call(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One thing that somebody does: `user`, `assistant`, `system`, or a `result`."""
+    """One step of a role: `user`, `assistant`, `system`, or a `result`."""
 
     who: str
     text: str | None = None

@@ -47,7 +47,7 @@ def recorded(protocol: str) -> Iterator[tuple[str, Body]]:
 
 
 def known(protocol: str) -> list[Body]:
-    """Recordings without the fields that nobody knows, and the hand-made bodies."""
+    """Recordings without their unknown fields, and the hand-made bodies."""
     named = [body for name, body in recorded(protocol) if not name.endswith(("unknown_fields", "as_dictionary"))]
     return [*named, *SAMPLES[protocol]]
 
@@ -62,7 +62,7 @@ def good(protocol: str, count: int) -> list[Body]:
 
 
 def mutants(protocol: str) -> list[Mutant]:
-    """Every known body with one thing wrong, in every place."""
+    """Every known body with one thing wrong, at every path."""
     return [mutant for body in known(protocol) for mutant in _mutants(body, FREE[protocol])]
 
 

@@ -605,7 +605,7 @@ CHAT_PLANTS: dict[str, Plant] = {
 
 CHAT_UNSEEN = {
     "reasoning.foreign_marks": "thinking stands in plain fields",
-    "calls.text_after": "calls have a field of their own, which has no place",
+    "calls.text_after": "calls have a field of their own, which has no position",
     "ids.item_id_prefix": "a call has one id",
     "turns.document_name": "names of documents are free here",
     "results.together": "a message holds one result",
@@ -617,8 +617,8 @@ CHAT_UNSEEN = {
     "results.empty_error": "there is no error mark",
     "turns.system": "there is no such field: `system` is an unknown one",
     "reasoning.signed": "thinking stands in plain fields",
-    "reasoning.leading": "thinking has a field of its own, which has no place",
-    "reasoning.before_calls": "thinking has a field of its own, which has no place",
+    "reasoning.leading": "thinking has a field of its own, which has no position",
+    "reasoning.before_calls": "thinking has a field of its own, which has no position",
 }
 """Keys whose demand cannot be broken in this protocol."""
 

@@ -107,7 +107,7 @@ _BESIDE_DATA: Final = frozenset(
 def _gemini(body: Body) -> Iterator[str]:
     try:
         request = _GeminiRequest.model_validate_json(json.dumps(body), strict=True)
-    except AttributeError as error:  # an enumeration was asked for something that is no text
+    except AttributeError as error:  # an enumeration was called with something that is not a string
         yield str(error)
         return
     for content in request.contents:

@@ -2,7 +2,7 @@
 
 A plugin of pytest. Every temporary file of the run is in one folder (the tests', their fixtures', and those of the
 processes that they start). When the run ends, and also when it is killed, `run_watcher.py` ends all processes of the
-run and removes the folder. To look at the files of a failed test, give them another place: `pytest --basetemp=look`.
+run and removes the folder. To look at the files of a failed test, give them another folder: `pytest --basetemp=look`.
 """
 
 from __future__ import annotations

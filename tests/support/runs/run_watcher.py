@@ -4,8 +4,8 @@
 
 The run is over when a byte or the end of the input comes, or when the process PID has ended: that is seen after a kill
 too. A process is of the run if the folder stands in its environment as TOOLGLOT_TEST_RUN, if it works inside one of the
-folders (servers that write over their environment do), or if its parent is one of the run. They are asked to end, then
-killed. Without /proc only the folders are removed.
+folders (servers that write over their environment do), or if its parent is one of the run. They are sent
+SIGTERM, then killed. Without /proc only the folders are removed.
 
 Imports nothing but the standard library: it starts with every run.
 """

@@ -26,6 +26,6 @@ def results_of(history: Kept) -> dict[str, list[ToolResult]]:
 
 def assert_in_order(history: Kept) -> None:
     """Every call has its one result, and no turn is in flight."""
-    assert [len(given) for given in results_of(history).values()] == [1] * len(results_of(history))
+    assert [len(tool_result) for tool_result in results_of(history).values()] == [1] * len(results_of(history))
     assert history.in_flight is None
     assert history.ledger.pending == ()

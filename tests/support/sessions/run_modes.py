@@ -1,6 +1,6 @@
 """The ways in which a session can be run, as a table: whatever holds for one of them has to hold for all.
 
-A mode says which session runs, and how something is said to it until it answers. Whoever adds a way to run sessions
+A mode says which session runs, and how it gets a message until it answers. Who adds a way to run sessions
 adds a line to `MODES`; `test_runtime_modes.py` and `test_runtime_cancellation.py` hold it to what holds for the rest.
 """
 
@@ -27,7 +27,7 @@ class Mode(NamedTuple):
     """A way to run a session."""
 
     of: Callable[[Session, Log | None], Session]
-    """The session that is run, where another one is open; what it writes to, where that is given."""
+    """The session that is run, where another one is open; what it writes to, if any."""
     run: Callable[[Session, str], Awaitable[RunResult]]
     """Say something to it, and wait for its answer."""
 
@@ -44,7 +44,7 @@ async def streamed_run(session: Session, prompt: str) -> RunResult:
 
 
 def _unattended_terminal() -> tuple[Terminal, Foreground]:
-    """A terminal that nobody sees, and nobody who types."""
+    """A terminal without a user."""
     return Terminal(io.StringIO(), io.StringIO()), Foreground(PipedLines(io.StringIO()))
 
 

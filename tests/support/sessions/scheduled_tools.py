@@ -51,7 +51,7 @@ def calls(count: int, name: str = "tool") -> list[ToolCall]:
 
 
 class Watched:
-    """Whoever watches: every change, in order."""
+    """A watcher: every change, in order."""
 
     def __init__(self) -> None:
         self.changes: list[CallChange] = []
@@ -64,7 +64,7 @@ class Watched:
 
 
 class Recorded:
-    """A journal that keeps what it is told, and can be made to fail or to wait."""
+    """A journal that keeps its entries, and can be made to fail or to wait."""
 
     def __init__(self) -> None:
         self.log: list[tuple[str, str]] = []

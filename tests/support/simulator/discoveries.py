@@ -18,7 +18,7 @@ KEY = "key-0123456789-of-the-test"
 
 
 async def no_sleep(_: float) -> None:
-    """Nobody waits in a test."""
+    """No test waits."""
 
 
 def found_out(simulator: Any, provider: str, **options: Any) -> DiscoveryResult:
@@ -210,7 +210,7 @@ VARIANTS = (
         },
     ),
     Variant(
-        name="a Responses API of somebody else",
+        name="a third-party Responses API",
         provider="openai",
         protocol="openai_responses",
         target="openai_responses",

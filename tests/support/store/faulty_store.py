@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from toolglot.store import Row, Store
 
 Hook = Callable[[str], Awaitable[None]]
-"""Told what is about to happen or has happened: "before keep turns", "after keep turns", "before claim", …"""
+"""Called with what is about to happen or has happened: "before keep turns", "after keep turns", "before claim", …"""
 
 
 async def nothing(_moment: str) -> None:
-    """The hook of a store that nobody watches."""
+    """The hook of a store without a watcher."""
 
 
 class HookedStore:

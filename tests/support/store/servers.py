@@ -2,7 +2,7 @@
 
 A server listens on a free port of the loopback address, keeps its files in a folder of its own, writes to the disk as
 it would in production, and is ended when the test run is over (run_folder.py): one of each for a worker of the run at
-most. Where the programs are missing, whoever asks is skipped.
+most. Where the programs are missing, tests that use them are skipped.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def free_port() -> int:
 
 
 def folder_for(name: str, user: str | None) -> Path:
-    """Where that user may write, and nobody else."""
+    """Where only that user may write."""
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     if user is not None:
         shutil.chown(folder, user)
@@ -184,7 +184,7 @@ def _run_postgres(
         ready = [str(programs / "pg_isready"), "-q", "-h", host, "-p", str(port)]
         return subprocess.run(ready, check=False).returncode == 0
 
-    return Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: nobody needs its files
+    return Server(words, port, folder, answers, signal.SIGQUIT, user)  # at once: its files are not needed
 
 
 def postgres_url(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 A feature is a conversation (or a reply) that has it, and a probe that finds it in one. For a pair, the feature
 is written in the source's protocol, converted, read in the target's, and looked for. A feature that the source
-itself cannot say is no loss. What is neither carried nor told is a failure of the tests that read this.
+itself cannot say is no loss. What is neither carried nor reported is a failure of the tests that read this.
 """
 
 from __future__ import annotations

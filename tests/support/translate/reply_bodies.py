@@ -333,7 +333,7 @@ BODIES: Final[dict[str, dict[str, Fields]]] = {
 """Classes of replies: the body of each protocol that can say it."""
 
 MARKS: Final = ("proof", "-0.125", PNG)
-"""What the bodies hold that has no place of its own in every protocol."""
+"""What the bodies hold that has no field of its own in every protocol."""
 
 
 def stream_of(protocol: str, body: Fields) -> bytes:

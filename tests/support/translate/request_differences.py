@@ -349,7 +349,7 @@ def _options(protocol: str, body: Fields) -> dict[str, Any]:
 
 
 class ThinkingRequest(NamedTuple):
-    """What is asked of thinking: whether (`off`, `on`, a word that nobody knows), how hard, with how many tokens."""
+    """What is requested of thinking: whether (`off`, `on`, an unknown word), how hard, with how many tokens."""
 
     state: str | None = None
     effort: str | None = None
@@ -394,7 +394,7 @@ def _requested_thinking(protocol: str, body: Fields) -> ThinkingRequest | None:
 
 
 def _output(protocol: str, body: Fields) -> str | None:
-    """The kind of output that is asked for."""
+    """The kind of output that is requested."""
     if protocol == "gemini":
         config = body.get("generationConfig") or {}
         if _plain(config.get("responseSchema") or config.get("responseJsonSchema")):
@@ -661,7 +661,7 @@ _ADDED_WORDS: Final = ("text", "bridge", "placeholder", "result", "synthetic", "
 
 
 def _added_text(text: str) -> Difference:
-    """Words that nobody wrote: accounted for by an entry that something was put in or is said in words."""
+    """Added words: accounted for by an entry that something was put in or became text."""
     for beginning, actions, words in _ADDED:
         if text.startswith(beginning):
             return Difference("invented text", text[:60], words, actions=frozenset(actions))
@@ -748,7 +748,7 @@ def _tool_differences(source: View, target: View) -> Iterator[Difference]:
         if (_plain(tool.schema) or None) != (_plain(other.schema) or None):
             yield Difference("schema of a tool", tool.name, (f"'{tool.name}'",))
     if len(after) > len({tool.name for tool in source.tools}):
-        yield Difference("a tool that nobody declared", str([*after])[:60], ("stub", "tool", "renamed"))
+        yield Difference("an undeclared tool", str([*after])[:60], ("stub", "tool", "renamed"))
 
 
 def _plain(schema: Any) -> Any:

@@ -46,7 +46,7 @@ def test_an_element_of_a_chain_may_be_another_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "said"),
+    ("models", "message"),
     [
         ("x = []", "expected an upstream"),
         ('x = ["openai/a", 7]', "expected an upstream"),
@@ -65,8 +65,8 @@ def test_an_element_of_a_chain_may_be_another_name() -> None:
         (f"x = {[f'openai/{n}' for n in range(21)]}", "more than 20"),
     ],
 )
-def test_what_makes_no_sense_is_reported_when_the_file_is_read(models: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_makes_no_sense_is_reported_when_the_file_is_read(models: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         router(models)
 
 

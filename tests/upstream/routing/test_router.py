@@ -162,7 +162,7 @@ def test_a_mark_is_looked_up_with_and_without(model: str, expected: tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("model", "provider", "asked"),
+    ("model", "provider", "requested"),
     [
         ("claude-opus-5", "anthropic", "claude-opus-5"),
         ("claude-opus-5[1m]", "anthropic", "claude-opus-5"),
@@ -178,10 +178,10 @@ def test_a_mark_is_looked_up_with_and_without(model: str, expected: tuple[str, s
         ("Simulated/Claude/x", "anthropic", "x"),
     ],
 )
-def test_where_nothing_is_configured_known_names_are_simulated(model: str, provider: str, asked: str) -> None:
+def test_where_nothing_is_configured_known_names_are_simulated(model: str, provider: str, requested: str) -> None:
     route = Router(config_from_environment({"HOME": "/h"})).route(model)
     is_named = model.lower().startswith("simulated/")
-    assert route == Route(upstream_name=provider, model=asked, simulated=True, is_in_place=not is_named)
+    assert route == Route(upstream_name=provider, model=requested, simulated=True, is_in_place=not is_named)
     assert route.upstream_name in SIMULATED_PROVIDERS
 
 
@@ -292,7 +292,7 @@ def test_a_name_of_the_file_can_lead_to_the_simulator() -> None:
     assert router.route("claude-opus-5") == expected
 
 
-# --- nobody -----------------------------------------------------------------------------------------
+# --- unknown names ----------------------------------------------------------------------------------
 
 
 def test_an_unknown_name_is_reported_with_what_there_is_and_what_to_write() -> None:

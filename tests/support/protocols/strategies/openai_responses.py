@@ -1,4 +1,4 @@
-"""Generated bodies of the OpenAI Responses protocol, with fields that nobody has heard of."""
+"""Generated bodies of the OpenAI Responses protocol, with unknown fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Chat Completions streams as servers really write them: each breaks the protocol in one way, and means one thing.
 
-Each has what it means: the text, the calls (name and arguments), and the finish reason that a client must be given.
+Each has what it means: the text, the calls (name and arguments), and the finish reason that a client must get.
 Every one has a finish reason or `[DONE]`: it is complete, whatever else is wrong with it.
 """
 
@@ -252,8 +252,8 @@ SHAPES: Final = {
     "another id in each chunk": greeting({**HELLO[0], "id": "chatcmpl-0"}, HELLO[1]),
     "a call that is not in a list": called(chunk({"tool_calls": entry(0, "call_a", "look", OSLO_TEXT)})),
     "content as parts": greeting(begin(), chunk({"content": [{"type": "text", "text": "Hello"}]})),
-    "a message in place of deltas": greeting(end=(with_choice(WHOLE), DONE)),
-    "a message with a call in place of deltas": Broken(
+    "a message instead of deltas": greeting(end=(with_choice(WHOLE), DONE)),
+    "a message with a call instead of deltas": Broken(
         sse(
             [
                 with_choice(WHOLE, message={"content": None, "tool_calls": [WHOLE_CALL]}, finish_reason="tool_calls"),

@@ -222,7 +222,7 @@ def read_bytes(*pieces: bytes) -> list[Event]:
 
 
 def kept(*names: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Fields]:
-    """Objects with these fields always, and with a field that nobody has heard of at times."""
+    """Objects with these fields always, and with an unknown field at times."""
     later = {"later": json_values}
     return st.fixed_dictionaries(fields, optional={**later, **dict.fromkeys(names, json_values)})
 
