@@ -1,4 +1,4 @@
-"""What gateways of today fail at, through every endpoint to every kind of provider. Letters are those of known failures.
+"""What gateways of today fail at, through every endpoint to every kind of provider. Letters name known failures.
 
 The simulator refuses what the provider would; here it refuses nothing, and what really happened is still reported:
 every real result is beside its own call.
