@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from support.coding_agents import AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
+from support.coding_agents import KEY, AgentRun, Runner, run, run_claude, run_codex, run_gemini, started_with
 from support.gateway.served_gateway import Served, gateway
 from toolglot.gateway import Gateway, Upstreams, running
 from toolglot.gateway.config.settings import config_from_environment
@@ -364,9 +364,33 @@ def test_codex_starts_a_second_agent_with_a_tool_of_a_namespace(upstream: str, s
     assert run.text == DONE, run.output()
 
 
-def test_codex_goes_on_over_http_when_its_first_websocket_is_refused(simulated: Server, work: Path) -> None:
+@pytest.mark.parametrize("upstream", ["anthropic", "openai_chat", "openai_responses", "gemini", "mistral"])
+def test_codex_runs_its_loop_over_one_websocket(upstream: str, simulated: Server, work: Path) -> None:
+    """It warms up first, and then sends only what is new: the gateway has the conversation."""
     simulated.script(rules=loop(CODEX))
-    with gateway(simulated, models=to_upstream("openai_responses")) as served:
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        extra = ["-c", "model_providers.tested.supports_websockets=true"]
+        run = run_codex(served.url + "/v1", PROMPT, work, extra=extra)
+    check_loop(simulated, run, work)
+    assert [record.response.status for record in served.records] == [101, 200, 200, 200, 200], run.told()
+    assert {record.route.upstream for record in served.records[1:]} == {upstream}
+    check_thinking(upstream, simulated)
+
+
+def test_the_built_in_provider_of_codex_uses_a_websocket(simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(CODEX))
+    with gateway(simulated, models=to_upstream("anthropic")) as served:
+        extra = ["-c", 'model_provider="openai"', "-c", f'openai_base_url="{served.url}/v1"']
+        run = run_codex(served.url + "/v1", PROMPT, work, extra=extra, environment={"OPENAI_API_KEY": KEY})
+    check_loop(simulated, run, work)
+    kinds = [(record.request.method, record.response.status) for record in served.records]
+    assert ("GET", 101) in kinds, run.told()
+    assert kinds.count(("POST", 200)) == 4, run.told()
+
+
+def test_codex_goes_on_over_http_where_websockets_are_off(simulated: Server, work: Path) -> None:
+    simulated.script(rules=loop(CODEX))
+    with gateway(simulated, models=to_upstream("openai_responses"), settings="websocket_minutes = 0") as served:
         extra = ["-c", "model_providers.tested.supports_websockets=true"]
         run = run_codex(served.url + "/v1", PROMPT, work, extra=extra)
     check_loop(simulated, run, work)

@@ -147,14 +147,22 @@ wire_api = "responses"
 """
 
 
-def run_codex(address: str, prompt: str, cwd: Path, *, model: str = "gpt-5.5", extra: Sequence[str] = ()) -> AgentRun:
+def run_codex(
+    address: str,
+    prompt: str,
+    cwd: Path,
+    *,
+    model: str = "gpt-5.5",
+    extra: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> AgentRun:
     """Codex at a base address of OpenAI's Responses."""
     command = started_with("Codex", "@openai/codex/bin/codex.js")
     home = _home(cwd)
     config = CODEX_CONFIG.format(model=json.dumps(model), address=json.dumps(address))
     (home / "config.toml").write_text(config, encoding="utf-8")
     command += ["exec", "--skip-git-repo-check", "--json", *extra, prompt]
-    exit_, stdout, stderr = run(command, home, cwd, {"TESTED_KEY": KEY, "CODEX_HOME": str(home)})
+    exit_, stdout, stderr = run(command, home, cwd, {"TESTED_KEY": KEY, "CODEX_HOME": str(home), **(environment or {})})
     messages = [item["text"] for item in map(_item, stdout.splitlines()) if item.get("type") == "agent_message"]
     return AgentRun(str(messages[-1]) if messages else "", exit_, stdout, stderr)
 

@@ -34,6 +34,7 @@ from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
 from toolglot.gateway.endpoints.openapi import OPEN
 from toolglot.gateway.endpoints.pass_through import PassThrough
+from toolglot.gateway.endpoints.response_socket import ResponseSockets
 from toolglot.gateway.endpoints.table import DEFAULT_SOURCE, GatewayEndpoint, client_protocol, find
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.asgi_client import asgi_request, websocket_request
@@ -143,6 +144,7 @@ class Gateway:
         self.connection_limit: ConnectionLimit = ConnectionLimit(lambda: self.config.gateway, self.request_log.notice)
         self.worker_links: WorkerLinks | None = None
         """The other workers, if there are any."""
+        self._sockets = ResponseSockets(lambda: self.config.gateway, self.budget)
 
     # --- start and stop -----------------------------------------------------------------------------
 
@@ -258,6 +260,7 @@ class Gateway:
     async def drain(self, seconds: float, cut_seconds: float = 2.0) -> None:
         """Refuse new requests, let open ones go on for that long, and end the rest with an error."""
         self.shutdown.is_draining = True
+        self._sockets.drain()
         self.request_log.event("drain", open=self.open, seconds=seconds)
         if self.open:
             self.request_log.notice(
@@ -403,6 +406,8 @@ class Gateway:
                 self.request_log.end(record)
             finally:
                 self.open -= 1
+        if request.socket is not None:
+            await self._sockets.run(request.socket, request, self.serve)
 
     async def _respond(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
         if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
@@ -423,6 +428,8 @@ class Gateway:
             busy = "the gateway has reached its limit of concurrent requests (max_concurrent); try again"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
         assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
+        if endpoint is not None and await self._sockets.open(endpoint, request, record):
+            return
         _check_method(endpoint, request)
         if endpoint is None:
             with await self._services.meter.count_pass_through(request.client, record):

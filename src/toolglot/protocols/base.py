@@ -425,6 +425,8 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     """Whether a request that does not say so asks for a stream."""
     is_array: bool = False
     """Whether a stream is one JSON array, not events."""
+    has_socket: bool = False
+    """Whether clients may use it over a WebSocket too, one message for each event."""
     is_hosted: bool = False
     """Whether it is the path of a cloud that hosts the protocol: the model is in the path, and some fields of the body
     are those of `Protocol.host_fields`."""

@@ -161,7 +161,7 @@ def test_an_upgrade_to_something_else_is_answered_as_what_it_is_besides(served: 
 WEBSOCKET = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAA\r\n\r\n"
 
 
-@pytest.mark.parametrize("path", [b"/v1/responses", b"/v1/realtime"])
+@pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/realtime"])
 def test_a_websocket_is_refused_with_the_status_that_sends_codex_to_http(served: Served, path: bytes) -> None:
     sock = connect(served)
     for _ in range(2):  # the connection is kept
@@ -177,7 +177,7 @@ def test_a_websocket_is_refused_with_the_status_that_sends_codex_to_http(served:
 def test_a_websocket_of_an_asgi_server_is_refused(extensions: dict[str, Any] | None) -> None:
     sent: list[Any] = []
     headers = [(b"host", b"127.0.0.1"), (b"sec-websocket-key", b"AAAA")]
-    scope = {"type": "websocket", "path": "/v1/responses", "headers": headers, "extensions": extensions}
+    scope = {"type": "websocket", "path": "/v1/realtime", "headers": headers, "extensions": extensions}
 
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}

@@ -11,6 +11,7 @@ from support.waiting import wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.http.connections import BoundedProtocol
 from toolglot.gateway.http.serving import server_of
+from toolglot.gateway.http.socket_connection import SocketConnection
 from toolglot.simulator.serving import listen
 
 
@@ -18,6 +19,16 @@ class Short(BoundedProtocol):
     head_seconds = 1.0
     linger_seconds = 1.0
     unread_seconds = 1.0
+
+
+class ShortSocket(SocketConnection):
+    unread_seconds = 1.0
+    message_seconds = 0.2
+    close_seconds = 0.5
+
+
+class ShortSockets(BoundedProtocol):
+    socket_type = ShortSocket
 
 
 class ShortBody(BoundedProtocol):

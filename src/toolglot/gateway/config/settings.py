@@ -205,6 +205,26 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
             "to stop.",
         ),
     ] = 30
+    websocket_minutes: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=525_600,
+            title="a number from 0",
+            description="How long a [WebSocket](gateway.md#websockets) may last; 0 turns WebSockets off, and clients "
+            "use HTTP.",
+        ),
+    ] = 60
+    websocket_memory_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1 << 40,
+            title="a whole number from 0",
+            description="The maximum size of the conversations that WebSockets keep in memory, so that clients need "
+            "not send them again. A client whose conversation was forgotten sends it again.",
+        ),
+    ] = 64 * 1024 * 1024
     log: Annotated[
         Literal["text", "json", "off"],
         Meta(title='one of "text", "json", "off"', description="How each request is logged on stderr."),

@@ -24,6 +24,7 @@ from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
+from toolglot.gateway.endpoints.warm_up import send_warm_up
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.body_budget import VALUE_BYTES
 from toolglot.gateway.http.graceful_shutdown import STOPPING, resume_if_cut
@@ -109,6 +110,9 @@ class ModelRequest:
         """Serve the request. An error before the response has begun is raised."""
         try:
             received, routes = await self._prepare()
+            if self._request.is_warm_up:
+                await send_warm_up(self._channel, self._endpoint, self._record, self._reply_id())
+                return
             entries: list[Entry] = []
             for index, route in enumerate(routes):
                 try:

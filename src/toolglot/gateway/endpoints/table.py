@@ -45,6 +45,8 @@ class GatewayEndpoint(Struct, frozen=True):
     streams_by_default: bool = False
     is_array: bool = False
     """A stream is one JSON array, not events."""
+    has_socket: bool = False
+    """Clients may use it over a WebSocket too."""
     is_hosted: bool = False
     """The request is one for a cloud that hosts the protocol."""
     error_protocol: str = ""
@@ -107,6 +109,7 @@ def _endpoint(protocol: Protocol, route: ClientRoute) -> GatewayEndpoint:
         stream=route.stream,
         streams_by_default=route.streams_by_default,
         is_array=route.is_array,
+        has_socket=route.has_socket,
         is_hosted=route.is_hosted,
         error_protocol=route.error_protocol,
         provider_path=route.provider_path,

@@ -1,6 +1,6 @@
 """Clients of an ASGI server: of one that is not our own, or of an app in the same process.
 
-Law: that of `ResponseChannel`. A disconnect is noticed although ASGI reports it only to `receive`.
+Law: that of `ResponseChannel` and `WebSocket`. A disconnect is noticed although ASGI reports it only to `receive`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from toolglot.gateway.http.requests import (
     ignore_size,
     read_pieces,
 )
+from toolglot.gateway.http.web_sockets import TOO_BIG, UNSUPPORTED
 
 WATCH_AFTER: Final = 0.02
 """Seconds after which a task waits for a disconnect: a short response does not need it."""
@@ -42,7 +43,7 @@ def asgi_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
 
 
 async def websocket_request(scope: Scope, receive: Receive, send: Send) -> ClientRequest:
-    """The handshake of a WebSocket as the GET request that it is, whose response denies it.
+    """The handshake of a WebSocket as the GET request that it is: it is accepted, or a response denies it.
 
     A server without the extension for such responses can only answer 403.
     """
@@ -55,7 +56,54 @@ async def websocket_request(scope: Scope, receive: Receive, send: Send) -> Clien
         elif message["type"] == "http.response.start":
             await send({"type": "websocket.close"})
 
-    return asgi_request({**scope, "method": "GET"}, receive, deny)
+    async def accept(headers: Headers, max_bytes: int) -> AsgiSocket:
+        await send({"type": "websocket.accept", "headers": _pairs(headers)})
+        return AsgiSocket(receive, send, max_bytes)
+
+    request = asgi_request({**scope, "method": "GET"}, receive, deny)
+    request.accept_socket = accept
+    return request
+
+
+class AsgiSocket:
+    """A WebSocket of an ASGI server, which does its pings itself: a `WebSocket`."""
+
+    def __init__(self, receive: Receive, send: Send, max_bytes: int) -> None:
+        self._receive = receive
+        self._send = send
+        self._max_bytes = max_bytes
+        self._is_open = True
+
+    async def receive(self) -> bytes | None:
+        while self._is_open:
+            message = await self._receive()
+            if message["type"] == "websocket.disconnect":
+                self._is_open = False
+            elif (text := message.get("text")) is None:
+                await self.close(UNSUPPORTED, "messages must be text")
+            else:
+                data: bytes = text.encode("utf-8", "replace")
+                if len(data) <= self._max_bytes:
+                    return data
+                await self.close(TOO_BIG, f"the message is larger than {self._max_bytes} bytes (max_body_bytes)")
+        return None
+
+    async def send(self, text: bytes) -> None:
+        await self._send_open({"type": "websocket.send", "text": text.decode("utf-8", "replace")})
+
+    async def ping(self) -> None:
+        """The server does that."""
+
+    async def close(self, code: int, reason: str = "") -> None:
+        await self._send_open({"type": "websocket.close", "code": code, "reason": reason})
+        self._is_open = False
+
+    async def _send_open(self, message: MutableMapping[str, Any]) -> None:
+        if self._is_open:
+            try:
+                await self._send(message)
+            except (OSError, RuntimeError):  # the client is gone, which servers report in these ways
+                self._is_open = False
 
 
 class AsgiChannel:
@@ -115,14 +163,17 @@ class AsgiChannel:
         await self._send({"type": "http.response.body", "body": data})
 
     async def begin(self, status: int, headers: Headers) -> None:
-        pairs = [(name.encode("latin-1", "ignore"), _plain(value)) for name, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self._send({"type": "http.response.start", "status": status, "headers": _pairs(headers)})
 
     async def write(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _pairs(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1", "ignore"), _plain(value)) for name, value in headers.items()]
 
 
 def _plain(value: str) -> bytes:

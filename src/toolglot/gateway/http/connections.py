@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import Any, Final, Never, cast
 
 import httptools
@@ -38,7 +39,16 @@ from toolglot.gateway.http.message_heads import (
     refusal_bytes,
     response_head,
 )
-from toolglot.gateway.http.requests import MAX_PAUSE_SECONDS, MAX_UPLOAD_SECONDS, ClientRequest, Headers
+from toolglot.gateway.http.requests import (
+    MAX_PAUSE_SECONDS,
+    MAX_UPLOAD_SECONDS,
+    ClientRequest,
+    GoneError,
+    Headers,
+    refusal,
+)
+from toolglot.gateway.http.socket_connection import SocketConnection
+from toolglot.gateway.http.socket_frames import SocketFrames
 from toolglot.upstream.http.outbox import outbox_of
 
 HEAD_SECONDS: Final = 30.0
@@ -74,7 +84,7 @@ class BoundedProtocol(asyncio.Protocol):
         *("_deadline", "_gateway", "_has_progress", "_head_again", "_head_bytes", "_headers", "_is_head_timed"),
         *("_is_idle", "_is_in_head", "_is_paused", "_outbox", "_parser", "_pipeline", "_receiving"),
         *("_refused", "_running", "_state", "_status", "_timer", "_unparsed", "_unread_timer"),
-        *("_url", "_writable", "keep_alive_seconds", "loop", "transport"),
+        *("_url", "_wants_socket", "_writable", "keep_alive_seconds", "loop", "transport"),
     )
 
     head_seconds = HEAD_SECONDS
@@ -82,6 +92,8 @@ class BoundedProtocol(asyncio.Protocol):
     unread_seconds = UNREAD_SECONDS
     pause_seconds = MAX_PAUSE_SECONDS
     upload_seconds = MAX_UPLOAD_SECONDS
+    socket_type = SocketConnection
+    """What takes its place after the handshake of a WebSocket."""
 
     def __init__(
         self,
@@ -102,6 +114,8 @@ class BoundedProtocol(asyncio.Protocol):
         self._head_bytes = 0
         self._head_again = b""
         """The head of a request that asks for an upgrade, without that header."""
+        self._wants_socket = False
+        """That request asks for a WebSocket."""
         self._status = 400
         """The status for what cannot be parsed."""
         self._refused = b""
@@ -288,6 +302,7 @@ class BoundedProtocol(asyncio.Protocol):
         method = parser.get_method()
         if parser.should_upgrade():
             self._head_again = self._plain_head(method)
+            self._wants_socket = headers.get("upgrade", "").strip().lower() == "websocket"
             return
         self._is_in_head = False
         self._has_progress = True
@@ -309,7 +324,12 @@ class BoundedProtocol(asyncio.Protocol):
                 call.expects_continue = headers["expect"].lower() == "100-continue"
         if "transfer-encoding" in headers and is_encoded(headers["transfer-encoding"]):
             self._reject(501)
-        call.request = ClientRequest(call, method.decode("ascii"), path, raw_path, query, headers, self._head_bytes)
+        request = ClientRequest(call, method.decode("ascii"), path, raw_path, query, headers, self._head_bytes)
+        if self._wants_socket:
+            self._wants_socket = False
+            if call.is_http11 and "sec-websocket-key" in headers:
+                request.accept_socket = partial(self._accept_socket, call, request)
+        call.request = request
         if self._running is None:
             self._receiving = call
             self._start(call)
@@ -325,6 +345,37 @@ class BoundedProtocol(asyncio.Protocol):
             lines.append(CLOSE)  # of a header that came twice, only the last is known
         version = self._parser.get_http_version().encode()
         return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._url, version, "".join(lines).encode("latin-1"))
+
+    async def _accept_socket(
+        self, call: ConnectionRequest, request: ClientRequest, headers: Headers, max_bytes: int
+    ) -> SocketConnection:
+        """Accept the WebSocket of a request: the connection is one from now on."""
+        frames = SocketFrames(max_bytes)
+        agreed = frames.accept(request.raw_path, {**request.headers, "upgrade": "websocket"})
+        await self.wait_writable()
+        if call.is_gone:
+            raise GoneError
+        if self._pipeline or self._refused or not call.is_body_complete or not self._is_idle:
+            raise refusal("bad_request", "a WebSocket handshake has no body, and nothing may follow it at once", 400)
+        self.write(self.head(101, "", {**agreed, **headers}))
+        self.resume_reading()
+        self._running, self._deadline, call.is_over = None, None, True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        gateway, connections = self._gateway, self._state.connections
+        connections.discard(self)
+        socket = self.socket_type(
+            self.transport,
+            frames,
+            gateway.budget.share(),
+            ping_seconds=gateway.config.gateway.ping_seconds,
+            on_lost=connections.discard,
+        )
+        connections.add(socket)  # type: ignore[arg-type]
+        self.transport.set_protocol(socket)
+        self._state.total_requests += 1
+        return socket
 
     def _parse_long_url(self, url: bytes) -> tuple[str, str, str]:
         if len(url) > MAX_URL:

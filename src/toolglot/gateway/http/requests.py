@@ -16,6 +16,7 @@ from toolglot.protocols.errors.failures import ProviderError
 
 if TYPE_CHECKING:
     from toolglot.gateway.http.body_budget import BodyShare
+    from toolglot.gateway.http.web_sockets import AcceptSocket, WebSocket
 
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_UPLOAD_SECONDS: Final = 120.0
@@ -106,8 +107,8 @@ class ClientRequest:
     """A request of a client."""
 
     __slots__ = (
-        *("body", "channel", "client", "header_bytes", "headers", "id", "method", "path", "query", "raw_path"),
-        *("raw_query", "share", "values"),
+        *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_warm_up", "method"),
+        *("path", "query", "raw_path", "raw_query", "share", "socket", "values"),
     )
 
     def __init__(
@@ -138,6 +139,12 @@ class ClientRequest:
         """An upper bound for the number of JSON values in the body, which shows how much work it is."""
         self.share: BodyShare | None = None
         """The memory that its bodies hold."""
+        self.accept_socket: AcceptSocket | None = None
+        """Accepts the WebSocket that it asks for; None: it asks for none."""
+        self.socket: WebSocket | None = None
+        """The WebSocket that was accepted, which is served after the request."""
+        self.is_warm_up: bool = False
+        """The model is not called: the client prepares a conversation that it continues."""
 
     @property
     def key(self) -> str:

@@ -66,6 +66,7 @@ PROTOCOL: Final = Protocol(
         ClientRoute(
             action="generate",
             paths=("/v1/responses", "/responses"),
+            has_socket=True,
             required=_REQUIRED,
             optional={"stream": FLAG, "store": FLAG, "previous_response_id": TEXT, "max_output_tokens": TOKENS},
         ),

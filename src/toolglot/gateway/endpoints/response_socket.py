@@ -1,0 +1,276 @@
+"""The Responses protocol over a WebSocket, for every upstream: `GET /v1/responses` with an upgrade.
+
+    lanes     each runs its responses one after the other; all lanes together at most MAX_IN_FLIGHT at once
+    memory    the latest response of each lane, so that `previous_response_id` works with `store: false` too
+
+Each `response.create` is served as the POST request that it is (`Gateway.serve`), with its own check of the key, its
+own line in the log, its own report.
+
+Laws: what waits is bounded in number and in bytes; then the client is not read. A client that is gone ends what was
+begun for it. While the gateway stops, what runs goes on, nothing new begins, and the socket closes after the last
+response. A socket lasts `websocket_minutes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from toolglot.gateway.config.settings import GatewaySettings
+from toolglot.gateway.endpoints.socket_events import (
+    DEFAULT_LANE,
+    MAX_STREAM_IDS,
+    CreateEvent,
+    SocketError,
+    error_event,
+    read_event,
+    too_many_lanes,
+    too_old,
+)
+from toolglot.gateway.endpoints.socket_response import SocketResponse
+from toolglot.gateway.endpoints.table import GatewayEndpoint
+from toolglot.gateway.http import offloading
+from toolglot.gateway.http.body_budget import BodyBudget, BodyShare
+from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
+from toolglot.gateway.http.web_sockets import GOING_AWAY, NORMAL, WebSocket
+from toolglot.gateway.observability.request_record import RequestRecord
+from toolglot.gateway.state.socket_memory import ConnectionMemory, SocketMemory
+
+MAX_IN_FLIGHT: Final = 16
+"""Responses that run at the same time on one socket."""
+MAX_WAITING: Final = 64
+"""Requests that wait behind them."""
+MAX_EVENT_BYTES: Final = 256 * 1024 * 1024
+"""The stream writer has its own, lower limits."""
+_HANDSHAKE_ONLY: Final = frozenset({"connection", "upgrade", "content-length", "transfer-encoding"})
+_BETA: Final = "responses_websockets="
+
+
+class ResponseSockets:
+    """All WebSockets of a gateway."""
+
+    def __init__(self, settings: Callable[[], GatewaySettings], budget: BodyBudget) -> None:
+        self._settings = settings
+        self._budget = budget
+        self._memory = SocketMemory(lambda: settings().websocket_memory_bytes)
+        self._open: set[ResponseSocket] = set()
+
+    async def open(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> bool:
+        """Whether a request is a handshake that is accepted: then its socket is to be run when the request is over."""
+        settings, accept = self._settings(), request.accept_socket
+        if accept is None or not endpoint.has_socket or request.method != "GET" or not settings.websocket_minutes:
+            return False
+        request.socket = await accept({"x-toolglot-request": record.id}, settings.max_body_bytes)
+        record.response.complete(101)
+        return True
+
+    async def run(
+        self, socket: WebSocket, handshake: ClientRequest, serve: Callable[[ClientRequest], Awaitable[None]]
+    ) -> None:
+        """Serve a socket until either side closes it."""
+        memory, minutes = self._memory.connection(), self._settings().websocket_minutes
+        running = ResponseSocket(socket, handshake, serve, memory=memory, share=self._budget.share(), minutes=minutes)
+        self._open.add(running)
+        try:
+            await running.run()
+        finally:
+            self._open.discard(running)
+
+    def drain(self) -> None:
+        """The gateway stops."""
+        for socket in [*self._open]:
+            socket.drain()
+
+
+class _Lane:
+    """The responses of one `stream_id`."""
+
+    __slots__ = ("name", "running", "task", "waiting")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: deque[CreateEvent] = deque()
+        self.running: SocketResponse | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class ResponseSocket:
+    """One WebSocket."""
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        handshake: ClientRequest,
+        serve: Callable[[ClientRequest], Awaitable[None]],
+        *,
+        memory: ConnectionMemory,
+        share: BodyShare,
+        minutes: float,
+    ) -> None:
+        self._socket = socket
+        self._handshake = handshake
+        self._serve = serve
+        self._memory = memory
+        self._share = share
+        self._minutes = minutes
+        self._headers = _request_headers(handshake.headers)
+        self._lanes: dict[str, _Lane] = {}
+        self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._waiting = 0
+        """Requests that wait or run."""
+        self._has_room = asyncio.Event()
+        self._is_over = False
+        self._is_old = False
+        self._is_draining = False
+        self._closing: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve the socket until either side closes it."""
+        timer = asyncio.get_running_loop().call_later(self._minutes * 60, self._expire)
+        try:
+            while (data := await self._socket.receive()) is not None:
+                await self._take(data)
+                while self._waiting > MAX_IN_FLIGHT + MAX_WAITING:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+        finally:
+            timer.cancel()
+            self._is_over = True
+            await self._end()
+
+    async def _end(self) -> None:
+        """The client is gone: nothing that was begun for it goes on."""
+        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        for lane in self._lanes.values():
+            lane.waiting.clear()
+            if lane.running is not None:
+                lane.running.lose()
+            elif lane.task is not None:
+                lane.task.cancel()
+        if self._closing is not None:
+            tasks.append(self._closing)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._memory.close()
+        self._share.release()
+
+    # --- its end ------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """The gateway stops."""
+        self._is_draining = True
+        self._close_if_idle()
+
+    def _expire(self) -> None:
+        self._is_old = True
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        """Close it once nothing runs, if it is to be closed."""
+        if (self._is_draining or self._is_old) and not self._waiting and not self._is_over and self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+
+    async def _close(self) -> None:
+        if self._is_draining:
+            await self._socket.close(GOING_AWAY, "the gateway is stopping")
+            return
+        await self._socket.send(too_old(self._minutes).event)
+        await self._socket.close(NORMAL, "websocket_connection_limit_reached")
+
+    # --- events of the client -----------------------------------------------------------------------
+
+    async def _take(self, data: bytes) -> None:
+        try:
+            event = await offloading.run(0, len(data), lambda: read_event(data))
+            if event is not None:
+                self._enqueue(event)
+        except SocketError as error:
+            await self._socket.send(error.event)
+        except GatewayRefusal as error:
+            failure = error.failure
+            shown = {"type": "server_error", "code": failure.code or None, "message": failure.message, "param": None}
+            headers = {"retry-after": f"{failure.retry_after:g}"} if failure.retry_after else None
+            await self._socket.send(error_event(failure.status or 503, shown, DEFAULT_LANE, headers))
+
+    def _enqueue(self, event: CreateEvent) -> None:
+        lane = self._lanes.get(event.lane)
+        if self._is_old:
+            raise too_old(self._minutes, event.lane)
+        if lane is None:
+            if event.lane != DEFAULT_LANE and len(self._lanes.keys() - {DEFAULT_LANE}) >= MAX_STREAM_IDS:
+                raise too_many_lanes(event.lane)
+            lane = self._lanes[event.lane] = _Lane(event.lane)
+        self._share.hold(event.size)
+        self._waiting += 1
+        lane.waiting.append(event)
+        if lane.task is None:
+            lane.task = asyncio.create_task(self._run_lane(lane))
+
+    # --- responses ----------------------------------------------------------------------------------
+
+    async def _run_lane(self, lane: _Lane) -> None:
+        try:
+            while lane.waiting and not self._is_over:
+                async with self._in_flight:
+                    if not lane.waiting:
+                        break
+                    try:
+                        await self._respond(lane, lane.waiting.popleft())
+                    finally:
+                        lane.running = None
+                        self._waiting -= 1
+                        self._has_room.set()
+        finally:
+            lane.task = None
+            self._close_if_idle()
+
+    async def _respond(self, lane: _Lane, event: CreateEvent) -> None:
+        """Serve one `response.create`."""
+        continued = self._memory.find(event.previous) if event.previous else None
+        size = event.size
+
+        def release() -> None:
+            nonlocal size
+            released, size = size, 0
+            if not self._is_over:
+                self._share.release(released)
+
+        body = event.body(continued)
+        channel = SocketResponse(self._socket, lane.name, body, max_event=MAX_EVENT_BYTES, on_read=release)
+        del body
+        lane.running = channel
+        shook = self._handshake
+        request = ClientRequest(
+            channel, "POST", shook.path, shook.raw_path, shook.raw_query, dict(self._headers), shook.header_bytes
+        )
+        request.is_warm_up = event.is_warm_up
+        try:
+            await self._serve(request)
+        finally:
+            release()
+        if channel.error_status and continued is not None and continued.lane == lane.name:
+            self._memory.forget(continued.id)  # as OpenAI does; a branch of another lane leaves it alone
+        final = channel.final
+        if final is None or final.status == "failed" or self._is_over:
+            return
+        if final.is_stored and event.wants_stored and not event.is_warm_up:
+            self._memory.advance(lane.name)
+        else:
+            pieces = (event.items, final.items)
+            self._memory.remember(lane.name, final.id, continued, pieces, stored_before=event.previous)
+
+
+def _request_headers(handshake: dict[str, str]) -> dict[str, str]:
+    """The headers of the requests of a socket: those of its handshake, without what is about the socket itself."""
+    headers = {
+        name: value
+        for name, value in handshake.items()
+        if name not in _HANDSHAKE_ONLY and not name.startswith("sec-websocket-")
+    }
+    if "openai-beta" in headers:
+        words = [word.strip() for word in headers["openai-beta"].split(",")]
+        headers["openai-beta"] = ", ".join([word for word in words if not word.startswith(_BETA)])
+        if not headers["openai-beta"]:
+            del headers["openai-beta"]
+    return headers
