@@ -372,7 +372,7 @@ def test_codex_runs_its_loop_over_one_websocket(upstream: str, simulated: Server
         extra = ["-c", "model_providers.tested.supports_websockets=true"]
         run = run_codex(served.url + "/v1", PROMPT, work, extra=extra)
     check_loop(simulated, run, work)
-    assert [record.response.status for record in served.records] == [101, 200, 200, 200, 200], run.told()
+    assert [record.response.status for record in served.records] == [101, 200, 200, 200, 200], run.output()
     assert {record.route.upstream for record in served.records[1:]} == {upstream}
     check_thinking(upstream, simulated)
 
@@ -384,8 +384,8 @@ def test_the_built_in_provider_of_codex_uses_a_websocket(simulated: Server, work
         run = run_codex(served.url + "/v1", PROMPT, work, extra=extra, environment={"OPENAI_API_KEY": KEY})
     check_loop(simulated, run, work)
     kinds = [(record.request.method, record.response.status) for record in served.records]
-    assert ("GET", 101) in kinds, run.told()
-    assert kinds.count(("POST", 200)) == 4, run.told()
+    assert ("GET", 101) in kinds, run.output()
+    assert kinds.count(("POST", 200)) == 4, run.output()
 
 
 def test_codex_goes_on_over_http_where_websockets_are_off(simulated: Server, work: Path) -> None:
