@@ -6,7 +6,6 @@ provider bills, caches, logs or streams) and values that ask for the default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from toolglot.conversation.forms import Form
@@ -59,12 +58,12 @@ DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
 
 
-def unknown_fields(extra: Extra | None, form: Form | None) -> Iterator[tuple[str, Any]]:
+def unknown_fields(extra: Extra | None, form: Form | None) -> list[tuple[str, Any]]:
     """The fields of a value, and of objects inside it, that toolglot does not know. Empty ones are left out."""
-    outer = [field for fields in (extra or {}).values() for field in fields.items()]
-    for field, value in (*outer, *(form.unknown_fields() if form is not None else ())):
-        if value not in _EMPTY:
-            yield field, value
+    outer = [field for fields in extra.values() for field in fields.items()] if extra is not None else []
+    if form is not None:
+        outer += form.unknown_fields()
+    return [field for field in outer if field[1] not in _EMPTY] if outer else outer
 
 
 def gravity_of_field(field: str, value: object) -> Gravity:

@@ -74,8 +74,9 @@ def unwritten(value: Conversation | Reply, protocol: str) -> list[tuple[str, str
 
 def _count_in_request(conversation: Conversation, protocol: str, counts: _Counts) -> None:
     for holder, extra, form in _holders(conversation):
-        foreign = {name: fields for name, fields in extra.items() if name != protocol} if extra is not None else None
-        for field, written in unknown_fields(foreign, form if form is None or form.protocol != protocol else None):
+        if extra is not None and protocol in extra:
+            extra = {name: fields for name, fields in extra.items() if name != protocol}  # noqa: PLW2901
+        for field, written in unknown_fields(extra, form if form is None or form.protocol != protocol else None):
             key = (holder, field, gravity_of_field(field, written))
             counts[key] = counts.get(key, 0) + 1
     reasoning, output = conversation.options.reasoning, conversation.options.output

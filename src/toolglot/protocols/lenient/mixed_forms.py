@@ -99,10 +99,11 @@ def _count_extras(blocks: Iterable[Block]) -> int:
         if kind is Text or kind is ToolCall:
             continue
         if type(block) is ToolResult:
-            inside = _count_extras(block.content) if type(block.content) is tuple else 0
-            if inside < 0:
-                return -1
-            extras += inside
+            if type(block.content) is tuple:
+                inside = _count_extras(block.content)
+                if inside < 0:
+                    return -1
+                extras += inside
         elif kind is ServerTool:
             extras += 1
         elif type(block) is Opaque:

@@ -81,13 +81,15 @@ def remember_fitted_tools(
 ) -> tuple[ToolSpec, ...]:
     """Remember what tools became, if they may come again. Returns the tools that are sent."""
     tools, limit = conversation.tools, ctx.profile.tools.max_count
+    if type(tools) is not RememberedTools and (emitted is not tools or not ctx.is_native):
+        return emitted
     if _depends_on_more(conversation, ctx) or (limit is not None and len(tools) > limit):
         return emitted
     declared = frozenset([(tool.namespace, tool.name) for tool in tools])
     if not declared.issuperset(table.keys):
         return emitted
     if type(tools) is not RememberedTools:
-        if emitted is tools and tools and ctx.is_native and table.is_plain and not entries:
+        if tools and table.is_plain and not entries:
             _remember_accepted(tools, declared, ctx)
         return emitted
     kept = None if emitted is tools else RememberedTools(emitted)

@@ -6,8 +6,9 @@ is remembered. Law: what is remembered is bytes and frozen values; no later chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -47,7 +48,7 @@ class _Form(Struct, frozen=True):
     """The result for a definition: the fields that changed. The caller has a schema that did not change."""
 
     entries: tuple[Entry, ...]
-    changes: tuple[tuple[str, str | bool | None], ...] = ()
+    changes: Mapping[str, Any] = MappingProxyType({})
     parameters: bytes | None = None
     checked_by: bytes | None = None
 
@@ -94,9 +95,9 @@ def fit_forms(tools: list[ToolSpec], ctx: RenderContext, spent: Cost = NOTHING) 
             fitted.append(EmittedTool(tool, tool))
             continue
         ctx.entries += form.entries
-        changes: dict[str, Any] = dict(form.changes)
+        changes = form.changes
         if form.parameters is not None:
-            changes["parameters"] = msgspec.json.decode(form.parameters)
+            changes = {**changes, "parameters": msgspec.json.decode(form.parameters)}
         emitted = replace(tool, **changes) if changes else tool
         fitted.append(EmittedTool(tool, emitted, form.checked_by))
     return fitted
@@ -158,7 +159,7 @@ def _within_strict_limits(
     kept: list[_Form] = []
     used = dict(zip(limits, (0, *spent), strict=True))
     for tool, form in zip(tools, forms, strict=True):
-        if not dict(form.changes).get("strict", tool.strict) or tool.issuer is not None:
+        if not form.changes.get("strict", tool.strict) or tool.issuer is not None:
             kept.append(form)
             continue
         schema = tool.parameters if form.parameters is None else msgspec.json.decode(form.parameters)
@@ -173,7 +174,7 @@ def _within_strict_limits(
         reason = f"the limits of strict mode are exceeded {ctx.rule(over)}; {tool.name[:80]} was sent without strict"
         ctx.entries.clear()
         ctx.report("dropped", reason, path=_path(tool))
-        changes = (*(pair for pair in form.changes if pair[0] != "strict"), ("strict", False))
+        changes = {**form.changes, "strict": False}
         kept.append(replace(form, entries=(*form.entries, *ctx.entries), changes=changes))
     return tuple(kept)
 
@@ -184,11 +185,11 @@ def _form(tool: ToolSpec, ctx: RenderContext) -> _Form:
     emitted, checked_by = _fit_form(tool, ctx)
     if emitted is tool and checked_by is tool.parameters and not ctx.entries:
         return _AS_IT_IS
-    changes = [(field, getattr(emitted, field)) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)]
+    changes = {field: getattr(emitted, field) for field in _PLAIN if getattr(emitted, field) != getattr(tool, field)}
     keeps = emitted.parameters is tool.parameters
     return _Form(
         tuple(ctx.entries),
-        tuple(changes),
+        changes,
         None if keeps else msgspec.json.encode(emitted.parameters),
         None if checked_by is tool.parameters else msgspec.json.encode(checked_by),
     )
