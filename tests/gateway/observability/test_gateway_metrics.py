@@ -314,6 +314,40 @@ def test_a_rule_is_one_of_the_target_and_not_what_a_client_calls_its_tools() -> 
     assert repairs == {known: 2, "default:names.pattern": 1, "renamed": MAX_SERIES + 3}
 
 
+REASONS = ("shortened", "(no-such-rule)", "(default:names.pattern)", f"{'long ' * 60}(default:names.pattern)")
+
+
+@pytest.mark.law
+@given(
+    st.lists(
+        st.lists(
+            st.builds(
+                Entry,
+                action=st.sampled_from(["renamed", "dropped"]),
+                reason=st.sampled_from(REASONS),
+                fault=st.just("loss"),
+            ),
+            max_size=4,
+        ),
+        max_size=6,
+    )
+)
+def test_law_15_repairs_that_come_again_are_counted_as_those_that_come_first(requests: list[list[Entry]]) -> None:
+    together, apart = Metrics(), dict[tuple[str, ...], float]()
+    for entries in requests:
+        count(together, ended_request(entries=tuple(entries)))
+        once = Metrics()
+        count(once, ended_request(entries=tuple(entries)))
+        for labels, repairs in _repairs(once).items():
+            apart[labels] = apart.get(labels, 0) + repairs
+    assert _repairs(together) == apart
+
+
+def _repairs(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    found = [sample for sample in samples_of(metrics.text()) if sample.name == "toolglot_repairs_total"]
+    return {tuple(sample.labels[name] for name in ("rule", "action", "gravity")): sample.value for sample in found}
+
+
 @pytest.mark.parametrize(
     ("model", "family"),
     [

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from toolglot import __version__, profiles
+from toolglot.conversation.report import Entry
 from toolglot.errors import InputError
 from toolglot.gateway.http.body_budget import BodyBudget
-from toolglot.gateway.observability.report_counts import entry_counts
+from toolglot.gateway.observability.report_counts import MANY, entry_counts, rules_in
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.masking import mask
 from toolglot.profiles import Overrides
@@ -38,6 +39,8 @@ MAX_UPSTREAMS: Final = 100
 MAX_MODELS: Final = 50
 """Models of one upstream that are shown by name."""
 MAX_NAME_LENGTH: Final = 100
+MAX_REASON: Final = 200
+"""Characters of a reason whose count is remembered."""
 OTHER: Final = "other"
 
 Labels = tuple[str, ...]
@@ -299,6 +302,8 @@ class Metrics:
         self._requests, self._refusals = Counter(REQUESTS), Counter(REFUSALS)
         self._tokens = Counter(TOKENS)
         self._repairs, self._reply_changes = Counter(REPAIRS), Counter(REPLY_CHANGES)
+        self._repair_counts: dict[tuple[str, str, str], list[float]] = {}
+        """The counts of changes by action, gravity and reason: agents send the same kind of request again and again."""
         self._errors, self._retries = Counter(ERRORS), Counter(RETRIES)
         self._added = Histogram(ADDED, _MOMENTS)
         self._first_byte, self._duration = Histogram(FIRST_BYTE, _SECONDS), Histogram(DURATION, _SECONDS)
@@ -313,9 +318,10 @@ class Metrics:
 
     def end(self, record: RequestRecord) -> None:
         """A request is over. One that came while nothing was counted is not counted either."""
-        if record not in self._open:
+        try:
+            self._open.remove(record)
+        except KeyError:
             return
-        self._open.discard(record)
         counters = self._counters_of(record)
         counters.requests[0] += 1
         if record.calls.count:
@@ -326,16 +332,16 @@ class Metrics:
             self.store_failed(record.response.store_errors)
 
     def _counters_of(self, record: RequestRecord) -> RequestCounters:
-        status = _status(record)
+        request, route, status = record.request, record.route, _status(record)
         key = (
-            *(record.request.action, record.request.source, record.route.upstream, record.route.is_simulated),
-            *(record.route.model, record.request.is_stream, status),
+            *(request.action, request.source, route.upstream, route.is_simulated),
+            *(route.model, request.is_stream, status),
         )
         found = self._counters.get(key)
         if found is None:
             upstream = self._upstream(record)
             model = self._model(upstream, record) if upstream else ""
-            labels = (record.request.action, record.request.source, upstream, model, status)
+            labels = (request.action, request.source, upstream, model, status)
             found = RequestCounters(labels, self._requests.of(labels))
             if model != OTHER and len(self._counters) < MAX_SERIES:  # `other` may be shown by its name later
                 self._counters[key] = found
@@ -343,8 +349,7 @@ class Metrics:
 
     def _count_calls(self, record: RequestRecord, counters: RequestCounters) -> None:
         if record.sent.entries:
-            for (action, gravity, named), count in entry_counts(record.sent.entries).kinds.items():
-                self._repairs.add((self._rule(named, record) or action, action, gravity), count)
+            self._count_repairs(record.sent.entries, record)
         if record.reply.entries:
             for (action, gravity, _), count in entry_counts(record.reply.entries).kinds.items():
                 self._reply_changes.add((action, gravity), count)
@@ -363,6 +368,27 @@ class Metrics:
         if seconds is not None:
             added.add(seconds)
             first_byte.add(record.times.sent - record.times.arrived)
+
+    def _count_repairs(self, entries: tuple[Entry, ...], record: RequestRecord) -> None:
+        if len(entries) > MANY:
+            for (action, gravity, named), count in entry_counts(entries).kinds.items():
+                self._repairs.add((self._rule(named, record) or action, action, gravity), count)
+            return
+        known = self._repair_counts
+        for entry in entries:
+            repairs = known.get((entry.action, entry.gravity, entry.reason))
+            if repairs is None:
+                repairs = self._repairs_like(entry, record)
+            repairs[0] += 1
+
+    def _repairs_like(self, entry: Entry, record: RequestRecord) -> list[float]:
+        """The count of a change, which is remembered unless a rule may still turn out to be the reason."""
+        named = rules_in(entry.reason)
+        rule = self._rule(named, record)
+        repairs = self._repairs.of((rule or entry.action, entry.action, entry.gravity))
+        if (rule or not named) and len(entry.reason) <= MAX_REASON and len(self._repair_counts) < MAX_SERIES:
+            self._repair_counts[entry.action, entry.gravity, entry.reason] = repairs
+        return repairs
 
     def _count_tokens(self, usage: Mapping[str, int], counters: RequestCounters) -> None:
         for name, count in usage.items():
