@@ -241,7 +241,7 @@ def test_an_unknown_name_on_the_command_line_is_exit_code_2_with_the_hint(
 def test_an_unknown_dialect_on_the_command_line_is_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "said.txt"
+    file = tmp_path / "printed.txt"
     file.write_text("x", encoding="utf-8")
     assert main(["parse", str(file), "--dialect", "hermess"]) == 2
     assert "did you mean 'hermes'?" in capsys.readouterr().err
@@ -254,7 +254,7 @@ STORED = Conversation(
     (
         Turn("user", (Text("Read a"),)),
         Turn("assistant", (ToolCall("call_1", "read", {"path": "a"}),), issuer=OLD),
-        Turn("tool", (ToolResult("call_1", "said"),)),
+        Turn("tool", (ToolResult("call_1", "printed"),)),
     )
 )
 
@@ -263,7 +263,7 @@ def test_a_conversation_that_was_stored_under_a_name_no_longer_known_loads_and_g
     history = History(toolglot.load(toolglot.dump(STORED)))
     assert history.turns[1].issuer == OLD
     out = toolglot.request_for(history, target="anthropic", model="claude-opus-4-6")
-    assert "said" in json.dumps(out.body)
+    assert "printed" in json.dumps(out.body)
     assert toolglot.lint(out.body, "anthropic") == ()
 
 

@@ -51,7 +51,7 @@ class Run:
         ]
 
     def processes(self) -> set[int]:
-        """All that there are now, found by the folder and by what the run said."""
+        """All that there are now, found by the folder and by the message of the run."""
         return processes_of_run(self.folders) | {pid for pid in self.message["started"].values() if _words(pid)}
 
     def go_on(self) -> None:

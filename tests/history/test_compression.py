@@ -37,10 +37,10 @@ def six_call_batch(*, one_turn_each: bool) -> History:
     history.append(Turn("system", (Text("be brief"),)))
     history.append(Turn("user", (Text("go"),)))
     history.append(Turn("assistant", tuple(ToolCall(f"call_{n}", "read", {"n": n}) for n in range(6))))
-    results = [ToolResult(f"call_{n}", f"said {n}") for n in range(6)]
+    results = [ToolResult(f"call_{n}", f"printed {n}") for n in range(6)]
     history.extend([Turn("tool", (each,)) for each in results] if one_turn_each else [Turn("tool", tuple(results))])
     history.append(Turn("assistant", (Text("done"), ToolCall("call_0", "read", {"n": 6}))))
-    history.append(Turn("tool", (ToolResult("call_0", "said 6"),)))
+    history.append(Turn("tool", (ToolResult("call_0", "printed 6"),)))
     return history
 
 
@@ -335,7 +335,7 @@ def test_a_different_call_under_a_carried_id_is_a_call_of_its_own() -> None:
 
 
 def test_a_match_with_a_call_that_is_nowhere_is_made_anew() -> None:
-    lost = ToolResult("hist_tool_gone", "said", metadata=ToolMetadata(raw_id="x", matched_by="id"))
+    lost = ToolResult("hist_tool_gone", "printed", metadata=ToolMetadata(raw_id="x", matched_by="id"))
     history = History(Conversation((Turn("tool", (lost,)),)))
     assert [orphan.metadata.matched_by for orphan in history.ledger.orphans if orphan.metadata] == ["orphan"]
     history.append(Turn("assistant", (ToolCall("x", "f"),)), provider="openai")

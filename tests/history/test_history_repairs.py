@@ -150,8 +150,8 @@ def test_a_result_without_content_leaves_its_call_open() -> None:
     history = history_of(assistant("call_0"), nothing, assistant("call_0"), results(("call_0", "b"), ("call_0", "a")))
     assert answers(history) == [("call_0", "a"), ("call_0", "b")]
     history.record(ToolResult(next(iter(history.ledger)).id))
-    blank = history_of(assistant("x"), Turn("tool", (ToolResult(""),)), results(("", "said")))
-    assert answers(blank) == [("x", "said")]
+    blank = history_of(assistant("x"), Turn("tool", (ToolResult(""),)), results(("", "printed")))
+    assert answers(blank) == [("x", "printed")]
     assert History(blank.conversation).turns == blank.turns
 
 

@@ -92,7 +92,7 @@ function vercel(modelOf, customTool) {
 
 const OPAQUE = ['signature', 'redactedData', 'thoughtSignature', 'reasoningEncryptedContent'];
 
-/** What only the provider can read: it is said of the start, of pieces or of the end, sometimes more than once. */
+/** What only the provider can read: it comes with the start, with pieces or with the end, sometimes more than once. */
 function takeOpaque({ providerMetadata }, got) {
   for (const fields of Object.values(providerMetadata ?? {})) {
     for (const value of OPAQUE.map((name) => fields?.[name])) {
@@ -224,15 +224,15 @@ async function openaiResponses(question, got) {
   const grow = ({ item_id: item, delta }) => growing.set(item, (growing.get(item) ?? '') + delta);
   stream.on('response.function_call_arguments.delta', grow);
   stream.on('response.custom_tool_call_input.delta', grow);
-  let said = '';
+  let streamed = '';
   const done = [];
-  stream.on('response.output_text.delta', (event) => (said += event.delta));
+  stream.on('response.output_text.delta', (event) => (streamed += event.delta));
   stream.on('response.output_item.done', (event) => (done[event.output_index] = event.item));
   const response = await stream.finalResponse();
   for (const item of response.output) takeItem(item, got, growing);
   if (response.status === 'failed') throw new Error(response.error?.message ?? 'failed without a reason');
   // The helper takes the last event's word for everything; other clients go by the deltas and the items that are done.
-  if (said !== got.text) throw new Error(`the deltas say ${said}, the response ${got.text}`);
+  if (streamed !== got.text) throw new Error(`the deltas say ${streamed}, the response ${got.text}`);
   const isWhole = (item) => item.status !== 'incomplete';
   if (!sameItems(done.filter(isWhole), response.output.filter(isWhole))) {
     throw new Error(`done are ${JSON.stringify(done)}, the response has ${JSON.stringify(response.output)}`);

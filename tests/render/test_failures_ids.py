@@ -49,7 +49,7 @@ def numbered(ids: list[str]) -> list[Step]:
     return [
         U("go"),
         calls,
-        *reversed([R(id, f"said {number}.") for number, id in enumerate(ids)]),
+        *reversed([R(id, f"printed {number}.") for number, id in enumerate(ids)]),
         A(text="so"),
         U("on"),
     ]
@@ -70,7 +70,7 @@ def test_B1_B2_B3_B9_foreign_ids_come_out_legal_distinct_and_paired(target: Targ
     for source in PROTOCOLS:
         out = convert_checked(request_body(source, *numbered(ids)), source, target)
         parts = parts_of(out, target)
-        assert {number: f"said {number}." in text for number, text in parts.answers().items()} == dict.fromkeys(
+        assert {number: f"printed {number}." in text for number, text in parts.answers().items()} == dict.fromkeys(
             range(len(ids)), True
         )
         assert_legal([made.id for made in parts.calls], target)
@@ -104,20 +104,20 @@ def test_B2_two_ids_that_differ_at_character_449_stay_two_on_openai() -> None:
     )
     assert all(len(made.id) <= 40 for made in parts.calls)
     assert len({made.id for made in parts.calls}) == 2
-    assert parts.answers() == {0: "said 0.", 1: "said 1."}
+    assert parts.answers() == {0: "printed 0.", 1: "printed 1."}
 
 
 @pytest.mark.parametrize("prefix", ["call_abcd", "chatcmpl-", "toolu_01_"])
 def test_B3_R_001_12_a_thousand_ids_of_one_prefix_stay_a_thousand_on_mistral(prefix: str) -> None:
     ids = [f"{prefix}{number:04}" for number in range(1000)]
-    steps = [step for id in ids for step in (U("go"), A(call(id)), R(id, f"said {id}"))]
+    steps = [step for id in ids for step in (U("go"), A(call(id)), R(id, f"printed {id}"))]
     body = request_body("openai_chat", *steps)
     first, again = (convert_checked(body, "openai_chat", MISTRAL) for _ in range(2))
     parts = parts_of(first, MISTRAL)
     emitted = [made.id for made in parts.calls]
     assert len(set(emitted)) == 1000
     assert all(re.fullmatch("[A-Za-z0-9]{9}", id) for id in emitted)
-    assert [parts.result_of(made).text for made in parts.calls] == [f"said {id}" for id in ids]
+    assert [parts.result_of(made).text for made in parts.calls] == [f"printed {id}" for id in ids]
     assert first.data == again.data
     shorter = parts_of(convert_checked(request_body("openai_chat", *steps[:300]), "openai_chat", MISTRAL), MISTRAL)
     assert [made.id for made in shorter.calls] == emitted[:100]
@@ -135,7 +135,7 @@ def test_B4_R_004_13_kimi_k2_ids_count_over_the_whole_conversation(source: str) 
     steps: list[Step] = []
     for number, names in enumerate((["bash"], ["read", "bash"], ["search"])):
         calls = [call(f"call_{number}_{index}", name) for index, name in enumerate(names)]
-        steps += [U("go"), A(*calls), *(R(made.id, f"said {made.id}", name=made.name) for made in calls)]
+        steps += [U("go"), A(*calls), *(R(made.id, f"printed {made.id}", name=made.name) for made in calls)]
     out = convert_checked(request_body(source, *steps), source, KIMI)
     parts = parts_of(out, KIMI)
     expected = ["functions.bash:0", "functions.read:1", "functions.bash:2", "functions.search:3"]
@@ -167,10 +167,10 @@ def test_B6_reused_ids_are_separate_calls(target: Target, count: int) -> None:
         steps: list[Step] = []
         for turn in range(3):
             made = [call(f"call_{index}", arguments={"n": 10 * turn + index}) for index in range(count)]
-            results = [R(one.id, f"said {one.arguments['n']}.") for one in made]
+            results = [R(one.id, f"printed {one.arguments['n']}.") for one in made]
             steps += [U("go"), A(*made), *results]
         parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
-        assert all(f"said {number}." in text for number, text in parts.answers().items())
+        assert all(f"printed {number}." in text for number, text in parts.answers().items())
         assert len(parts.calls) == 3 * count
 
 
@@ -179,15 +179,17 @@ def test_B6_one_id_twice_in_one_turn_is_two_calls_answered_in_order(target: Targ
     for source in PROTOCOLS:
         twice = A(call("call_0", arguments={"n": 0}), call("call_0", arguments={"n": 1}))
         out = convert_checked(
-            request_body(source, U(), twice, R("call_0", "said 0."), R("call_0", "said 1."), U("on")), source, target
+            request_body(source, U(), twice, R("call_0", "printed 0."), R("call_0", "printed 1."), U("on")),
+            source,
+            target,
         )
         parts = parts_of(out, target)
-        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == {0: True, 1: True}
+        assert {n: f"printed {n}." in text for n, text in parts.answers().items()} == {0: True, 1: True}
 
 
 def hybrid() -> Fields:
     """A Chat message that has its call twice: as a block of Anthropic's and as a tool call."""
-    body = request_body("openai_chat", U(), A(call("toolu_1", arguments={"n": 1})), R("toolu_1", "said 1"), U("on"))
+    body = request_body("openai_chat", U(), A(call("toolu_1", arguments={"n": 1})), R("toolu_1", "printed 1"), U("on"))
     block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 1}}
     body["messages"][1]["content"] = [{"type": "text", "text": "I look."}, block]
     return body
@@ -198,7 +200,7 @@ def test_B6_a_hybrid_message_has_its_call_once(target: Target) -> None:
     out = convert_checked(hybrid(), "openai_chat", target)
     parts = parts_of(out, target)
     assert len(parts.calls) == 1
-    assert "said 1" in parts.results[0].text
+    assert "printed 1" in parts.results[0].text
     assert "I look." in parts.everything
 
 
@@ -208,10 +210,10 @@ def test_B6_a_hybrid_message_has_its_call_once(target: Target) -> None:
 def test_B7_R_004_15_calls_without_an_id_are_paired_by_position(target: Target, id: str, count: int) -> None:
     for source in PROTOCOLS:
         calls = A(*(call(id, arguments={"n": number}) for number in range(count)))
-        steps = [U(), calls, *(R(id, f"said {number}.") for number in range(count)), U("on")]
+        steps = [U(), calls, *(R(id, f"printed {number}.") for number in range(count)), U("on")]
         out = convert_checked(request_body(source, *steps), source, target)
         parts = parts_of(out, target)
-        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
+        assert {n: f"printed {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
         assert_legal([made.id for made in parts.calls], target)
         assert out.data == convert_checked(request_body(source, *steps), source, target).data
         assert_reported(out, "no id says which call the result answers", action="matched")
@@ -220,7 +222,7 @@ def test_B7_R_004_15_calls_without_an_id_are_paired_by_position(target: Target, 
 @pytest.mark.parametrize("missing", ["null", "absent"])
 def test_B7_a_chat_call_whose_id_is_null_or_absent_is_paired_by_position(missing: str) -> None:
     body = request_body(
-        "openai_chat", U(), A(call(None), call(None, "write")), R(None, "said 0"), R(None, "said 1"), U("on")
+        "openai_chat", U(), A(call(None), call(None, "write")), R(None, "printed 0"), R(None, "printed 1"), U("on")
     )
     if missing == "absent":
         for made in body["messages"][1]["tool_calls"]:
@@ -229,7 +231,7 @@ def test_B7_a_chat_call_whose_id_is_null_or_absent_is_paired_by_position(missing
             del message["tool_call_id"]
     parts = parts_of(convert_checked(body, "openai_chat", KIMI), KIMI)
     assert [made.id for made in parts.calls] == ["functions.read:0", "functions.write:1"]
-    assert [parts.result_of(made).text for made in parts.calls] == ["said 0", "said 1"]
+    assert [parts.result_of(made).text for made in parts.calls] == ["printed 0", "printed 1"]
 
 
 def reasoning_body(*, ciphertext: bool) -> Fields:
@@ -241,7 +243,7 @@ def reasoning_body(*, ciphertext: bool) -> Fields:
             {"role": "user", "content": "go"},
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}], **secret},
             {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "call_1", "output": "said 1"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "printed 1"},
         ],
         "tools": [
             {"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}, "strict": False}
@@ -265,7 +267,9 @@ def test_B8_reasoning_with_its_ciphertext_is_forwarded_verbatim() -> None:
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != GPT])
 def test_B9_state_in_an_id_stays_out_of_ids(target: Target) -> None:
     id = "call_abc__thought__c2lnbmF0dXJl"
-    out = convert_checked(request_body("openai_chat", U(), A(call(id)), R(id, "said"), U("on")), "openai_chat", target)
+    out = convert_checked(
+        request_body("openai_chat", U(), A(call(id)), R(id, "printed"), U("on")), "openai_chat", target
+    )
     assert "c2lnbmF0dXJl" not in "".join(made.id for made in parts_of(out, target).calls)
     assert_reported(out, "signature", fault="canonical")
 

@@ -36,7 +36,7 @@ def test_L1_a_rejected_call_that_is_resumed_later_is_answered_once(target: Targe
         resumed = [U("go"), calls, *rejected, U("do it after all"), *exchange(count, 20), U("so?")]
         parts = parts_of(convert_checked(request_body(source, *resumed), source, target), target)
         assert all("rejected" in parts.answers()[number] for number in range(count))
-        assert all(f"said c{number}" in parts.answers()[number] for number in range(20, 20 + count))
+        assert all(f"printed c{number}" in parts.answers()[number] for number in range(20, 20 + count))
         interrupted = [U("go"), calls, U("never mind")]
         parts = parts_of(convert_checked(request_body(source, *interrupted), source, target), target)
         assert all(MISSING in text for text in parts.answers().values())
@@ -132,10 +132,10 @@ def test_K1_an_attempt_that_was_kept_beside_its_retry_is_an_exchange_of_its_own(
     for source in PROTOCOLS:
         failed, again = (A(call("call_0", arguments={"n": 0})) for _ in range(2))
         out = convert_checked(
-            request_body(source, U("go"), failed, again, R("call_0", "said 0"), U("on")), source, target
+            request_body(source, U("go"), failed, again, R("call_0", "printed 0"), U("on")), source, target
         )
         parts = parts_of(out, target)
-        assert [text for text in (result.text for result in parts.results) if "said 0" in text]
+        assert [text for text in (result.text for result in parts.results) if "printed 0" in text]
         assert len(parts.results) == len(parts.calls)
 
 
@@ -143,7 +143,7 @@ def test_K1_an_attempt_that_was_kept_beside_its_retry_is_an_exchange_of_its_own(
 def test_K3_a_fallback_carries_completed_calls_and_results_over(target: Target) -> None:
     for source in PROTOCOLS:
         parts = parts_of(convert_checked(request_body(source, U("go"), *exchange(3)), source, target), target)
-        assert {n: f"said c{n}" in text for n, text in parts.answers().items()} == {0: True, 1: True, 2: True}
+        assert {n: f"printed c{n}" in text for n, text in parts.answers().items()} == {0: True, 1: True, 2: True}
 
 
 # --- several at once ----------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_all_faults_in_one_history_are_fixed_and_reported(target: Target, source
         "again",
         "one",
         "two",
-        *(f"said c{n}" for n in range(30, 36)),
+        *(f"printed c{n}" for n in range(30, 36)),
     ):
         assert text in everything
     assert_reported(out, "has no result", fault="canonical")

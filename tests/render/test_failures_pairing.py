@@ -49,7 +49,7 @@ def at_position(position: str, steps: list[Step]) -> list[Step]:
 
 def batch(count: int, *, answered: tuple[int, ...]) -> list[Step]:
     calls = A(*(call(f"c{number}", arguments={"n": number}) for number in range(count)))
-    return [calls, *(R(f"c{number}", f"said {number}") for number in answered)]
+    return [calls, *(R(f"c{number}", f"printed {number}") for number in answered)]
 
 
 WHERE = ("first", "middle", "last")
@@ -70,7 +70,7 @@ def test_A1_A4_A7_A8_A10_A11_calls_without_a_result_get_one_that_states_it(targe
                 answers = {number: text for number, text in parts.answers().items() if number < count}
                 assert list(answers) == list(range(count)), "no call was deleted, and their order stays"
                 for number, text in answers.items():
-                    assert (f"said {number}" in text) == (number in answered)
+                    assert (f"printed {number}" in text) == (number in answered)
                     assert (MISSING in text) == (number not in answered)
                 added = entries_about(out, "has no result", action="added", fault="canonical")
                 assert len(added) == count - len(answered)
@@ -145,19 +145,19 @@ def test_A2_A5_A6_A9_a_result_without_a_call_is_text_and_never_a_result(target: 
 @every_target
 def test_A2_a_result_goes_back_to_its_call_wherever_it_is(target: Target) -> None:
     for source in PROTOCOLS:
-        later = [U("go"), A(call("c1", arguments={"n": 1})), U("wait"), R("c1", "said 1"), U("so?")]
+        later = [U("go"), A(call("c1", arguments={"n": 1})), U("wait"), R("c1", "printed 1"), U("so?")]
         second_previous = [
             U("go"),
             A(call("c1", arguments={"n": 1})),
             A(call("c2", arguments={"n": 2})),
-            R("c2", "said 2"),
-            R("c1", "said 1"),
+            R("c2", "printed 2"),
+            R("c1", "printed 1"),
             U("so?"),
         ]
         for steps in (later, second_previous):
             out = convert_checked(request_body(source, *steps), source, target)
             parts = parts_of(out, target)
-            assert all(f"said {number}" in text for number, text in parts.answers().items())
+            assert all(f"printed {number}" in text for number, text in parts.answers().items())
             assert ORPHAN not in parts.everything
             assert MISSING not in parts.everything
             stays = source == target[0] and not profiles.get(*target).results.adjacent
@@ -168,13 +168,20 @@ def test_A2_a_result_goes_back_to_its_call_wherever_it_is(target: Target) -> Non
 @every_target
 def test_A2_a_result_that_is_repeated_later_is_one_result(target: Target) -> None:
     for source in PROTOCOLS:
-        for again in ("said 1", "said otherwise"):
-            steps = [U("go"), A(call("c1", arguments={"n": 1})), R("c1", "said 1"), U("so?"), R("c1", again), U("and?")]
+        for again in ("printed 1", "printed otherwise"):
+            steps = [
+                U("go"),
+                A(call("c1", arguments={"n": 1})),
+                R("c1", "printed 1"),
+                U("so?"),
+                R("c1", again),
+                U("and?"),
+            ]
             parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
             assert len(parts.results) == 1
-            assert "said 1" in parts.results[0].text
-            assert parts.everything.count("said otherwise") == (again != "said 1")
-            if again != "said 1":
+            assert "printed 1" in parts.results[0].text
+            assert parts.everything.count("printed otherwise") == (again != "printed 1")
+            if again != "printed 1":
                 assert ANOTHER in parts.everything
 
 
@@ -216,9 +223,9 @@ def test_A4_words_between_calls_and_results_come_after_them(target: Target) -> N
     for source in PROTOCOLS:
         wedged = [U("go"), A(call("c0", arguments={"n": 0}), call("c1", arguments={"n": 1}))]
         for steps in (
-            [*wedged, U("wedged"), R("c0", "said 0"), R("c1", "said 1"), U("so?")],
-            [*wedged, R("c0", "said 0"), U("wedged"), R("c1", "said 1"), U("so?")],
-            [*wedged, R("c1", "said 1"), U("wedged"), R("c0", "said 0")],
+            [*wedged, U("wedged"), R("c0", "printed 0"), R("c1", "printed 1"), U("so?")],
+            [*wedged, R("c0", "printed 0"), U("wedged"), R("c1", "printed 1"), U("so?")],
+            [*wedged, R("c1", "printed 1"), U("wedged"), R("c0", "printed 0")],
         ):
             body = request_body(source, *steps)
             out = convert_checked(body, source, target)
@@ -231,7 +238,7 @@ def test_A4_words_between_calls_and_results_come_after_them(target: Target) -> N
             (wedge,) = [number for number, one in enumerate(parts) if "wedged" in one.text]
             assert wedge > last_result
             assert parts.answers() == {0: parts.results[0].text, 1: parts.results[1].text}
-            assert "said 0" in parts.results[0].text
+            assert "printed 0" in parts.results[0].text
             assert_reported(out, "directly behind their calls", action="moved", fault="canonical")
 
 
@@ -272,11 +279,11 @@ def test_A6_an_output_without_a_call_id_or_with_an_unknown_one_is_text(target: T
 @every_target
 @pytest.mark.parametrize("between", ["", "I look."])
 def test_A7_a_message_between_a_call_and_its_output_does_not_part_them(target: Target, between: str) -> None:
-    steps = [U("go"), A(call("c1")), A(text=between), R("c1", "said 1"), U("so?")]
+    steps = [U("go"), A(call("c1")), A(text=between), R("c1", "printed 1"), U("so?")]
     out = convert_checked(request_body("openai_responses", *steps, model=RESPONSES[1]), "openai_responses", target)
     parts = parts_of(out, target)
     assert len(parts.calls) == 1
-    assert "said 1" in parts.results[0].text
+    assert "printed 1" in parts.results[0].text
     assert not [one for one in parts if one.kind == "text" and not one.text.strip() and one.speaker != "assistant"]
     assert parts.everything.count("I look.") == bool(between)
 
@@ -299,7 +306,7 @@ def gemini_body(*answers: list[Fields]) -> Fields:
 
 
 def response(number: Any, name: str = "read") -> Fields:
-    return {"functionResponse": {"name": name, "response": {"output": f"said {number}"}}}
+    return {"functionResponse": {"name": name, "response": {"output": f"printed {number}"}}}
 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3-pro"])
@@ -373,12 +380,12 @@ def test_A10_a_user_turn_for_each_result_becomes_what_the_target_wants(target: T
         "bedrock", U("go"), A(*(call(f"c{number}", arguments={"n": number}) for number in range(count)))
     )
     for number in range(count):
-        block = {"toolResult": {"toolUseId": f"c{number}", "content": [{"text": f"said {number}"}]}}
+        block = {"toolResult": {"toolUseId": f"c{number}", "content": [{"text": f"printed {number}"}]}}
         body["messages"].append({"role": "user", "content": [block]})
     out = convert_checked(body, "bedrock", target)
     parts = parts_of(out, target)
     assert parts.answers() == {number: parts.results[number].text for number in range(count)}
-    assert all(f"said {number}" in result.text for number, result in enumerate(parts.results))
+    assert all(f"printed {number}" in result.text for number, result in enumerate(parts.results))
 
 
 @pytest.mark.parametrize("model", [NOVA[1], "anthropic.claude-sonnet-4-5", "meta.llama3-1-70b-instruct"])
@@ -408,11 +415,11 @@ def test_A11_mistral_gets_as_many_results_as_calls(answered: tuple[int, ...]) ->
     ids = ("abcdefgh0", "abcdefgh1", "abcdefgh2")
     calls = A(*(call(id, arguments={"n": number}) for number, id in enumerate(ids)))
     body = request_body(
-        "openai_chat", U("go"), calls, *(R(ids[number], f"said {number}") for number in answered), model=MISTRAL[1]
+        "openai_chat", U("go"), calls, *(R(ids[number], f"printed {number}") for number in answered), model=MISTRAL[1]
     )
     out = repair(body, target="mistral")
     parts = parts_of(out, MISTRAL)
     assert lint(out.body, *MISTRAL) == ()
     assert [message["role"] for message in out.body["messages"]] == ["user", "assistant", "tool", "tool", "tool"]
     assert sorted(result.id for result in parts.results) == list(ids)
-    assert all((f"said {n}" in text) == (n in answered) for n, text in parts.answers().items())
+    assert all((f"printed {n}" in text) == (n in answered) for n, text in parts.answers().items())

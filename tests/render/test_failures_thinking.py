@@ -63,7 +63,7 @@ def use(id: str) -> Fields:
 
 
 def answer(id: str) -> Fields:
-    return {"type": "tool_result", "tool_use_id": id, "content": f"said {id}"}
+    return {"type": "tool_result", "tool_use_id": id, "content": f"printed {id}"}
 
 
 def claude_body(*contents: list[Fields], model: str = OLD_CLAUDE[1], **fields: Any) -> Fields:
@@ -164,7 +164,7 @@ def mixed_history(*issuers: Issuer) -> History:
         thinking = Thinking(f"thought {number}", SECRET)
         made = ToolCall(f"call_{number}", "read", {"n": number})
         history.append(Turn("assistant", (thinking, made), issuer=issuer))
-        history.append(Turn("tool", (ToolResult(f"call_{number}", f"said {number}"),)))
+        history.append(Turn("tool", (ToolResult(f"call_{number}", f"printed {number}"),)))
     return history
 
 
@@ -323,7 +323,7 @@ def function_item(number: int) -> Fields:
 
 
 def output_item(number: int) -> Fields:
-    return {"type": "function_call_output", "call_id": f"call_{number}", "output": f"said {number}"}
+    return {"type": "function_call_output", "call_id": f"call_{number}", "output": f"printed {number}"}
 
 
 def responses_body(*items: Fields, **fields: Any) -> Fields:
@@ -458,7 +458,7 @@ def test_R_004_7_pairing_does_not_depend_on_what_becomes_of_thinking(target: Tar
             content = [*thinking, *uses] if where == "before" else [uses[0], *thinking, *uses[1:]]
             body = claude_body(content, [{"type": "text", "text": "so"}])
             parts = parts_of(convert_checked(body, "anthropic", target), target)
-            assert {n: f"said toolu_{n}" in text for n, text in parts.answers().items()} == dict.fromkeys(
+            assert {n: f"printed toolu_{n}" in text for n, text in parts.answers().items()} == dict.fromkeys(
                 range(count), True
             )
 

@@ -300,9 +300,9 @@ CUT = '{"command": ["ls", "pwd"]}'
 def test_F1_arguments_cut_at_any_byte_never_break_the_request_nor_become_a_call(target: Target) -> None:
     for length in range(1, len(CUT)):
         for answered in (True, False):
-            steps = [U(), A(call("c1", "read", CUT[:length])), *([R("c1", "said 1")] if answered else []), U("on")]
+            steps = [U(), A(call("c1", "read", CUT[:length])), *([R("c1", "printed 1")] if answered else []), U("on")]
             out = convert_checked(request_body("openai_chat", *steps), "openai_chat", target)
-            answer = "said 1" if answered else MISSING
+            answer = "printed 1" if answered else MISSING
             if target == GPT:  # native arguments stay as the model wrote them
                 assert out.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == CUT[:length]
                 assert answer in out.body["messages"][2]["content"]

@@ -136,7 +136,7 @@ def mixed_body() -> Fields:
     body = request_body(
         "anthropic", U(), A(call("x", arguments={"n": 0}), call("y", arguments={"n": 1})), model=CLAUDE[1]
     )
-    x, y = ({"type": "tool_result", "tool_use_id": id, "content": f"said {id}"} for id in ("x", "y"))
+    x, y = ({"type": "tool_result", "tool_use_id": id, "content": f"printed {id}"} for id in ("x", "y"))
     body["messages"].append({"role": "user", "content": [{"type": "text", "text": "also"}, x, IMAGE, y]})
     return body
 
@@ -158,7 +158,7 @@ def test_C3_nothing_comes_between_the_results_of_any_target(target: Target) -> N
     indexes = [number for number, one in enumerate(parts) if one.kind == "result"]
     if profiles.get(*target).calls.parallel:
         assert indexes[1] == indexes[0] + 1
-    assert parts.answers()[0].endswith("said x")
+    assert parts.answers()[0].endswith("printed x")
     assert "also" in parts.everything
 
 
@@ -206,13 +206,13 @@ def test_C6_a_subagents_exchange_between_a_call_and_its_result_is_regrouped(targ
             U(),
             A(call("c1", arguments={"n": 1})),
             A(call("d1", arguments={"n": 2})),
-            R("d1", "said 2"),
-            R("c1", "said 1"),
+            R("d1", "printed 2"),
+            R("c1", "printed 1"),
             A(text="so"),
             U("on"),
         ]
         parts = parts_of(convert_checked(request_body(source, *steps), source, target), target)
-        assert {n: f"said {n}" in text for n, text in parts.answers().items()} == {1: True, 2: True}
+        assert {n: f"printed {n}" in text for n, text in parts.answers().items()} == {1: True, 2: True}
 
 
 # --- C7, C8, C9 ---------------------------------------------------------------------------------------

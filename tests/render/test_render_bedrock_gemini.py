@@ -210,8 +210,8 @@ def with_name(media: Media, name: str | None) -> Media:
 
 OWN_DOCUMENTS = {
     "data": document("a.pdf"),
-    "words": document("a.pdf", text="said"),
-    "words in parts": document("a.pdf", content=[{"text": "said"}]),
+    "words": document("a.pdf", text="printed"),
+    "words in parts": document("a.pdf", content=[{"text": "printed"}]),
     "no words": document("a.pdf", text=""),
 }
 
@@ -240,14 +240,14 @@ def test_a_good_name_in_an_own_request_stays(form: str) -> None:
 
 
 def test_a_second_document_of_one_name_is_numbered_in_a_native_request() -> None:
-    body = converse(message("user", {"text": "x"}, document("a"), document("a", text="said")))
+    body = converse(message("user", {"text": "x"}, document("a"), document("a", text="printed")))
     found = toolglot.lint(body, "bedrock", model=CLAUDE)
     assert [(one.key, one.path) for one in found] == [("turns.document_name", "$.messages[0].content[2]")]
     out = toolglot.repair(json.dumps(body), target="bedrock", model=CLAUDE)
-    assert out.body["messages"][0]["content"][1:] == [document("a"), document("a (2)", text="said")]
+    assert out.body["messages"][0]["content"][1:] == [document("a"), document("a (2)", text="printed")]
 
 
-@pytest.mark.parametrize("source", [{"bytes": "JVBERi0="}, {"text": "said"}])
+@pytest.mark.parametrize("source", [{"bytes": "JVBERi0="}, {"text": "printed"}])
 def test_an_own_document_without_a_name_gets_one(source: Body) -> None:
     body = converse(message("user", {"text": "x"}, document(None, **source)))
     assert not {found.key for found in toolglot.lint(body, "bedrock", model=CLAUDE)} & {"turns.document_name"}

@@ -36,7 +36,7 @@ def plain(*, ids: tuple[str, ...] = ("call_a", "call_b"), provider: str = "opena
     history = History(provider=provider)
     history.append(user("go"))
     history.append(Turn("assistant", tuple(ToolCall(id, "read", {"n": n}) for n, id in enumerate(ids))))
-    history.append(Turn("tool", tuple(ToolResult(id, f"said {n}.") for n, id in enumerate(ids))))
+    history.append(Turn("tool", tuple(ToolResult(id, f"printed {n}.") for n, id in enumerate(ids))))
     return history
 
 
@@ -106,7 +106,7 @@ def test_R_001_17_legacy_ids_are_paired_in_their_turn_on_every_target(target: Ta
     history = plain(ids=("hist_tool_functions.read:0", "hist_tool_", "hist_tool_a b"))
     parts = request_of(history, target).parts
     assert parts.answers() == {n: parts.results[n].text for n in range(3)}
-    assert all(f"said {n}." in parts.results[n].text for n in range(3))
+    assert all(f"printed {n}." in parts.results[n].text for n in range(3))
 
 
 @every_target
@@ -126,7 +126,9 @@ def test_R_001_19_a_switch_from_any_provider_gives_safe_ids(target: Target, prov
         request = request_of(history, target, policy=Policy(ids=policy))
         rules = profiles.get(*target).ids
         assert all(re.fullmatch(rules.pattern, call.id) for call in request.parts.calls if not call.id.startswith("#"))
-        assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(range(6), True)
+        assert {n: f"printed {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
+            range(6), True
+        )
 
 
 def test_R_001_19_kimi_to_anthropic_and_back() -> None:
@@ -156,7 +158,9 @@ def worked_example(provider: str = "openai") -> History:
     history.append(answering(provider, 1))
     history.append(calling(provider, 2, 3, 4, 5, 6, thinking="second"))
     history.append(
-        answering(provider, 3) if raw_id(provider, 3) else Turn("tool", (ToolResult(canonical(history, 2), "said 3."),))
+        answering(provider, 3)
+        if raw_id(provider, 3)
+        else Turn("tool", (ToolResult(canonical(history, 2), "printed 3."),))
     )
     history.append(Turn("assistant", (Thinking("third"), Text("Done."))))
     history.append(user("thanks"))
@@ -175,8 +179,8 @@ def test_R_004_16_R_004_12_the_worked_example_is_whole_on_every_target(target: T
     answers = request.parts.answers()
     assert list(answers) == [1, 2, 3, 4, 5, 6]
     assert {n for n, text in answers.items() if MISSING in text} == {2, 4, 5, 6}
-    assert "said 1." in answers[1]
-    assert "said 3." in answers[3]
+    assert "printed 1." in answers[1]
+    assert "printed 3." in answers[3]
     assert [call.id for call in request.parts.calls] == [result.id for result in request.parts.results]
     assert "Done." in request.parts.everything
     added = [entry for entry in request.made.entries if entry.action == "added" and "no result" in entry.reason]
@@ -207,7 +211,7 @@ def test_R_004_16_synthetics_of_a_render_never_enter_the_ledger(target: Target) 
     assert [found.status for found in history.ledger] == ["complete", "pending", "complete", *["pending"] * 3]
     assert dump(history.conversation) == before
     history.append(answering("openai", 2))
-    assert "said 2." in request_of(history, target).parts.answers()[2]
+    assert "printed 2." in request_of(history, target).parts.answers()[2]
 
 
 # --- seed 004: invariants -----------------------------------------------------------------------------
@@ -224,7 +228,7 @@ def test_R_004_1_a_switch_in_flight_applies_to_the_next_assembly_only(target: Ta
     open_turn.append(answering("openai", 0))
     open_turn.finish()
     assert history.target == profiles.resolve(target[0])
-    assert request_of(history, target).parts.answers()[0].endswith("said 0.")
+    assert request_of(history, target).parts.answers()[0].endswith("printed 0.")
 
 
 @every_target
@@ -290,7 +294,7 @@ def test_R_004_10_whatever_is_known_of_a_completion_is_rendered_as_one_result(
 def test_R_004_11_a_completion_that_is_written_again_changes_nothing(target: Target) -> None:
     history = plain()
     before = request_of(history, target)
-    history.append(Turn("tool", (ToolResult("call_a", "said 0."), ToolResult("call_b", "said 1."))))
+    history.append(Turn("tool", (ToolResult("call_a", "printed 0."), ToolResult("call_b", "printed 1."))))
     assert request_of(history, target).parts.results == before.parts.results
 
 
@@ -315,7 +319,7 @@ def test_R_004_T3_a_late_result_after_a_cancel_is_text_and_the_cancel_stays(targ
     history.append(user("so?"))
     request = request_of(history, target)
     assert all("Cancelled." in result.text for result in request.parts.results)
-    (late,) = [one for one in request.parts if "said 0." in one.text]
+    (late,) = [one for one in request.parts if "printed 0." in one.text]
     assert late.kind == "text"
     assert "Late result" in late.text
     assert "late" in request.reasons
@@ -361,11 +365,11 @@ def test_R_004_19_the_three_faults_are_distinguished() -> None:
 def test_R_004_20_calls_in_a_tool_turn_are_the_assistants_and_reported(target: Target) -> None:
     history = History(provider="gemini")
     history.append(user("go"))
-    mixed = (ToolCall("c0", "read", {"n": 0}), ToolResult("c0", "said 0."), ToolCall("c1", "read", {"n": 1}))
+    mixed = (ToolCall("c0", "read", {"n": 0}), ToolResult("c0", "printed 0."), ToolCall("c1", "read", {"n": 1}))
     history.append(Turn("tool", mixed, issuer=Issuer("gemini")))
-    history.append(Turn("tool", (ToolResult("c1", "said 1."),), issuer=Issuer("gemini")))
+    history.append(Turn("tool", (ToolResult("c1", "printed 1."),), issuer=Issuer("gemini")))
     request = request_of(history, target)
-    assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == {0: True, 1: True}
+    assert {n: f"printed {n}." in text for n, text in request.parts.answers().items()} == {0: True, 1: True}
     assert all(call.speaker == "assistant" for call in request.parts.calls)
     assert "blocks of another speaker" in request.reasons
 
@@ -399,6 +403,6 @@ def test_R_004_6_two_calls_with_one_raw_id_in_two_turns_have_two_ids(target: Tar
     for number in range(3):
         history.append(user("go"))
         history.append(Turn("assistant", (ToolCall("call_0", "read", {"n": number}),)))
-        history.append(Turn("tool", (ToolResult("call_0", f"said {number}."),)))
+        history.append(Turn("tool", (ToolResult("call_0", f"printed {number}."),)))
     parts = request_of(history, target).parts
-    assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(3), True)
+    assert {n: f"printed {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(3), True)

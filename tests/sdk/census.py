@@ -280,7 +280,7 @@ def _bedrock_block(block: dict[str, Any]) -> Iterator[Found]:
 
 
 def _bedrock_words(kind: str, value: dict[str, Any]) -> str:
-    """What a block says that holds words beside what is said about them."""
+    """The text of a block that holds words beside data about them."""
     if kind == "guardContent":
         return str(value["text"]["text"])
     holder = value["source"] if kind == "document" else value

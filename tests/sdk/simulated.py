@@ -167,7 +167,7 @@ def _chat_result(call: Any, run: Run, *, named: bool) -> dict[str, Any]:
 
 
 def _chat_message(message: Any) -> dict[str, Any]:
-    """What is sent back: what the model said, thought and called."""
+    """What is sent back: the model's text, thinking and calls."""
     fields = message.model_dump(exclude_none=True, include={"role", "content", "reasoning_content"})
     calls = [
         {

@@ -34,7 +34,7 @@ class AgentRun(NamedTuple):
     """What a run came to."""
 
     text: str
-    """The agent's last words; empty where it said none."""
+    """The agent's last words; empty where there are none."""
     exit: int
     stdout: str
     stderr: str

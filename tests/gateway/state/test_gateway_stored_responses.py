@@ -259,13 +259,15 @@ def test_what_must_not_or_cannot_be_kept_is_not(body: Body, answer: Body) -> Non
 @pytest.mark.parametrize("count", [MAX_NEAREST - 1, MAX_NEAREST, MAX_NEAREST + 1, 3 * MAX_NEAREST + 2])
 def test_a_long_chain_is_read_in_a_few_steps_and_stored_in_linear_space(count: int) -> None:
     async def work(bench: Bench) -> None:
-        await bench.exchange("resp_0", "said 0", "answer 0")
+        await bench.exchange("resp_0", "prompt 0", "answer 0")
         for number in range(1, count):
             previous = f"resp_{number - 1}"
-            await bench.exchange(f"resp_{number}", f"said {number}", f"answer {number}", previous_response_id=previous)
+            await bench.exchange(
+                f"resp_{number}", f"prompt {number}", f"answer {number}", previous_response_id=previous
+            )
         bench.store.looks = 0
         found = await bench.responses.expand(ME, {"input": "end", "previous_response_id": f"resp_{count - 1}"})
-        expected = [text for number in range(count) for text in (f"said {number}", f"answer {number}")]
+        expected = [text for number in range(count) for text in (f"prompt {number}", f"answer {number}")]
         assert texts(found) == [*expected, "end"]
         assert bench.store.looks <= 1 + -(-count // MAX_NEAREST)
         assert bench.store.written < count * (MAX_NEAREST * 12 + 1_500)
@@ -275,9 +277,9 @@ def test_a_long_chain_is_read_in_a_few_steps_and_stored_in_linear_space(count: i
 
 def test_chains_are_bounded_in_links_and_in_bytes() -> None:
     async def work(bench: Bench) -> None:
-        await bench.exchange("resp_0", "said", "x" * 500)
+        await bench.exchange("resp_0", "prompt", "x" * 500)
         for number in range(1, 4):
-            await bench.exchange(f"resp_{number}", "said", "x", previous_response_id=f"resp_{number - 1}")
+            await bench.exchange(f"resp_{number}", "prompt", "x", previous_response_id=f"resp_{number - 1}")
         ask = bench.responses.expand
         assert len(texts(await ask(ME, {"input": "x", "previous_response_id": "resp_2"}))) == 7
         status, error = await refused(ask(ME, {"input": "x", "previous_response_id": "resp_3"}))
@@ -332,7 +334,7 @@ def test_ids_that_go_round_in_a_circle_end_in_a_refusal() -> None:
 
 def test_a_conversation_in_use_outlives_the_time_of_its_first_exchange() -> None:
     async def work(bench: Bench) -> None:
-        await bench.exchange("resp_0", "said 0", "answer 0")
+        await bench.exchange("resp_0", "prompt 0", "answer 0")
         for number in range(1, 6):
             bench.now += 0.7 * DAY
             request = {"input": "x", "previous_response_id": f"resp_{number - 1}"}

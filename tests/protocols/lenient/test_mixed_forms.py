@@ -45,17 +45,17 @@ def test_B6_calls_and_results_of_four_protocols_are_paired_in_one_body() -> None
         "openai",
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"n": 1}}]},
-        {"role": "tool", "tool_call_id": "toolu_1", "content": "said 1."},
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "printed 1."},
         {"role": "model", "parts": [{"functionCall": {"id": "g2", "name": "read", "args": {"n": 2}}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "g2", "content": "said 2."}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "g2", "content": "printed 2."}]},
         {"type": "function_call", "call_id": "call_3", "name": "read", "arguments": '{"n":3}'},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "call_3", "content": [{"text": "said 3."}]}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "call_3", "content": [{"text": "printed 3."}]}}]},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "c4", "name": "read", "args": {"n": 4}}]},
-        {"type": "function_call_output", "call_id": "c4", "output": "said 4."},
+        {"type": "function_call_output", "call_id": "c4", "output": "printed 4."},
     )
     for target in (CLAUDE, GPT, ("gemini", "gemini-2.5-pro"), ("mistral", "mistral-large-latest")):
         parts = parts_of(convert_checked(body, "openai", target), target)
-        assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(1, 5), True)
+        assert {n: f"printed {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(1, 5), True)
 
 
 def test_B6_an_image_of_anthropics_in_a_result_of_chats_is_an_image() -> None:
@@ -93,7 +93,7 @@ def with_functions() -> Fields:
         "messages": [
             {"role": "user", "content": "go"},
             {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": '{"n":1}'}},
-            {"role": "function", "name": "read", "content": "said 1."},
+            {"role": "function", "name": "read", "content": "printed 1."},
         ],
         "functions": [TOOL],
     }
@@ -104,7 +104,7 @@ def test_functions_from_before_there_were_tools_are_tools_elsewhere(target: tupl
     if target[0] == "openai":
         return
     out = convert_checked(with_functions(), "openai", target)
-    assert "said 1." in parts_of(out, target).answers()[1]
+    assert "printed 1." in parts_of(out, target).answers()[1]
     assert len(out.rendered.conversation.tools) == 1
     assert_reported(out, "functions, their calls and their results were read as tools", action="converted")
 

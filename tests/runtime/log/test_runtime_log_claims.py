@@ -84,7 +84,7 @@ def test_the_second_process_learns_by_host_and_pid_who_has_the_session(tmp_path:
         with pytest.raises(SessionTakenError, match="close it there") as caught:
             await SessionLog.open(store, ID)
         assert (caught.value.host, caught.value.pid) == (socket.gethostname(), held.process.pid)
-        assert held.say("still here") == "said"
+        assert held.say("still here") == "written"
         await store.close()
 
     with holding(tmp_path / "store.db", lease=PATIENCE) as held:
@@ -139,7 +139,7 @@ def test_the_late_write_of_a_process_that_slept_is_refused(tmp_path: Path) -> No
         await store.close()
 
     with holding(tmp_path / "store.db") as held:
-        assert held.say("one") == "said"
+        assert held.say("one") == "written"
         held.process.send_signal(signal.SIGSTOP)
         asyncio.run(test())
 

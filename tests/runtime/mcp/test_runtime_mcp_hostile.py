@@ -1,4 +1,4 @@
-"""MCP servers that do what they must not: each is bounded, and what is said of it is clear and holds no secret."""
+"""MCP servers that do what they must not: each is bounded, and what is reported of it is clear and holds no secret."""
 
 from __future__ import annotations
 

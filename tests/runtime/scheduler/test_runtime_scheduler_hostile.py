@@ -268,12 +268,12 @@ async def test_a_tool_that_goes_on_is_reported_again_after_a_while_with_its_last
     progress.report("last")
     await asyncio.wait_for(came.wait(), 120)
     assert len(received) == BURST + 1
-    progress.report("said")
+    progress.report("end")
     progress.end()
     progress.end()
     progress.report("too late")
     await ticks()
-    assert received[BURST:] == ["last", "said"]
+    assert received[BURST:] == ["last", "end"]
 
 
 async def test_what_a_thread_says_at_the_end_is_reported_before_the_end_and_half_characters_are_fixed() -> None:

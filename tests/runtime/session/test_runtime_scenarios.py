@@ -1,7 +1,7 @@
 """The five scenarios of seed 004, end to end: sessions against the strict simulator, over every provider it stands for.
 
 Manual switch after a tool turn; round-robin over providers each turn; failover to another one; cancel, then switch;
-compress, then switch. No request is refused that was not ordered to be, and nothing that was said is lost.
+compress, then switch. No request is refused that was not ordered to be, and no message is lost.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def test_limits_are_checked(limits: dict[str, Any], path: str) -> None:
         SessionLimits(**limits)
 
 
-# --- what can be said -----------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_a_cancel_right_after_a_run_was_begun_finds_it() -> None:
         await session.cancel()
         assert (await running).stop == "cancelled"
         assert providers.called == []
-        assert [turn.role for turn in session.history.turns] == ["user"], "what was said stays said"
+        assert [turn.role for turn in session.history.turns] == ["user"], "the message stays"
 
 
 # --- tools that the caller runs -------------------------------------------------------------------

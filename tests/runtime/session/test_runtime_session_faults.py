@@ -300,7 +300,7 @@ def test_the_largest_results_are_shortened_first_and_small_ones_last() -> None:
     assert [fitted for fitted, _ in shorter_versions([plain])] == [[plain]] * 3
 
 
-# --- taken back, and said again -------------------------------------------------------------------
+# --- taken back, and sent again -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", ["ollama/qwen3", OPENAI, "gemini/gemini-3-pro"])

@@ -1,4 +1,4 @@
-"""Names of models: whom they lead to, with which key, and what is said where that is not known."""
+"""Names of models: whom they lead to, with which key, and the error where that is not known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The five scenarios of seed 004, each through History, render, encode and referee, for every target.
 
 Manual switch after a tool turn; round-robin over providers each turn; failover after a 429; cancel, then switch;
-compress, then switch. None may end in a request that the next provider refuses, and nothing that was said is lost.
+compress, then switch. None may end in a request that the next provider refuses, and no message is lost.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def play(history: History, provider: str, numbers: tuple[int, ...], *, text: str
     flight = history.begin_turn(provider)
     flight.append(calling(profiles.resolve(provider), *numbers, text=text))
     pending_calls = [(found.id, found.call.arguments or {}) for found in flight.pending]
-    history.record(*(ToolResult(id, f"said {arguments['n']}.") for id, arguments in pending_calls))
+    history.record(*(ToolResult(id, f"printed {arguments['n']}.") for id, arguments in pending_calls))
     flight.finish()
 
 
 def assert_answered(history: History, target: Target, count: int) -> None:
     parts = request_of(history, target).parts
-    assert {n: f"said {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
+    assert {n: f"printed {n}." in text for n, text in parts.answers().items()} == dict.fromkeys(range(count), True)
     assert MISSING not in parts.everything
 
 
@@ -57,7 +57,7 @@ def test_scenario_round_robin_over_every_provider_each_turn() -> None:
             history.append(user(f"question {round_} {target[0]}"))
             history.switch(target[0])
             request = request_of(history, target)
-            assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
+            assert {n: f"printed {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
                 range(number), True
             )
             size = (1, 2, 6)[number % 3]
@@ -95,20 +95,20 @@ def test_scenario_cancel_then_switch_then_a_late_result(target: Target, source: 
     flight.append(calling(source, *range(6)))
     made = flight.pending
     if answered:
-        history.record(*(ToolResult(found.id, f"said {n}.") for n, found in enumerate(made[:answered])))
+        history.record(*(ToolResult(found.id, f"printed {n}.") for n, found in enumerate(made[:answered])))
     history.switch(target[0])
     flight.cancel("Stopped by the user.")
     assert history.target == profiles.resolve(target[0])
     history.append(user("something else"))
     request = request_of(history, target)
     for number, text in request.parts.answers().items():
-        assert ("said" in text) == (number < answered)
+        assert ("printed" in text) == (number < answered)
         assert ("Stopped by the user." in text) == (number >= answered)
-    history.record(ToolResult(made[5].id, "said too late."))
+    history.record(ToolResult(made[5].id, "printed too late."))
     history.append(user("and?"))
     request = request_of(history, target)
     assert "Stopped by the user." in request.parts.answers()[5]
-    (late,) = [one for one in request.parts if "said too late." in one.text]
+    (late,) = [one for one in request.parts if "printed too late." in one.text]
     assert late.kind == "text"
     assert history.ledger[made[5].id].status == "cancelled"
 
@@ -128,7 +128,7 @@ def test_scenario_compress_then_switch(target: Target, source: str) -> None:
         cut.compress(summary="Earlier: files were read.", before=turn.key)
         cut.switch(target[0])
         request = request_of(cut, target)
-        assert {n: f"said {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
+        assert {n: f"printed {n}." in text for n, text in request.parts.answers().items()} == dict.fromkeys(
             request.parts.answers(), True
         )
         assert MISSING not in request.parts.everything
@@ -145,13 +145,13 @@ def test_scenario_compress_while_a_call_is_pending_then_switch_then_its_result(t
     play(history, "openai", (0, 1))
     history.append(user("two"))
     history.append(calling("openai", 2, 3))
-    history.record(ToolResult(history.ledger.pending[0].id, "said 2."))
+    history.record(ToolResult(history.ledger.pending[0].id, "printed 2."))
     history.compress(summary="Earlier: one.")
     request = request_of(history, target)
-    assert "said 2." in request.parts.answers()[2]
+    assert "printed 2." in request.parts.answers()[2]
     assert MISSING in request.parts.answers()[3]
-    history.record(ToolResult(history.ledger.pending[0].id, "said 3."))
-    assert "said 3." in request_of(history, target).parts.answers()[3]
+    history.record(ToolResult(history.ledger.pending[0].id, "printed 3."))
+    assert "printed 3." in request_of(history, target).parts.answers()[3]
 
 
 @every_target
@@ -162,7 +162,7 @@ def test_scenario_a_crash_then_a_restart_elsewhere(target: Target) -> None:
     history.append(answering("kimi", 0))
     restarted = History(history.conversation, provider=target[0])
     request = request_of(restarted, target)
-    assert "said 0." in request.parts.answers()[0]
+    assert "printed 0." in request.parts.answers()[0]
     assert MISSING in request.parts.answers()[1]
-    restarted.append(Turn("tool", (ToolResult(raw_id("kimi", 1), "said 1."),)))
+    restarted.append(Turn("tool", (ToolResult(raw_id("kimi", 1), "printed 1."),)))
     assert_answered(restarted, target, 2)

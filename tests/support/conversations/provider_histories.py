@@ -68,7 +68,9 @@ def calling(provider: str, *numbers: int, name: str = "read", thinking: str = "h
 
 
 def answering(provider: str, *numbers: int) -> Turn:
-    return Turn("tool", tuple(ToolResult(raw_id(provider, n), f"said {n}.") for n in numbers), issuer=Issuer(provider))
+    return Turn(
+        "tool", tuple(ToolResult(raw_id(provider, n), f"printed {n}.") for n in numbers), issuer=Issuer(provider)
+    )
 
 
 def user(text: str) -> Turn:

@@ -1,6 +1,6 @@
 """Histories with tools as the clients of four protocols send them, and what a provider makes of the same.
 
-    path, body = request("gemini", "mistral/mistral-large-latest", [Said("Hi"), Calls(Call("c1", "a.txt")), …])
+    path, body = request("gemini", "mistral/mistral-large-latest", [UserText("Hi"), Calls(Call("c1", "a.txt")), …])
     pairs_in("openai", simulated.requests[-1].body)      # [("a.txt", "hello")]: calls and what they returned
 
 Nothing here is toolglot's own: bodies are written and read as the documents of the providers have them.

@@ -452,7 +452,7 @@ def areas() -> list[Area]:
 
 
 class ForeignWordsError(Exception):
-    """An error of ours that only repeats what Python said."""
+    """An error of ours that only repeats Python's message."""
 
 
 def _check_words(error: ToolglotError) -> None:

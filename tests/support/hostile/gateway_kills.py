@@ -41,7 +41,7 @@ class Acknowledged(NamedTuple):
     """The name of the client's key."""
     marker: str
     text: str
-    """What the answer said."""
+    """The text of the answer."""
     id: str
 
 

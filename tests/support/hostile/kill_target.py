@@ -129,7 +129,7 @@ class Moments:
 
 
 class CommitLog:
-    """The log of a session, that writes down every turn of which it said that it is committed."""
+    """The log of a session, that writes down every turn that it reported as committed."""
 
     def __init__(self, log: SessionLog, file: Path) -> None:
         self._log = log

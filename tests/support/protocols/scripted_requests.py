@@ -1,6 +1,6 @@
 """Short scripts of a conversation, written out as raw wire JSON in the protocol of each client.
 
-    body = written("anthropic", U("go"), A(call("c1"), call("c2")), R("c1", "said 1"), U("and?"))
+    body = written("anthropic", U("go"), A(call("c1"), call("c2")), R("c1", "printed 1"), U("and?"))
 
 Nothing of toolglot is used: these are what clients send, mistakes included, so a script may leave out a result, repeat
 one, or put it anywhere. A result after a result joins it where clients of the protocol join them (blocks).
@@ -52,14 +52,17 @@ def A(*calls: Call, text: str | None = None) -> Step:
     return Step("assistant", text, calls)
 
 
-def R(id: Any, text: str | None = "said", *, name: str = "read", failed: bool = False) -> Step:
+def R(id: Any, text: str | None = "printed", *, name: str = "read", failed: bool = False) -> Step:
     return Step("result", text, id=id, name=name, failed=failed)
 
 
 def exchange(count: int, first: int = 0, prefix: str = "c") -> list[Step]:
     """So many parallel calls, and their results."""
     ids = [f"{prefix}{number}" for number in range(first, first + count)]
-    return [A(*(call(id, arguments={"n": int(id[len(prefix) :])}) for id in ids)), *(R(id, f"said {id}") for id in ids)]
+    return [
+        A(*(call(id, arguments={"n": int(id[len(prefix) :])}) for id in ids)),
+        *(R(id, f"printed {id}") for id in ids),
+    ]
 
 
 def request_body(protocol: str, *steps: Step, model: str = "", tools: Sequence[str] = TOOLS, **fields: Any) -> Fields:

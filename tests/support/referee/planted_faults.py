@@ -453,7 +453,7 @@ CHAT_PLANTS: dict[str, Plant] = {
     "turns.developer_role": where(lambda p: not p.turns.developer_role, chat(lambda m: m[0].update(role="developer"))),
     "turns.function_role": where(
         lambda p: not p.turns.function_role,
-        chat(lambda m: m.insert(2, {"role": "function", "name": "read", "content": "said"})),
+        chat(lambda m: m.insert(2, {"role": "function", "name": "read", "content": "printed"})),
     ),
     "turns.name_field": where(
         lambda p: not p.turns.name_field and refuses_fields(p), chat(lambda m: m[1].update(name="ana"))

@@ -22,7 +22,7 @@ async def main(file: str, lease: float, holder: str | None) -> None:
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
         try:
             await log.add_turn(Turn("user", (Text(line),)))
-            print("said", flush=True)  # noqa: T201
+            print("written", flush=True)  # noqa: T201
         except SessionTakenError as error:
             print(f"taken {error.host} {error.pid} {len(log.history)}", flush=True)  # noqa: T201
     await log.close()

@@ -45,7 +45,7 @@ PROTOCOLS = {
 """Each protocol with the target and the model that stand for it."""
 
 Found = Literal["", "yes", "text", "nearest"]
-"""How a feature is there: not at all, in its own form, in words, or as the nearest thing that can be said."""
+"""How a feature is there: not at all, in its own form, in words, or as the nearest form that the target has."""
 
 UNSAID = "–"
 Cell = Literal["–", "yes", "text", "nearest", "address", "lost"]

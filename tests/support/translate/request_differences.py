@@ -484,7 +484,7 @@ def _camel(name: str) -> str:
 
 
 def _camelised(value: Any) -> Any:
-    """Settings of Gemini in the one of its two spellings that is read here; what is said is left as it is."""
+    """Settings of Gemini in the one of its two spellings that is read here; the texts are left as they are."""
     if not isinstance(value, dict):
         return value
     return {_camel(name): _camelised(inner) if _camel(name) in _CAMEL else inner for name, inner in value.items()}
