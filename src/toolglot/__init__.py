@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toolglot import arguments, dialects, profiles
 from toolglot.conversation import (
     Block,
+    Compaction,
     Conversation,
     Extra,
     Failure,
@@ -112,6 +113,7 @@ __all__ = [
     "Attempt",
     "Block",
     "Capabilities",
+    "Compaction",
     "Conversation",
     "Converted",
     "ConvertedError",

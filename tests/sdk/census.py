@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import Compaction, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
 
 Found = tuple[str, ...]
-"""A kind (call, result, media, thinking, server, text, verbatim) and what identifies it."""
+"""A kind (call, result, media, thinking, server, compaction, text, verbatim) and what identifies it."""
 
 VERBATIM: Final[dict[str, frozenset[str]]] = {
     "anthropic": frozenset({"tool_reference"}),
     "openai_chat": frozenset({"function_call", "function", "reference"}),
     "openai_responses": frozenset(
-        {"item_reference", "local_shell_call", "local_shell_call_output", "compaction", "mcp_list_tools"}
+        {"item_reference", "local_shell_call", "local_shell_call_output", "mcp_list_tools"}
         | {"mcp_approval_request", "mcp_approval_response"}
     ),
     "gemini": frozenset(),
@@ -47,11 +47,17 @@ def _of_block(block: Any) -> Iterator[Found]:
             yield "result", block.call_id, block.text, "error" if block.is_error else "fine"
             if isinstance(block.content, tuple):
                 yield from (found for part in block.content for found in _of_block(part) if found[0] != "text")
-        case Media() | Thinking() | ServerTool() | Opaque():
+        case Media() | Thinking() | ServerTool() | Compaction() | Opaque():
             yield (_NAMES[type(block)],)
 
 
-_NAMES: Final = {Media: "media", Thinking: "thinking", ServerTool: "server", Opaque: "verbatim"}
+_NAMES: Final = {
+    Media: "media",
+    Thinking: "thinking",
+    ServerTool: "server",
+    Compaction: "compaction",
+    Opaque: "verbatim",
+}
 
 
 def of_body(protocol: str, body: dict[str, Any]) -> Counter[Found]:
@@ -110,6 +116,8 @@ def _anthropic_block(block: dict[str, Any]) -> Iterator[Found]:
         yield ("thinking",)
     elif kind == "server_tool_use" or kind.endswith("_tool_result"):
         yield ("server",)
+    elif kind == "compaction":
+        yield ("compaction",)
     elif kind in ("image", "document") and block["source"]["type"] in ("base64", "url", "file"):
         yield ("media",)
     elif kind in ("document", "search_result"):
@@ -204,6 +212,8 @@ def _responses_item(item: dict[str, Any]) -> Iterator[Found]:
         yield ("thinking",)
     elif kind in ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"):
         yield ("server",)
+    elif kind == "compaction":
+        yield ("compaction",)
     else:
         yield from _verbatim("openai_responses", kind)
 

@@ -219,6 +219,27 @@ class ToolChange(BlockValue, frozen=True, tag="tool_change"):
     form: Form | None = None
 
 
+class Compaction(BlockValue, frozen=True, tag="compaction"):
+    """A summary that stands for the conversation before it.
+
+    summary: the summary, where it can be read.
+    data: the provider's encrypted form of it.
+    protocol: whose form it is.
+    id: the provider's id of it.
+    extra: fields that toolglot does not know, by protocol.
+    form: how its protocol wrote it.
+    """
+
+    summary: str | None = None
+    data: str | None = None
+    protocol: str = ""
+    id: str | None = None
+    keeps_prompts: bool = False
+    """Whether the messages of users before it still count. Those of the model and results never do."""
+    extra: Extra | None = None
+    form: Form | None = None
+
+
 class ToolMetadata(Value, frozen=True):
     """Where a call or a result came from. Never part of its identity.
 
@@ -370,7 +391,7 @@ def _block_text(block: ResultPart) -> str:
 ResultPart = Text | Media | Opaque | ToolReference
 """A part of the content of a result."""
 
-Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | ToolChange | ToolReference | Opaque
+Block = Text | Thinking | ToolCall | ToolResult | Media | ServerTool | Compaction | ToolChange | ToolReference | Opaque
 
 
 # --- interactions -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import msgspec
 
 from toolglot.conversation import (
     Block,
+    Compaction,
     Media,
     ServerTool,
     Text,
@@ -81,6 +82,8 @@ def _block(block: Block) -> tuple[Any, ...]:
         return ("tool", block.namespace, block.name, defined)
     if isinstance(block, ToolChange):
         return ("tools", [_block(tool) for tool in block.added], [_block(tool) for tool in block.removed])
+    if isinstance(block, Compaction):
+        return ("compaction", block.protocol, block.summary, block.data)
     return ("other", block.protocol, block.kind, block.value)
 
 

@@ -470,6 +470,13 @@ class RequestRules(Group, frozen=True, kw_only=True):
         ),
     ] = ()
     count_tokens: Annotated[str, Meta(description="Path that counts tokens; empty: none.")] = ""
+    context_management: Annotated[
+        tuple[Literal["compaction", "clear_results", "clear_thinking"], ...],
+        Meta(
+            description="What the provider does itself to a conversation that grows too long, if a request of its "
+            "protocol says so: `compaction` (it makes summaries, and reads its own), `clear_results`, `clear_thinking`."
+        ),
+    ] = ()
 
 
 class StreamRules(Group, frozen=True, kw_only=True):

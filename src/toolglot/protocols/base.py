@@ -5,8 +5,9 @@
     register("my_package.my_protocol")         # one more, from a package with the same files
 
 A protocol is a package: `endpoint.py` has its record, `request.py`, `reply.py`, `stream_reader.py`,
-`stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written. `lenient.py` and
-`fragments.py` are optional: how malformed bodies and pieces of replies are read.
+`stream_writer.py` and `errors.py` its codecs, `form.py` what these remember of how a body was written. Three files are
+optional: `lenient.py` (how malformed bodies are read), `fragments.py` (pieces of replies), and `context.py` (what a
+request can want to be done to a conversation that grows too long).
 Law: everything outside that package uses the record; no table elsewhere is keyed by names of protocols. A record and
 its codecs are imported when they are first used, so that importing toolglot costs no more than what is used of it.
 """
@@ -32,6 +33,7 @@ from toolglot.limits import Limits
 from toolglot.profiles import Profile
 from toolglot.profiles.loader import PROTOCOLS
 from toolglot.profiles.rules import ContextRules
+from toolglot.protocols.context_form import ContextForm
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
@@ -198,6 +200,13 @@ class Codec:
     def embeddings(self) -> EmbeddingCodec | None:
         """Reads and writes embeddings; None: the protocol has none."""
         return cast("EmbeddingCodec | None", self._load_optional("embeddings"))
+
+    @cached_property
+    def context(self) -> ContextForm | None:
+        """What requests can want to be done to their context; None: the protocol has nothing like that."""
+        module = self._load_optional("context")
+        form: ContextForm | None = module.CONTEXT if module is not None else None
+        return form
 
     def _load_optional(self, name: str) -> Any:
         return self._load(name) if importlib.util.find_spec(f"{self._package}.{name}") is not None else None
@@ -400,6 +409,7 @@ class ModelList(Struct, frozen=True, kw_only=True):
 ClientAction = Literal[
     "generate",
     "embed",
+    "compact",
     "count",
     "models",
     "model",

@@ -5,6 +5,7 @@ First, fields that only another host of the protocol accepts (`host_fields`) and
 must hold.
 
 Turns, in `TURN_PASSES`:
+0. `compaction`: leaves out what a summary stands for, so that no other pass sees it.
 1. `speakers`: moves each block to the turn of its speaker. Every other pass relies on it.
 2. `foreign`: removes what only another issuer can read, before anything counts or moves blocks.
 3. `pairing`: every call with its result. The passes below keep the pairs together.
@@ -44,6 +45,7 @@ from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
 from toolglot.profiles import Profile
 from toolglot.render.content.cache_markers import drop_refused_markers
+from toolglot.render.content.compaction import write_summaries
 from toolglot.render.content.empty_content import fill_empty_content
 from toolglot.render.content.foreign import strip_foreign
 from toolglot.render.content.media import fit_media
@@ -283,6 +285,7 @@ def _tool_table(
 
 
 TURN_PASSES: Final[tuple[Callable[[tuple[Turn, ...], RenderContext], tuple[Turn, ...]], ...]] = (
+    write_summaries,
     assign_speakers,
     strip_foreign,
     pair_results,

@@ -117,6 +117,8 @@ def _convert_reply(
     client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
     if not to.turns.refusals and from_.protocol != to.protocol:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
+    if request is not None and request.head is not None:
+        client = request.head.add_to(client, to.protocol)
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:

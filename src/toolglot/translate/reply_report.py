@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from toolglot.conversation import Media, Opaque, Reply, ServerTool, Text, Thinking, ToolCall, Usage
+from toolglot.conversation import Compaction, Media, Opaque, Reply, ServerTool, Text, Thinking, ToolCall, Usage
 from toolglot.conversation.report import Entry
 from toolglot.jsontext import compact, json_path
 from toolglot.protocols.base import codec
@@ -27,6 +27,7 @@ _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name.endswith
 _KINDS: Final = {
     Media: "images or audio",
     ServerTool: "a call of a server tool",
+    Compaction: "a summary of the conversation so far",
     Opaque: "a block of the provider's own",
 }
 

@@ -54,6 +54,7 @@ from toolglot.translate.converted import (
     parse_body,
     profile_named,
 )
+from toolglot.translate.reply_head import ReplyHead
 from toolglot.translate.request_reading import decode_request, decode_split_request, modernise
 
 _SETTINGS: Final = frozenset(
@@ -88,6 +89,8 @@ class ConvertedRequest(Converted):
         """The model of the request; some protocols name it in the URL, not in the body."""
         self.stream: bool = bool(requested.options.stream)
         """Whether the client wants a stream; some protocols say so in the URL."""
+        self.head: ReplyHead | None = None
+        """What the reply says before the provider's own words."""
 
     def _encode(self) -> bytes:
         body = self.body

@@ -107,6 +107,7 @@ class StreamReader:
         """The size of a frame that breaks no limit, whatever it holds: a level and a value take at least two bytes."""
         stream = codec(self.source.protocol).stream
         rendered = request.rendered if request is not None else None
+        self._head = request.head if request is not None else None
         self._framer = stream.framer()
         self._decoder: StreamDecoder = stream.Decoder(tools=_tool_names(request), limits=limits)
         dialect = dialect_in_text(self.source, request, policy)
@@ -233,6 +234,8 @@ class StreamReader:
             return events
         self._provider_accumulated.add(events)
         passed = self._projection.pass_on(events)
+        if self._head is not None:
+            passed = self._head.add_to_events(passed, self.target.protocol)
         self._accumulated.add(passed)
         self.is_over = self._accumulated.is_over
         return passed

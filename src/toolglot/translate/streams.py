@@ -91,6 +91,7 @@ class StreamTranslator:
         # A client that reads each call from one event cannot get the bytes of a provider that writes pieces.
         wants_whole = to.stream.calls == "whole"
         is_native = from_.protocol == to.protocol and (not wants_whole or from_.stream.calls == "whole")
+        is_native = is_native and (request is None or request.head is None)
         make = NativeStreamReader if is_native else StreamReader
         self._input = make(
             source=source,

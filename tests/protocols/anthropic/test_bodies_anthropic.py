@@ -11,6 +11,7 @@ from support.protocols.strategies.wire_objects import Fields
 from toolglot import InputError, Issuer, Text, Thinking, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.conversation import (
     Block,
+    Compaction,
     Conversation,
     Media,
     Opaque,
@@ -67,7 +68,7 @@ def test_decoding_a_request() -> None:
     assert [turn.role for turn in found.turns] == ["system", "user", "assistant", "user", "system"]
     blocks = found.turns[2].blocks
     assert blocks[:3] == (Thinking("hm", "sig"), Thinking(redacted="xx"), ToolCall("toolu_1", "f", {"a": 1}))
-    assert [type(block) for block in blocks[3:]] == [ServerTool, ServerTool, Opaque]
+    assert [type(block) for block in blocks[3:]] == [ServerTool, ServerTool, Compaction]
     assert [block.phase for block in blocks if isinstance(block, ServerTool)] == ["call", "result"]
     assert found.turns[3].blocks == (
         ToolResult("toolu_1", "out", is_error=True, is_complete=True),

@@ -28,7 +28,7 @@ from support.protocols.streams.anthropic import (
     text_delta,
 )
 from support.protocols.streams.reading import ReadStream
-from toolglot.conversation import Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
+from toolglot.conversation import Compaction, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Usage
 from toolglot.conversation.events import (
     BlockEnded,
     BlockStarted,
@@ -92,9 +92,7 @@ def test_every_single_cut_gives_the_same_events() -> None:
 def test_what_an_event_has_held_is_not_changed_later() -> None:
     found = read(*EVERYTHING)
     opened = [event.block for event in found.events if isinstance(event, BlockStarted)]
-    assert opened[5] == Opaque(
-        "anthropic", {"type": "compaction", "content": "", "parts": [1], "note": None}, "compaction"
-    )
+    assert opened[5] == Compaction("", protocol="anthropic", extra={"anthropic": {"parts": [1], "note": None}})
     assert opened[3] == ServerTool(
         "anthropic", "call", EVERYTHING[15]["content_block"], name="web_search", id="srvtoolu_1"
     )

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from toolglot import (
+    Compaction,
     Conversation,
     Issuer,
     Media,
@@ -97,6 +98,7 @@ thoughts = st.one_of(
 )
 """As Anthropic says it; what else a protocol knows thinking by is in its own fields."""
 foreign = st.one_of(
+    st.builds(Compaction, st.none(), st.none() | st.just("gAAAA"), st.just("elsewhere")),
     st.builds(Opaque, st.just("elsewhere"), st.just({"type": "odd", "text": "said"}), st.just("odd")),
     st.builds(
         ServerTool,

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from toolglot import (
+    Compaction,
     Conversation,
     Issuer,
     Media,
@@ -92,6 +93,13 @@ results = st.builds(
     synthetic=st.none() | st.just("interrupted"),
     executed_arguments=st.none() | json_objects,
 )
+compactions = st.builds(
+    Compaction,
+    st.none() | texts,
+    st.none() | st.sampled_from(["gAAAA", "toolglot.compaction.1"]),
+    st.sampled_from(["anthropic", "openai_responses"]),
+    keeps_prompts=st.booleans(),
+)
 other_blocks = st.one_of(
     text_blocks,
     media_blocks,
@@ -99,6 +107,7 @@ other_blocks = st.one_of(
     st.builds(Thinking, texts, st.none() | texts, st.none() | texts),
     st.builds(ServerTool, st.just("anthropic"), st.sampled_from(["call", "result"]), json_values),
     tool_changes,
+    compactions,
 )
 
 

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from toolglot.conversation import (
     Block,
+    Compaction,
     Conversation,
     Media,
     Text,
@@ -125,6 +126,8 @@ class _CountedParts:
             case ToolChange():
                 for tool in (*block.added, *block.removed):
                     self.add(tool)
+            case Compaction():
+                self._add_value([block.summary or block.data or ""])
             case _:
                 self._add_value(block.value)
 

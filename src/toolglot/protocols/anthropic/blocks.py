@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from toolglot.conversation import Block, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.conversation import Block, Compaction, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
 from toolglot.protocols.anthropic.form import NOT_ERROR, PROTOCOL, AnthropicResult, AnthropicText
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import has_failed, result_content
@@ -34,6 +34,8 @@ _TOOL_USE_KINDS: Final = {"id": str, "name": str, "input": dict}
 _TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
 _MEDIA = frozenset({"type", "source", "title"})
 _SEARCH_RESULT = frozenset({"type", "source", "title", "content"})
+COMPACTION: Final = ("content", "encrypted_content")
+"""The fields of a compaction that hold its summary: as text, and as only its provider can read it."""
 _SOURCES: Final = {
     "base64": frozenset({"type", "media_type", "data"}),
     "url": frozenset({"type", "url"}),
@@ -120,6 +122,15 @@ def _only_text(content: list[Any]) -> tuple[Text, ...] | None:
 def _unknown_part(fields: Fields) -> Opaque:
     """What a result holds that is neither text nor media."""
     return Opaque(PROTOCOL, fields, required(fields, "type", str))
+
+
+def _compaction(fields: Fields) -> Compaction:
+    """A summary of what came before it. Without content the provider failed to make one, and it says nothing."""
+    found = {key: value for key in COMPACTION if type(value := fields.get(key)) is str}
+    rest = {key: value for key, value in fields.items() if key != "type" and key not in found}
+    return Compaction(
+        found.get("content"), found.get("encrypted_content"), PROTOCOL, extra={PROTOCOL: rest} if rest else None
+    )
 
 
 def _media(kind: Any) -> Callable[[Fields], Part]:
@@ -211,6 +222,7 @@ READERS: Final[dict[str, Callable[[Fields], Block]]] = {
     "redacted_thinking": _redacted,
     "tool_use": _tool_use,
     "tool_result": _tool_result,
+    "compaction": _compaction,
 }
 
 
@@ -278,6 +290,17 @@ def _write_media(block: Media) -> Fields:
     return restored(fields, block.extra, PROTOCOL)
 
 
+def _write_compaction(block: Compaction) -> Fields | None:
+    if block.protocol != PROTOCOL:
+        return None
+    fields: Fields = {"type": "compaction"}
+    if block.summary is not None:
+        fields["content"] = block.summary
+    if block.data is not None:
+        fields["encrypted_content"] = block.data
+    return restored(fields, block.extra, PROTOCOL)
+
+
 def _write_own(block: Opaque | ServerTool) -> Fields | None:
     return own_value(block, PROTOCOL)
 
@@ -290,4 +313,5 @@ _WRITERS: Final[dict[type, Callable[[Any], Fields | None]]] = {
     Media: _write_media,
     Opaque: _write_own,
     ServerTool: _write_own,
+    Compaction: _write_compaction,
 }

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Opaque, ServerTool, Text, Thinking, ToolCall
+from toolglot.conversation import Block, Compaction, Opaque, ServerTool, Text, Thinking, ToolCall
 from toolglot.conversation.events import Event
 from toolglot.errors import InputError, LimitError, quote
 from toolglot.limits import DEFAULT_LIMITS, Limits
@@ -45,7 +45,7 @@ _STARTS: Final[dict[str, dict[str, type]]] = {
     "tool_use": {"id": str, "name": str, "input": dict},
 }
 """The fields that the start of a block must have. They may be empty."""
-_CARRIED: Final = frozenset({ServerTool, Opaque})
+_CARRIED: Final = frozenset({ServerTool, Opaque, Compaction})
 """Blocks that are kept as their fields."""
 _WITH_INPUT: Final = _CARRIED | {ToolCall}
 
@@ -347,6 +347,8 @@ class Decoder(BlockStreamDecoder):
 
     def _carried_block(self, block: OpenBlock) -> Block:
         fields = {**block.fields, **{key: _join(pieces) for key, pieces in block.pieces.items()}}
+        if block.kind is Compaction:
+            return READERS[fields["type"]](fields)
         arguments = self._server_input(block, None)
         return unknown(fields if arguments is None else {**fields, "input": arguments})
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import (
     Block,
+    Compaction,
     Extra,
     Failure,
     Form,
@@ -33,6 +34,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.jsontext import compact
 from toolglot.protocols.anthropic import errors, reply
+from toolglot.protocols.anthropic.blocks import COMPACTION
 from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicReply, AnthropicText
 from toolglot.protocols.anthropic.host_frames import AwsEventWriter
 from toolglot.protocols.base import StreamOptions
@@ -223,8 +225,17 @@ class Encoder(BlockStreamEncoder):
         if isinstance(block, ServerTool) and block.phase == "call" and type(arguments) is dict:
             self._open({**fields, "input": {}})
             self._add_delta({"type": "input_json_delta", "partial_json": compact(arguments)})
+        elif isinstance(block, Compaction):
+            self._write_compaction(fields)
         else:
             self._open(fields)
+
+    def _write_compaction(self, fields: Fields) -> None:
+        """A summary comes whole, in one delta."""
+        summary = {key: fields[key] for key in COMPACTION if fields.get(key) is not None}
+        self._open({**fields, "content": None} if summary else fields)
+        if summary:
+            self._add_delta({"type": "compaction_delta", **summary})
 
     def _add_delta(self, delta: Fields) -> None:
         self._out.append(_event({"type": "content_block_delta", "index": self._index, "delta": delta}))

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from toolglot.conversation import (
     FREE_TEXT,
     Block,
+    Compaction,
     Media,
     Opaque,
     ResultPart,
@@ -68,7 +69,7 @@ from toolglot.protocols.openai_responses.form import (
 from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, Part, is_part, read_content, write_part
 
 _MESSAGE = frozenset({"type", "role", "content"})
-_REASONING = frozenset({"type", "id", "encrypted_content"})
+_ENCRYPTED = frozenset({"type", "id", "encrypted_content"})
 _FUNCTION_CALL = frozenset({"type", "call_id", "name", "arguments", "namespace"})
 _CUSTOM_CALL = frozenset({"type", "call_id", "name", "input", "namespace"})
 _PLAIN = frozenset({"type", "text"})
@@ -132,6 +133,8 @@ def _model_blocks(fields: Fields, kind: str) -> tuple[Block, ...]:
         return (_read_function_call(fields),)
     if kind == "custom_tool_call":
         return (_read_custom_call(fields),)
+    if kind == "compaction":
+        return (_read_compaction(fields),)
     if kind in _SERVER_CALLS:
         return (ServerTool(PROTOCOL, "call", fields, kind, _server_id(fields)),)
     if kind == "tool_search_output":
@@ -192,9 +195,17 @@ def _read_reasoning(fields: Fields) -> Thinking:
         _joined_texts(fields, "summary") or _joined_texts(fields, "content"),
         redacted=optional(fields, "encrypted_content", str),
         id=optional(fields, "id", str),
-        extra=leftover(fields, _REASONING, PROTOCOL),
+        extra=leftover(fields, _ENCRYPTED, PROTOCOL),
         form=REASONING,
     )
+
+
+def _read_compaction(fields: Fields) -> Compaction | Opaque:
+    data = fields.get("encrypted_content")
+    if type(data) is not str:
+        return Opaque(PROTOCOL, fields, "compaction")
+    id, extra = optional(fields, "id", str), leftover(fields, _ENCRYPTED, PROTOCOL)
+    return Compaction(None, data, PROTOCOL, id, keeps_prompts=True, extra=extra)
 
 
 def _joined_texts(fields: Fields, key: str) -> str:
@@ -368,6 +379,8 @@ class ItemWriter:
             return self._result(block)
         if isinstance(block, Thinking):
             return _write_reasoning(block)
+        if isinstance(block, Compaction):
+            return write_compaction(block)
         return own_value(block, PROTOCOL)
 
     def _result(self, result: ToolResult) -> Fields:
@@ -434,6 +447,16 @@ def _write_reasoning(block: Thinking) -> Fields | None:
     if block.redacted is not None:
         fields["encrypted_content"] = block.redacted
     return restored(fields, block.extra, PROTOCOL)
+
+
+def write_compaction(block: Compaction) -> Fields | None:
+    """Its encrypted form; a summary that can be read has no field here."""
+    if block.protocol != PROTOCOL or block.data is None:
+        return None
+    fields: Fields = {"type": "compaction"}
+    if block.id is not None:
+        fields["id"] = block.id
+    return restored({**fields, "encrypted_content": block.data}, block.extra, PROTOCOL)
 
 
 def _write_output(content: str | tuple[ResultPart, ...], *, as_parts: bool) -> str | list[Fields]:

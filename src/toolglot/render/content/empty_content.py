@@ -25,7 +25,8 @@ def fill_empty_content(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Tur
     facts = ctx.facts(turns)
     if not facts.has_blanks and Thinking not in facts.kinds:
         return turns
-    last = turns[-1] if ctx.is_native and len(turns) > 1 and turns[-2].role in ("user", "tool") else None
+    follows = len(turns) > 1 and turns[-2].role in ("user", "tool") and bool(turns[-2].blocks)
+    last = turns[-1] if ctx.is_native and follows else None
     filled = tuple(
         kept
         for turn in turns

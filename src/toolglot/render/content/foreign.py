@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from toolglot.conversation import (
     Block,
+    Compaction,
     Issuer,
     Media,
     Opaque,
@@ -156,7 +157,7 @@ def _count_thinking(blocks: tuple[Block, ...]) -> int:
 
 
 def _strip_block(block: Block, turn: Turn, is_own: bool, ctx: RenderContext, tally: _Tally) -> Block | None:
-    if isinstance(block, Text | Media):
+    if isinstance(block, Text | Media | Compaction):
         return (
             _without_signature(block, turn, tally)
             if isinstance(block, Text) and block.signature and not is_own
