@@ -118,6 +118,7 @@ def build_conversations() -> toolglot.Conversation:
         toolglot.ToolCall("call_1", "read_file", {"path": "a.txt"}, metadata=toolglot.ToolMetadata()),
         toolglot.ToolResult("call_1", "hello"),
         toolglot.ServerTool("anthropic", "call", {}),
+        toolglot.Compaction("The user wants …", protocol="anthropic"),
         toolglot.ToolChange(added=(toolglot.ToolReference("read_file"),)),
     ]
     role: toolglot.Role = "user"
