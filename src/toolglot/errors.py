@@ -18,6 +18,7 @@
     │       ├── ServerToolError          … because only another provider can run one of its tools
     │       ├── EmptyConversationError   … because it has no turns
     │       ├── ToolProtocolError        … because the model accepts tools only in another protocol
+    │       ├── ModelProtocolError       … because the model is served in another protocol only
     │       └── StoredHistoryError       … because it continues a response that another provider stored
     ├── RenderError           a render that would have broken one of its own laws
     ├── ProviderError         an error response of a provider (in protocols/errors/failures.py)
@@ -132,6 +133,10 @@ class EmptyConversationError(RefusedError):
 
 class ToolProtocolError(RefusedError):
     """A model that accepts tools, but not in this protocol."""
+
+
+class ModelProtocolError(RefusedError):
+    """A model that the provider serves in another protocol only."""
 
 
 class StoredHistoryError(RefusedError):

@@ -16,6 +16,7 @@ from toolglot import (
     InputError,
     JSONError,
     LimitError,
+    ModelProtocolError,
     ProfileError,
     ProviderError,
     RefusedError,
@@ -35,7 +36,8 @@ from toolglot.simulator import Simulator, upstreams
 from toolglot.upstream import AsgiTransport, HttpTransport, Transport
 
 ERRORS: tuple[type[ToolglotError], ...] = (
-    *(ArgumentsError, EmptyConversationError, HistoryError, InputError, JSONError, LimitError, ProfileError),
+    *(ArgumentsError, EmptyConversationError, HistoryError, InputError, JSONError, LimitError),
+    *(ModelProtocolError, ProfileError),
     *(ProviderError, RefusedError, RenderError, ServerToolError, StoredHistoryError, ToolError, ToolProtocolError),
     *(TruncatedArgumentsError, TruncatedJSONError, UnknownNameError, VersionError),
 )

@@ -417,6 +417,7 @@ class SchemaRules(Group, frozen=True, kw_only=True):
 class RequestRules(Group, frozen=True, kw_only=True):
     """The rest of a request."""
 
+    target: Annotated[str, Meta(description="The target that serves the model instead; empty: this one.")] = ""
     max_tokens_field: Annotated[str, Meta(description="The field that limits the answer.")] = "max_tokens"
     old_max_tokens_field: Annotated[
         str, Meta(description="An older name of that field, which models without hidden thinking accept too.")

@@ -39,7 +39,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Conversation, Issuer, Options, ToolCall, ToolResult, ToolSpec, Turn
 from toolglot.conversation.ids import Projection
 from toolglot.conversation.report import Entry, Ids
-from toolglot.errors import EmptyConversationError, LimitError, RenderError, quote
+from toolglot.errors import EmptyConversationError, LimitError, ModelProtocolError, RenderError, quote
 from toolglot.history.intake import Intake
 from toolglot.history.well_formed import WellFormedTurns, well_formed_turns
 from toolglot.policy import DEFAULT_POLICY, Policy
@@ -119,6 +119,12 @@ def render(
     profile = ctx.profile
     if not conversation.turns and not is_continued and (profile.turns.required or not ctx.is_native):
         raise EmptyConversationError("there is nothing to send", path="$.messages", hint="add a message")
+    if profile.request.target:
+        raise ModelProtocolError(
+            f"{profile.model or profile.title} is served in another protocol only {ctx.rule('request.target')}",
+            path="$.model",
+            hint=f"send the request to the target {profile.request.target!r}",
+        )
     original = conversation
     conversation = drop_refused_markers(drop_foreign_fields(conversation, ctx), ctx)
     ctx.keeps_items, ctx.is_continued = ctx.is_native and keeps_items, is_continued

@@ -1,6 +1,7 @@
 """Which of a provider's protocols a conversation is sent in, and what such a request needs.
 
-Some providers serve several profiles under one address, and some of their models take tools in one of them only.
+Some providers serve several profiles under one address, and some of their models are served, or take tools, in one of
+them only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from toolglot import profiles
-from toolglot.conversation import Conversation
+from toolglot.conversation import Conversation, ToolCall, ToolChange
+from toolglot.conversation.report import Entry
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import get
 from toolglot.upstream.upstream import Upstream
@@ -23,19 +25,40 @@ RESPONSES: Final = "openai_responses"
 def profile_for(
     upstream: Upstream, model: str, conversation: Conversation, *, overrides: Overrides | None = None
 ) -> Profile:
-    """The profile that a conversation is rendered for: the provider's own, or the one that takes tools."""
+    """The profile that a conversation is rendered for: the provider's own, or the one that serves the model."""
     own = profiles.get(upstream.target, model, overrides=overrides)
     target = target_for(upstream, own, conversation)
     return own if target == upstream.target else profiles.get(target, model, overrides=overrides)
 
 
 def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> str:
-    """The name of that profile; `own` is the profile of the upstream's target for the model."""
-    instead = own.tools.protocol
-    if instead not in upstream.also:
-        return upstream.target
-    has_tools = conversation.tools or any(turn.calls for turn in conversation.turns)
-    return instead if has_tools else upstream.target
+    """The name of that profile; `own` is the profile that the request would be for otherwise, for the model."""
+    instead = own.request.target
+    if not instead and own.tools.protocol and _uses_tools(conversation):
+        instead = own.tools.protocol
+    return instead if instead == upstream.target or instead in upstream.also else own.name
+
+
+def _uses_tools(conversation: Conversation) -> bool:
+    """Whether a conversation declares tools, defines some on its way, or calls some."""
+    if conversation.tools:
+        return True
+    return any(isinstance(block, ToolCall | ToolChange) for turn in conversation.turns for block in turn.blocks)
+
+
+def report_target(source: Profile, own: Profile, target: str) -> Entry | None:
+    """The report of a request that goes to another endpoint of the provider than that of the client's protocol."""
+    if target == own.name or source.protocol != own.protocol:
+        return None
+    key, what = ("request.target", "is served") if own.request.target else ("tools.protocol", "takes tools")
+    return Entry(
+        action="converted",
+        reason=f"{own.model[:80]} {what} in another protocol only ({own.origin(key).id}); sent as {target}",
+        fault="projection",
+        path="$.model",
+        target=target,
+        gravity="housekeeping",
+    )
 
 
 def request_encrypted_reasoning(conversation: Conversation, profile: Profile) -> Conversation:

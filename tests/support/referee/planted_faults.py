@@ -37,6 +37,7 @@ FORCED = {
     "tools.description_required": "true",
     "tools.empty_description": "false",
     "tools.protocol": "'openai_responses'",
+    "request.target": "'openai_responses'",
     "calls.parallel": "false",
     "calls.with_text": "false",
     "calls.text_after": "false",
@@ -202,6 +203,7 @@ EITHER: dict[str, Plant] = {
     "tools.allow_empty_list": edit(lambda body: body.update(tools=[])),
     "tools.required_with_history": where(lambda p: p.tools.required_with_history, edit(lambda body: body.pop("tools"))),
     "tools.protocol": where(lambda p: p.tools.protocol, AS_IT_IS),
+    "request.target": where(lambda p: p.request.target, AS_IT_IS),
     "names.unique": edit(lambda body: body["tools"].append(copy.deepcopy(body["tools"][0]))),
     "tools.empty_schema": where(lambda p: not p.tools.empty_schema, schema({})),
     "tools.omit_empty_parameters": where(

@@ -33,7 +33,7 @@ from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.breaker import Breaker
 from toolglot.upstream.failover import may_fail_over
 from toolglot.upstream.failures import failure_of
-from toolglot.upstream.protocol_choice import RESPONSES, request_encrypted_reasoning, target_for
+from toolglot.upstream.protocol_choice import RESPONSES, report_target, request_encrypted_reasoning, target_for
 from toolglot.upstream.retry import Retries
 from toolglot.upstream.routing.request_settings import apply_settings
 from toolglot.upstream.settings import RouteSettings
@@ -95,12 +95,15 @@ class UpstreamCall:
         return own if own is not None else self._services.config.policy
 
     def target(self, upstream: Upstream, conversation: Conversation) -> str:
-        """The profile to render for, if a provider has several: the client's protocol, or the one that takes tools."""
-        if self._endpoint.source in upstream.also:
-            return self._endpoint.source
+        """The profile to render for, if a provider has several: the client's protocol, or the one for the model."""
         if not upstream.also:
             return upstream.target
-        return target_for(upstream, self.profile(upstream.target, self._record.route.model), conversation)
+        return target_for(upstream, self._first_profile(upstream), conversation)
+
+    def _first_profile(self, upstream: Upstream) -> Profile:
+        """The profile that a request is for unless its model needs another one."""
+        source = self._endpoint.source
+        return self.profile(source if source in upstream.also else upstream.target, self._record.route.model)
 
     async def render(
         self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry] = ()
@@ -110,6 +113,9 @@ class UpstreamCall:
         target = self.target(upstream, conversation)
         profile, destination = self.profile(target, model), upstream.issuer(model, target)
         reported = [*entries]
+        moved = report_target(self.source, self._first_profile(upstream), target) if upstream.also else None
+        if moved is not None:
+            reported.append(moved)
         vault = self._services.vault
         if vault.may_recall(self.original, self.source, profile, destination):
             try:

@@ -10,6 +10,12 @@ from toolglot.referee.checks.turns import extra_message_fields
 from toolglot.referee.finding import Checks, Findings, RequestCase, RuleBreach, short, step
 
 
+def served_elsewhere(case: RequestCase) -> Findings:
+    target = case.profile.request.target
+    if target:
+        yield RuleBreach("$.model", "this model is not served on this endpoint", f"use the target {target}")
+
+
 def max_tokens_field(case: RequestCase) -> Findings:
     """`max_tokens` is accepted like its successor, except by models with hidden thinking."""
     setting, field = case.view.max_tokens, case.profile.request.max_tokens_field
@@ -143,6 +149,7 @@ def foreign_models(case: RequestCase) -> Findings:
 
 
 CHECKS: Checks = {
+    "request.target": served_elsewhere,
     "request.max_tokens_field": max_tokens_field,
     "request.max_tokens_required": max_tokens_required,
     "request.min_max_tokens": min_max_tokens,
