@@ -566,6 +566,9 @@ class Protocol(Struct, frozen=True, kw_only=True):
     """A field of a request, and one within it, that asks for token counts in a stream; None: nobody has to ask."""
     stored_item: Callable[[Fields], str | None] | None = None
     """Finds a part of a request that only names what its provider has stored, as a path within the body."""
+    shortening_fields: Mapping[str, Any] = {}
+    """Fields with which a request has its provider shorten a conversation that is too long, and the value of each that
+    turns it off."""
     limit_path: tuple[str, ...] = ("max_tokens",)
     """Where the limit of the reply's tokens is."""
 

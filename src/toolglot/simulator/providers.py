@@ -31,6 +31,10 @@ class ErrorMessages(Struct, frozen=True, kw_only=True):
     bad_key_kind: FailureKind = "auth"
     auth_fields: dict[str, str] = {}
     """Fields of the error object that it has when the key is wrong."""
+    too_long: str = (
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages."
+    )
 
 
 class SimulatedProvider(Struct, frozen=True, kw_only=True):
@@ -150,6 +154,7 @@ _DESCRIBED: Final = {
                 no_key="x-api-key header is required",
                 bad_key="invalid x-api-key",
                 not_json="The request body is not valid JSON: {reason}",
+                too_long="prompt is too long: {tokens} tokens > {window} maximum",
             ),
             key_headers=("x-api-key", "authorization"),
             required_header="anthropic-version",
@@ -172,6 +177,7 @@ _DESCRIBED: Final = {
                 ),
                 bad_key="API key not valid. Please pass a valid API key.",
                 not_json="Invalid JSON payload received. {reason}",
+                too_long="The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).",
                 no_key_kind="permission",
                 bad_key_kind="bad_request",
             ),
@@ -182,7 +188,12 @@ _DESCRIBED: Final = {
         SimulatedProvider(
             name="mistral",
             routes=_CHAT,
-            messages=ErrorMessages(no_key="Unauthorized", bad_key="Unauthorized", not_json="Invalid JSON: {reason}"),
+            messages=ErrorMessages(
+                no_key="Unauthorized",
+                bad_key="Unauthorized",
+                not_json="Invalid JSON: {reason}",
+                too_long="Prompt contains {tokens} tokens, too large for model with {window} maximum context length",
+            ),
             models=("mistral-large-latest", "magistral-medium-latest"),
             stream_style=StreamStyle(whole_calls=True, thinking_parts=True, usage_at_end=True),
             edit_error=_mistral_error,
@@ -206,6 +217,7 @@ _DESCRIBED: Final = {
                 bad_key="Invalid Authentication",
                 not_json="Invalid request: failed to parse the request body as JSON",
                 no_route="The requested URL was not found",
+                too_long="Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})",
                 auth_fields={"type": "invalid_authentication_error"},
             ),
             edit_error=_kimi_error,
@@ -218,6 +230,7 @@ _DESCRIBED: Final = {
                 bad_key="The security token included in the request is invalid.",
                 not_json="Unexpected token in the request body",
                 no_route="Unable to determine service/operation name to be authorized",
+                too_long="Input is too long for requested model.",
             ),
             models=("anthropic.claude-opus-5-v1:0",),
         ),
@@ -225,7 +238,13 @@ _DESCRIBED: Final = {
             name="cohere",
             routes=simulated_protocol("cohere").routes,
             messages=ErrorMessages(
-                no_key="no api key supplied", bad_key="invalid api token", not_json="invalid json syntax"
+                no_key="no api key supplied",
+                bad_key="invalid api token",
+                not_json="invalid json syntax",
+                too_long=(
+                    "too many tokens: total number of tokens in the prompt cannot exceed {window} - received {tokens}. "
+                    "Try using a shorter prompt, or a smaller max_tokens value."
+                ),
             ),
             models=("command-a-03-2025",),
             edit_error=_cohere_error,
@@ -234,7 +253,11 @@ _DESCRIBED: Final = {
             name="ollama",
             routes=simulated_protocol("ollama").routes,
             messages=ErrorMessages(
-                no_key="unauthorized", bad_key="unauthorized", not_json="{reason}", no_route="404 page not found"
+                no_key="unauthorized",
+                bad_key="unauthorized",
+                not_json="{reason}",
+                no_route="404 page not found",
+                too_long="prompt too long; exceeded max context length by {excess} tokens",
             ),
             needs_key=False,
             models=("qwen3", "llama3.1"),

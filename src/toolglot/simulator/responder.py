@@ -252,6 +252,7 @@ class _RequestJob:
     def _generate(self, call: MatchedPath, body: Fields) -> SimulatedOutcome:
         profile = self._profile(call, body)
         accepted = self._accept(call, body, profile)
+        self._check_length(accepted.body)
         rule = self.responder.rule_for(accepted)
         settings, injected_by = self._take_fault(rule)
         reply, name = self.responder.next_reply(rule) if rule is not None else (None, "default script")
@@ -312,6 +313,15 @@ class _RequestJob:
             seed=self.responder.script.seed,
             account=account_of(self.request.headers),
         )
+
+    def _check_length(self, body: Fields) -> None:
+        """Refuse a request that does not fit into the window that the script sets."""
+        window = self.responder.script.window(self.model)
+        tokens = tokens_of(body) if window is not None else 0
+        if window is not None and tokens > window:
+            message = self.simulated.overflow_message or self.provider.messages.too_long
+            text = message.format(tokens=tokens, window=window, excess=tokens - window)
+            raise _RefusedError(Refusal(kind="context_overflow", message=text, rule="window"))
 
     def _judge(self, body: Fields, profile: Profile) -> None:
         violations = lint(body, profile.name, self.model, self.responder.overrides)

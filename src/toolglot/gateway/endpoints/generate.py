@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -35,7 +35,7 @@ from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError
-from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, error_allows_failover, in_step
+from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply, following_routes, in_step
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.response_items import unstored_events, wants_stored, with_request
 from toolglot.middleware import Request
@@ -114,20 +114,26 @@ class ModelRequest:
                 await send_warm_up(self._channel, self._endpoint, self._record, self._reply_id())
                 return
             entries: list[Entry] = []
-            for index, route in enumerate(routes):
+            while routes:
                 try:
-                    await self._call_route(received, route, entries)
+                    await self._call_route(received, routes[0], entries)
                 except (ProviderError, RefusedError) as error:
+                    following = following_routes(routes, error, self._window)
                     # No failover inside a turn: the client has seen a part of this reply.
-                    if self._record.response.status or index + 1 == len(routes) or not error_allows_failover(error):
+                    if self._record.response.status or not following:
                         raise
-                    entries.append(_failover_entry(route, routes[index + 1], error))
+                    entries.append(_failover_entry(routes[0], following[0], error))
                     self._record.restart()
+                    routes = following
                 else:
                     return
         finally:
             if self._ticket is not None:
                 self._services.meter.record(self._ticket, self._record)
+
+    def _window(self, route: Route) -> int | None:
+        """The context of a route's model in tokens; None: not known."""
+        return self._call.profile(self._services.upstreams.find(route).target, route.model).largest_window
 
     async def _call_route(self, received: ReceivedRequest, route: Route, entries: list[Entry]) -> None:
         """Call one upstream, and send its reply to the client."""
@@ -167,7 +173,7 @@ class ModelRequest:
 
     # --- to the upstream ----------------------------------------------------------------------------
 
-    async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, list[Route]]:
+    async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, Sequence[Route]]:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
         body = self._request.body
         received = await self._call.offload(lambda: self._read(body))

@@ -31,11 +31,13 @@ from toolglot.store import StoreError
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
 from toolglot.upstream import HttpResponse, Upstream
 from toolglot.upstream.breaker import Breaker
+from toolglot.upstream.context_limit import may_overflow, overflow_of
 from toolglot.upstream.failover import may_fail_over
 from toolglot.upstream.failures import failure_of
 from toolglot.upstream.protocol_choice import RESPONSES, report_target, request_encrypted_reasoning, target_for
 from toolglot.upstream.retry import Retries
 from toolglot.upstream.routing.request_settings import apply_settings
+from toolglot.upstream.routing.routes import Route
 from toolglot.upstream.settings import RouteSettings
 
 T = TypeVar("T")
@@ -168,6 +170,8 @@ class UpstreamCall:
     ) -> UpstreamReply:
         """The response of an upstream, as soon as it begins. The caller ends the breaker's count."""
         out = await self.render(received, upstream, model, entries)
+        if may_overflow(out) and (overflow := await self.offload(lambda: overflow_of(out))) is not None:
+            raise ProviderError(overflow)
         breaker = self._services.upstreams.breaker(upstream)
         await in_step(breaker.running)
         retries: Retries | None = None
@@ -238,6 +242,22 @@ def _profile(name: str, model: str, overrides: Overrides | None) -> Profile:
 
 
 NO_FAILURE: Final = Failure("server")
+
+
+def following_routes(
+    routes: Sequence[Route], error: Exception, window_of: Callable[[Route], int | None]
+) -> Sequence[Route]:
+    """The routes that are tried after the first one failed: for a conversation that was too long, those whose model may
+    take more.
+
+    window_of: the context of a route's model in tokens; None: not known.
+    """
+    if not error_allows_failover(error):
+        return ()
+    if not isinstance(error, ProviderError) or error.failure.kind != "context_overflow":
+        return routes[1:]
+    refused = window_of(routes[0]) or 0
+    return [route for route in routes[1:] if (window := window_of(route)) is None or window > refused]
 
 
 def error_allows_failover(error: Exception) -> bool:

@@ -182,6 +182,7 @@ PROTOCOL: Final = Protocol(
     reply_id_prefix="msg_",
     error_schema=object_schema(type={"const": "error"}, error=object_schema(type=TEXT, message=TEXT)),
     turns="messages",
+    shortening_fields={"context_management": None},
     has_separate_tools=True,
     messages=MessageForm(
         roles=frozenset({"user", "assistant", "system"}),

@@ -39,7 +39,10 @@ SHAPE = ErrorShape(
         "billing": ErrorSpelling(402, "billing_error", phrase="Your credit balance is too low"),
         "not_found": ErrorSpelling(404, "not_found_error"),
         "too_large": ErrorSpelling(413, "request_too_large"),
-        "context_overflow": ErrorSpelling(400, "invalid_request_error", phrase="prompt is too long"),
+        "context_overflow": ErrorSpelling(
+            *(400, "invalid_request_error", "", "prompt is too long"),
+            "prompt is too long: {tokens} tokens > {window} maximum",
+        ),
         "rate_limit": ErrorSpelling(429, "rate_limit_error"),
         "overloaded": ErrorSpelling(529, "overloaded_error"),
         "content_filter": ErrorSpelling(400, "invalid_request_error", phrase="Blocked by content filtering policy"),

@@ -40,7 +40,11 @@ SHAPE = ErrorShape(
         "billing": ErrorSpelling(402),
         "not_found": ErrorSpelling(404),
         "too_large": ErrorSpelling(413),
-        "context_overflow": ErrorSpelling(400, phrase="too many tokens"),
+        "context_overflow": ErrorSpelling(
+            400,
+            phrase="too many tokens",
+            counted="too many tokens: total number of tokens in the prompt cannot exceed {window} - received {tokens}.",
+        ),
         "rate_limit": ErrorSpelling(429),
         "overloaded": ErrorSpelling(503),
         "content_filter": ErrorSpelling(400),

@@ -34,6 +34,7 @@ from toolglot.protocols.errors.bodies import (
 )
 from toolglot.protocols.errors.kinds import PHRASES, kind_of
 from toolglot.protocols.errors.known_messages import recognise
+from toolglot.protocols.errors.overflow import counts_of
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.fields.stored_history import UNSUPPORTED_THREAD
 
@@ -62,6 +63,8 @@ class ErrorSpelling(Struct, frozen=True):
     code: str = ""
     phrase: str = ""
     """Words that clients of the protocol look for in the message."""
+    counted: str = ""
+    """How the provider names `{tokens}` and `{window}` of a prompt that is too long: its clients read the numbers."""
 
 
 class ErrorShape(Struct, frozen=True):
@@ -256,6 +259,10 @@ def _still_matches(shape: ErrorShape, original: Fields, failure: Failure) -> boo
 def _full_message(spelling: ErrorSpelling, failure: Failure) -> str:
     """The message, with the words in front that clients look for, if it lacks them."""
     text = message_of(failure.message) or PHRASES[failure.kind]
+    counts = counts_of(text) if spelling.counted else None
+    if counts is not None:
+        counted = spelling.counted.format(tokens=counts.tokens, window=counts.window)
+        text = text if counted.lower() in text.lower() else f"{counted} ({text})"
     if spelling.phrase and spelling.phrase.lower() not in text.lower():
         text = f"{spelling.phrase}: {text}"
     if kind_of(spelling.status, (spelling.code, spelling.type), message_of(text)) != failure.kind:

@@ -76,6 +76,7 @@ SHAPE = ErrorShape(
         "context_overflow": ErrorSpelling(
             *(400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
             "The input token count exceeds the maximum number of tokens allowed",
+            "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).",
         ),
         "rate_limit": ErrorSpelling(429, "RESOURCE_EXHAUSTED"),
         "overloaded": ErrorSpelling(503, "UNAVAILABLE"),

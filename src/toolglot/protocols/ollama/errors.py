@@ -26,7 +26,7 @@ SHAPE = ErrorShape(
         "billing": ErrorSpelling(402),
         "not_found": ErrorSpelling(404),
         "too_large": ErrorSpelling(413),
-        "context_overflow": ErrorSpelling(400, phrase="the prompt exceeds the context length"),
+        "context_overflow": ErrorSpelling(400, phrase="prompt too long; exceeded max context length"),
         "rate_limit": ErrorSpelling(429),
         "overloaded": ErrorSpelling(503),
         "content_filter": ErrorSpelling(400),

@@ -75,7 +75,9 @@ SPELLINGS: Final[dict[FailureKind, ErrorSpelling]] = {
     "not_found": ErrorSpelling(404, "invalid_request_error"),
     "too_large": ErrorSpelling(413, "invalid_request_error", "request_too_large"),
     "context_overflow": ErrorSpelling(
-        400, "invalid_request_error", "context_length_exceeded", "This exceeds the model's maximum context length"
+        *(400, "invalid_request_error", "context_length_exceeded", "This exceeds the model's maximum context length"),
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages.",
     ),
     "rate_limit": ErrorSpelling(429, "rate_limit_error", "rate_limit_exceeded"),
     "overloaded": ErrorSpelling(503, "server_error", "server_is_overloaded"),

@@ -86,6 +86,7 @@ PROTOCOL: Final = Protocol(
     reply_id_prefix="resp_",
     error_schema=ERROR_SCHEMA,
     turns="input",
+    shortening_fields={"truncation": "disabled", "context_management": None},
     has_separate_tools=True,
     shared_fields=OPENAI_FIELDS,
     messages=MessageForm(

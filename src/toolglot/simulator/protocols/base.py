@@ -63,6 +63,8 @@ class SimulatedProtocol:
     """What a fault does to the body of a reply with calls, where the plan alone cannot show it."""
     pages: Mapping[str, Fields] = {}
     """Replies that are always the same, by the kind of their route."""
+    overflow_message: str = ""
+    """The message for a prompt that is too long, where it is not that of the provider."""
     names_param: bool = True
     """Whether an error names the parameter that is wrong."""
     has_chat_faults: bool = False

@@ -126,6 +126,7 @@ class _Responses(SimulatedProtocol):
         SimulatedRoute(r"(?:/v1)?/responses", _NAME, target=_NAME),
         SimulatedRoute(r"(?:/v1)?/responses/input_tokens", _NAME, "count", target=_NAME),
     )
+    overflow_message = "Your input exceeds the context window of this model. Please adjust your input and try again."
     stop_reasons = {
         "stop": "completed",
         "tool_calls": "completed",

@@ -88,7 +88,7 @@ def _set_message(body: Fields, refusal: Refusal) -> None:
     message = " ".join(refusal.message.split())
     # The message for a missing key shows how to send a key. That is not a secret, although it looks like one.
     masked = mask(message) if refusal.kind == "auth" else message
-    if isinstance(written, str) and message and written.endswith((message, masked)):
+    if isinstance(written, str) and message and (message in written or masked in written):
         holder[key] = refusal.message
     if refusal.code and "code" in holder and isinstance(inner, dict):
         holder["code"] = refusal.code

@@ -137,3 +137,10 @@ class Script(Spec, frozen=True):
     about, with words of the prompt, or one that the request forces: for programs that really run tools."""
     preface: str = ""
     """How replies of the default script begin."""
+    windows: dict[str, int] = {}
+    """Patterns of models, and the tokens that fit into a request to them. A longer one is refused, in the words of its
+    provider. Models that no pattern matches take any length."""
+
+    def window(self, model: str) -> int | None:
+        """The tokens that fit into a request to a model; None: any number."""
+        return next((tokens for pattern, tokens in self.windows.items() if fnmatchcase(model, pattern)), None)

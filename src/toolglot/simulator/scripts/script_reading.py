@@ -26,6 +26,7 @@ from toolglot.simulator.replies.faults import MAX_NUMBER, integer, names_hint, n
 from toolglot.simulator.scripts.script import MAX_CALLS, MAX_PACE, CallSpec, ReplySpec, Script, ScriptRule, When
 
 MAX_RULES: Final = 10_000
+MAX_WINDOW: Final = 100_000_000
 MAX_BYTES: Final = 4 * 1024 * 1024
 
 ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str]
@@ -134,6 +135,8 @@ def _check(script: Script) -> None:
     for index, key in enumerate(script.keys):
         if not key.strip():
             raise InputError("expected a key that is not empty", path=f"$.keys[{index}]")
+    for pattern, tokens in script.windows.items():
+        integer(tokens, f"$.windows.{pattern}", maximum=MAX_WINDOW, minimum=1)
     for index, rule in enumerate(script.rules):
         _check_rule(rule, f"$.rules[{index}]")
 
