@@ -36,7 +36,7 @@ GPT_5: Final = "openai_responses/gpt-5.5"
 GEMINI: Final = "gemini/gemini-3-pro-preview"
 MISTRAL: Final = "mistral/mistral-large-latest"
 LOOPS: Final = {
-    "ai/openai.chat": (SONNET, GEMINI, GPT_5),
+    "ai/openai.chat": (SONNET, GEMINI, GPT_5, MISTRAL),
     "ai/openai.responses": (SONNET, GPT, MISTRAL),
     "ai/anthropic": (GPT, GEMINI, MISTRAL),
     "ai/google": (SONNET, GPT, MISTRAL),

@@ -29,6 +29,7 @@ ILLEGAL: dict[str, dict[str, str]] = {
     "openai_tools_of_every_kind": {"schema.strict_all_required": "strict, and not all is required"},
     "openai_unknown_fields": {
         "request.unknown_fields": "the fields are unknown on purpose",
+        "request.fields": "min_p is not one of OpenAI's",
         "request.sampling": "top_k is not one of OpenAI's",
     },
 }

@@ -122,7 +122,15 @@ class Form:
         """The field that limits the length of the reply, if its protocol has several."""
         return None
 
+    @property
+    def seed_field(self) -> str | None:
+        """The field with the seed of sampling, if hosts of its protocol differ in it."""
+        return None
+
     def without_limit_field(self) -> Form | None:
+        return self
+
+    def without_seed_field(self) -> Form | None:
         return self
 
     @property

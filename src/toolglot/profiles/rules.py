@@ -224,6 +224,10 @@ class TurnRules(Group, frozen=True, kw_only=True):
     untyped_media: Annotated[Names, Meta(description="Media kinds that may be sent without a MIME type.")] = ()
     assistant_media: Annotated[Names, Meta(description="Media kinds in assistant turns.")] = ()
     refusals: Annotated[bool, Meta(description="A reply may have a refusal next to its content.")] = True
+    document_part: Annotated[
+        Literal["file", "document_url"] | None,
+        Meta(description="The type of the part that holds a document; null: `file`, and others may be accepted."),
+    ] = None
     document_name: Annotated[
         str | None,
         Meta(
@@ -458,9 +462,19 @@ class RequestRules(Group, frozen=True, kw_only=True):
     refused_fields: Annotated[
         Names, Meta(description="Fields of a request that are refused although the protocol has them.")
     ] = ()
+    fields: Annotated[
+        Names | None,
+        Meta(description="All fields that a request may have; null: those that any host is known to have."),
+    ] = None
+    message_fields: Annotated[
+        Names | None,
+        Meta(description="All fields that a message may have; null: those that any host is known to have."),
+    ] = None
     common_fields: Annotated[
-        Names, Meta(description="Fields of a request that all hosts of the protocol know, besides its settings.")
+        Names,
+        Meta(description="Fields that mean what they mean at other hosts of the protocol, besides its settings."),
     ] = ("stream_options", "n", "logprobs", "top_logprobs", "logit_bias")
+    seed_field: Annotated[str, Meta(description="The field with the seed of sampling.")] = "seed"
     user: Annotated[bool, Meta(description="A field names the end user.")] = False
     cache_markers: Annotated[bool, Meta(description="Cache markers on blocks are accepted.")] = False
     foreign_models: Annotated[

@@ -91,7 +91,7 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
     whole_calls: bool = False
     """Whether the client reads each call from one event, and the usage from the last one, as Mistral's SDK does."""
     thinking_parts: bool = False
-    """Whether the client reads thinking from parts of the content, if a Chat Completions provider sent it so."""
+    """Whether the client reads thinking from parts of the content of a Chat Completions reply."""
     refusals: bool = True
     """Whether the client knows the refusal field of a Chat Completions reply."""
 
@@ -186,6 +186,12 @@ class Codec:
         module = self._load_optional("lenient")
         leniency: Leniency = module.LENIENCY if module is not None else Leniency()
         return leniency
+
+    @cached_property
+    def fit_reply(self) -> Callable[[Reply, Profile], Reply] | None:
+        """Fits a reply to the clients of one host; None: all hosts of the protocol write replies in the same way."""
+        module = self._load_optional("host_replies")
+        return module.fit_reply if module is not None else None
 
     @cached_property
     def read_fragment(self) -> Callable[[Fields], Iterable[Block]]:

@@ -79,6 +79,8 @@ class Message(Struct, frozen=True, kw_only=True):
     name: str | None = None
     is_prefill: bool = False
     """Whether it is marked as the start of the answer, if the protocol has such a mark."""
+    fields: tuple[str, ...] = ()
+    """The names of all its fields, where hosts of the protocol differ in them."""
     extra_fields: tuple[str, ...] = ()
     """Fields that the protocol does not have."""
 
@@ -128,6 +130,8 @@ class View(Struct, kw_only=True):
     """Whether parallel calls are allowed, if the request sets it."""
     max_tokens: Setting | None = None
     max_tokens_field: str = ""
+    seed_field: str = ""
+    """The field with the seed, if hosts of the protocol differ in it."""
     sampling: dict[str, Setting] = {}
     """By canonical name: temperature, top_p, top_k, stop, seed, presence_penalty, frequency_penalty."""
     thinking_mode: Setting | None = None
@@ -147,6 +151,8 @@ class View(Struct, kw_only=True):
     """Top-level fields that the protocol does not have."""
     fields: tuple[str, ...] = ()
     """Top-level fields that are set."""
+    named_fields: tuple[str, ...] = ()
+    """The names of all top-level fields, where hosts of the protocol differ in them."""
     signature_fields: tuple[str, ...] = ()
     """Paths of fields that may hold a signature of another host."""
     cache_markers: tuple[str, ...] = ()

@@ -51,7 +51,8 @@ def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     if _is_between_hosts(ctx):
         plain = _drop_all_fields(conversation, ctx, lost)
     else:
-        plain = _rename_limit(_drop_fields_of_other_issuers(conversation, ctx, lost), ctx)
+        plain = _drop_fields_of_other_issuers(_drop_absent_fields(conversation, ctx), ctx, lost)
+        plain = _rename_seed(_rename_limit(plain, ctx), ctx)
     if ctx.source is not None and not ctx.is_native and ctx.source.protocol == ctx.profile.protocol:
         plain = _use_common_forms(plain, ctx)
     if ctx.profile.reasoning.signature_fields and _may_be_signed(plain, ctx):
@@ -59,8 +60,31 @@ def drop_foreign_fields(conversation: Conversation, ctx: RenderContext) -> Conve
     for (field, gravity), count in lost.items():
         times = "" if count == 1 else f" ({count} times)"
         reason = f"{field[:80]} is not known to be accepted here{times}"
+        if field in (ctx.profile.request.fields or ()):
+            reason = f"{field[:80]} has other values here {ctx.rule('request.fields')}{times}"
         ctx.report("dropped", reason, path=f"$.{field[:80]}", gravity=gravity)
     return plain
+
+
+def _drop_absent_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
+    """The conversation without fields of the protocol's own provider that this host does not have.
+
+    An unknown field may be new, so it stays at its own provider.
+    """
+    profile, own = ctx.profile, (conversation.extra or {}).get(ctx.profile.protocol)
+    known = profile.request.fields
+    if not own or known is None or profile.request.unknown_fields != "refused" or own.keys() <= set(known):
+        return conversation
+    native = profiles.get(resolve(profile.protocol)).request.fields or ()
+    absent = [field for field in own if field not in known and field in native]
+    if not absent:
+        return conversation
+    for field in absent:
+        reason = f"{field} is not a field of {profile.name} {ctx.rule('request.fields')}"
+        ctx.report("dropped", reason, path=f"$.{field}", gravity=gravity_of_field(field, own[field]))
+    kept = {field: value for field, value in own.items() if field not in absent}
+    others = {protocol: fields for protocol, fields in (conversation.extra or {}).items() if fields is not own}
+    return replace(conversation, extra=({**others, profile.protocol: kept} if kept else others) or None)
 
 
 def _drop_refused_fields(conversation: Conversation, ctx: RenderContext) -> Conversation:
@@ -145,7 +169,8 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
     if output is not None and output.kind == "text" and _is_own(output.opaque, protocol):
         key = ("output", "loss")
         lost[key] = lost.get(key, 0) + 1
-    if output is not None and output.description is not None:
+    keeps_description = ctx.profile.request.output_description
+    if output is not None and output.description is not None and not keeps_description:
         key = ("description", "loss")
         lost[key] = lost.get(key, 0) + 1
     for kept in (choice, options.reasoning, options.output):
@@ -163,7 +188,7 @@ def _drop_all_fields(conversation: Conversation, ctx: RenderContext, lost: _Lost
             options,
             tool_choice=_without_own(options.tool_choice),
             reasoning=_without_own(options.reasoning),
-            output=replace(plain, description=None) if (plain := _without_own(output)) is not None else None,
+            output=_without_own(output if keeps_description or output is None else replace(output, description=None)),
         ),
         conversation.model,
         _common_fields(conversation.extra, conversation.form, ctx, lost, ctx.profile.request.common_fields),
@@ -265,6 +290,18 @@ def _rename_limit(conversation: Conversation, ctx: RenderContext) -> Conversatio
     reason = f"{used} is not accepted {ctx.rule('request.max_tokens_field')}; sent as {known}"
     ctx.report("renamed", reason, path="$", gravity="housekeeping")
     return replace(conversation, form=form.without_limit_field())
+
+
+def _rename_seed(conversation: Conversation, ctx: RenderContext) -> Conversation:
+    """The conversation with the seed under the name that the target knows."""
+    form, known = conversation.form, ctx.profile.request.seed_field
+    if form is None or form.protocol != ctx.profile.protocol or form.seed_field in (None, known):
+        return conversation
+    if ctx.profile.request.unknown_fields != "refused":
+        return conversation
+    reason = f"{form.seed_field} is not accepted {ctx.rule('request.seed_field')}; sent as {known}"
+    ctx.report("renamed", reason, path="$", gravity="housekeeping")
+    return replace(conversation, form=form.without_seed_field())
 
 
 def _is_between_hosts(ctx: RenderContext) -> bool:

@@ -78,10 +78,14 @@ class MatchedPath(Struct, frozen=True, kw_only=True):
 _ORDER_MESSAGE: Final = re.compile(r"Unexpected role|Expected last role|Not the same number|Unexpected tool call id")
 
 
+_EXTRA_MESSAGE: Final = "Extra inputs are not permitted"
+
+
 def _mistral_error(refusal: Refusal, status: int, body: Fields) -> tuple[int, Fields]:
-    if refusal.rule == "shape":
+    if refusal.rule == "shape" or refusal.message == _EXTRA_MESSAGE:
+        kind = "extra_forbidden" if refusal.message == _EXTRA_MESSAGE else "value_error"
         steps: list[str | int] = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", refusal.param)]
-        return 422, {"detail": [{"type": "value_error", "loc": ["body", *steps], "msg": refusal.message}]}
+        return 422, {"detail": [{"type": kind, "loc": ["body", *steps], "msg": refusal.message}]}
     if refusal.kind == "auth":
         return 401, {"detail": refusal.message}
     is_order = _ORDER_MESSAGE.match(refusal.message) is not None

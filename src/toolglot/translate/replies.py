@@ -115,10 +115,13 @@ def _convert_reply(
     rendered = request.rendered if request is not None else None
     reply = _read_text_calls(decoded, rendered, dialect_in_text(from_, request, policy), ctx)
     client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
-    if not to.turns.refusals and from_.protocol != to.protocol:
+    if not to.turns.refusals and from_.name != to.name:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
     if request is not None and request.head is not None:
         client = request.head.add_to(client, to.protocol)
+    fit_reply = codec(to.protocol).fit_reply
+    if fit_reply is not None and from_.name != to.name:
+        client = fit_reply(client, to)
     written = codec(to.protocol).reply.encode(client)
     is_same = False
     if from_.protocol != to.protocol:

@@ -75,15 +75,25 @@ class ConvertedRequest(Converted):
     target: the profile of the provider.
     rendered: what was sent in canonical form, and how to undo it in the reply.
     data: the body as bytes, where they are known already.
+    wants_usage: whether the client asked for token counts in a stream, where its protocol lets it choose.
     """
 
     def __init__(
-        self, body: Fields, report: Report, *, source: Profile, target: Profile, rendered: Rendered, data: bytes | None
+        self,
+        body: Fields,
+        report: Report,
+        *,
+        source: Profile,
+        target: Profile,
+        rendered: Rendered,
+        data: bytes | None,
+        wants_usage: bool = False,
     ) -> None:
         super().__init__(body, report, data=data)
         self.source = source
         self.target = target
         self.rendered = rendered
+        self.wants_usage = wants_usage
         requested = rendered.conversation
         self.model: str = requested.model
         """The model of the request; some protocols name it in the URL, not in the body."""
@@ -341,6 +351,7 @@ class ReceivedRequest:
             target=to,
             rendered=rendered,
             data=self._body if is_same and isinstance(self._body, bytes) else None,
+            wants_usage=_asks_for_usage(self._original, from_),
         )
 
 
@@ -384,7 +395,15 @@ def request_for(
     reported = _model_entries(to, policy, "", is_foreign=True) if destination is None and is_foreign_model(to) else ()
     entries = (*reported, *rendered.entries, *prompted, *_report_unwritten(sent, to, policy))
     report = Report(entries, ids=rendered.seen_ids)
-    return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None)
+    wants_usage = _asks_for_usage(conversation, to)
+    return ConvertedRequest(body, report, source=to, target=to, rendered=rendered, data=None, wants_usage=wants_usage)
+
+
+def _asks_for_usage(conversation: Conversation, client: Profile) -> bool:
+    """Whether a client asks for token counts in a stream. Not every target gets the field that says so."""
+    field, switch = get(client.protocol).usage_switch or ("", "")
+    requested = (conversation.extra or {}).get(client.protocol, {}).get(field)
+    return isinstance(requested, dict) and bool(requested.get(switch))
 
 
 def _for_other_protocol(conversation: Conversation, source: Profile, target: Profile) -> Conversation:

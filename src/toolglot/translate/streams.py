@@ -89,8 +89,10 @@ class StreamTranslator:
         from_ = profiles.get(source, overrides=overrides, kind="source")
         to = profiles.get(target, overrides=overrides, kind="target")
         # A client that reads each call from one event cannot get the bytes of a provider that writes pieces.
-        wants_whole = to.stream.calls == "whole"
-        is_native = from_.protocol == to.protocol and (not wants_whole or from_.stream.calls == "whole")
+        reads_own = (to.stream.calls != "whole" or from_.stream.calls == "whole") and (
+            to.stream.thinking != "parts" or from_.stream.thinking == "parts"
+        )
+        is_native = from_.protocol == to.protocol and reads_own
         is_native = is_native and (request is None or request.head is None)
         make = NativeStreamReader if is_native else StreamReader
         self._input = make(
@@ -302,7 +304,4 @@ def _stream_options(request: ConvertedRequest | None, created: int, client: Prof
     )
     if request is None:
         return options
-    field, switch = get(client.protocol).usage_switch or ("", "")
-    requested = (request.rendered.conversation.extra or {}).get(client.protocol, {}).get(field)
-    usage = requested.get(switch) if isinstance(requested, dict) else None
-    return replace(options, model=request.model, usage=bool(usage))
+    return replace(options, model=request.model, usage=request.wants_usage)

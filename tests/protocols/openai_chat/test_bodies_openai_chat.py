@@ -142,7 +142,7 @@ def test_decoding_a_request() -> None:
     assert (choice.mode, choice.names, choice.parallel) == ("named", ("f",), False)
     assert (options.stream, options.user, found.model) == (True, "u1", "gpt")
     assert found.extra == {"openai_chat": {"stream_options": {"include_usage": True}}}
-    assert found.form == ChatRequest("max_tokens", stop="text")
+    assert found.form == ChatRequest("max_tokens", stop="text", seed_field="seed")
     assert same_json(request.encode(found), body)
 
 

@@ -102,7 +102,9 @@ def _chat_settings(profile: Profile, plain: Body) -> list[Body]:
     """One body for each setting that the target has."""
     values: Body = {"temperature": 0.5, "top_p": 0.9, "stop": ["END"], "seed": 1}
     values |= {"presence_penalty": 0.1, "frequency_penalty": 0.1}
-    bodies: list[Body] = [plain | {name: values[name]} for name in profile.request.sampling if name in values]
+    names = {"seed": profile.request.seed_field}
+    known = [name for name in profile.request.sampling if name in values]
+    bodies: list[Body] = [plain | {names.get(name, name): values[name]} for name in known]
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     formats: Body = {"json": {"type": "json_object"}, "json_schema": shape}
     bodies += [plain | {"response_format": formats[kind]} for kind in profile.request.output]

@@ -92,6 +92,10 @@ FORCED = {
     "request.temperature_max": "1.0",
     "request.temperature_min": "0.0",
     "request.refused_fields": "['logprobs']",
+    "request.fields": "['model', 'messages', 'tools', 'tool_choice', 'max_tokens']",
+    "request.message_fields": "['role', 'content', 'tool_calls', 'tool_call_id', 'name']",
+    "request.seed_field": "'random_seed'",
+    "turns.document_part": "'document_url'",
     "reasoning.signature_fields": "['extra_content']",
     "reasoning.foreign_marks": "['gAAAA']",
     "request.temperature_or_top_p": "true",
@@ -549,6 +553,25 @@ CHAT_PLANTS: dict[str, Plant] = {
     ),
     "request.min_max_tokens": edit(lambda body: body.update(max_tokens=0)),
     "request.sampling": where(refuses_fields, edit(lambda body: body.update(top_k=5))),
+    "request.fields": where(
+        lambda p: p.request.fields is not None and "store" not in p.request.fields and refuses_fields(p),
+        edit(lambda body: body.update(store=False)),
+    ),
+    "request.message_fields": where(
+        lambda p: p.request.message_fields is not None and refuses_fields(p),
+        chat(lambda m: m[2].update(annotations=[])),
+    ),
+    "request.seed_field": where(
+        lambda p: p.request.seed_field == "random_seed" and refuses_fields(p), edit(lambda body: body.update(seed=1))
+    ),
+    "turns.document_part": where(
+        lambda p: p.turns.document_part == "document_url" and "document" in p.turns.media,
+        chat(
+            lambda m: m[1].update(
+                content=[{"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0xLjQK"}}]
+            )
+        ),
+    ),
     "request.refused_fields": where(
         lambda p: "logprobs" in p.request.refused_fields, edit(lambda body: body.update(logprobs=True))
     ),
@@ -826,6 +849,10 @@ CLAUDE_PLANTS: dict[str, Plant] = {
 
 CLAUDE_UNSEEN = {
     "request.refused_fields": "all fields that there are are accepted",
+    "request.fields": "all hosts have the same fields",
+    "request.message_fields": "all hosts have the same fields",
+    "request.seed_field": "there is no seed",
+    "turns.document_part": "a document has one form",
     "ids.item_id_prefix": "a call has one id",
     "turns.document_name": "names of documents are free here",
     "tools.custom": "`type: custom` is an ordinary tool here",

@@ -81,7 +81,17 @@ _KNOWN_PARTS: Final = frozenset(
         *("is_error", "functionCall", "functionResponse", "toolUse", "toolResult", "reasoningContent", "inlineData"),
         *("fileData", "thought", "thoughtSignature", "source", "image_url", "input_audio", "file", "document", "image"),
         *("call_id", "arguments", "output", "status", "summary", "encrypted_content", "role", "function", "custom"),
-        *("file_id", "file_data", "file_url", "filename", "detail", "inline_data", "function_call", "annotations"),
+        *(
+            "file_id",
+            "file_data",
+            "file_url",
+            "filename",
+            "document_name",
+            "detail",
+            "inline_data",
+            "function_call",
+            "annotations",
+        ),
         *("function_response", "video", "audio", "document_url", "logprobs", "namespace", "index", "thought_signature"),
         *("title", "redacted_thinking", "args", "video_url"),
     }
@@ -334,6 +344,7 @@ def _options(protocol: str, body: Fields) -> dict[str, Any]:
     else:
         for name, paths in _PATHS.items():
             found[name] = _at(body, paths.get(protocol, paths["*"]))
+        found["seed"] = body.get("random_seed") if found["seed"] is None else found["seed"]  # Mistral's name
         found["max_tokens"] = next((body[field] for field in _LIMITS if body.get(field) is not None), None)
         found["stop"] = body.get("stop") or body.get("stop_sequences")
     if protocol == "gemini":
@@ -495,7 +506,17 @@ _BODY: Final[dict[str, frozenset[str]]] = {
         {"model", "modelId", "messages", "input", "contents", "system", "instructions", "systemInstruction", "tools"}
     )
     | frozenset({"tool_choice", "toolConfig", "functions", "function_call", "stream", "temperature", "top_p", "top_k"})
-    | frozenset({"stop", "stop_sequences", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls"})
+    | frozenset(
+        {
+            "stop",
+            "stop_sequences",
+            "seed",
+            "random_seed",
+            "presence_penalty",
+            "frequency_penalty",
+            "parallel_tool_calls",
+        }
+    )
     | frozenset({*_LIMITS, "response_format", "reasoning_effort", "reasoning", "thinking", "output_config", "user"})
     | frozenset({"generationConfig", "inferenceConfig", "outputConfig", "format", "options", "think", "k", "p"})
     | frozenset({"additionalModelRequestFields", "output_format", "stream_options"}),

@@ -26,13 +26,18 @@ def carried(conversation: Conversation, source: str, to: Profile) -> Conversatio
     """The conversation, with fields of its body that the target shares under the name of its protocol."""
     extra, form, target = conversation.extra or {}, conversation.form, to.protocol
     shared = get(source).shared_fields & get(target).shared_fields
-    if source == target or not shared or (to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers)):
+    is_strange = to.request.unknown_fields == "refused" and _WHO_KNOWS.isdisjoint(to.layers)
+    if is_strange:
+        shared &= frozenset(to.request.common_fields)
+    if source == target or not shared:
         return conversation
     fields = extra.get(source, {})
     own = {key: value for key, value in fields.items() if key in shared and _is_known(key, value)}
     rest = {key: value for key, value in fields.items() if key not in own}
     # How much to say: a field of the body in the one protocol, of its `text` in the other.
-    if source == "openai_chat":
+    if is_strange:
+        pass  # it has no such field
+    elif source == "openai_chat":
         if rest.get(_VERBOSITY) is not None:
             own["text"] = {_VERBOSITY: rest.pop(_VERBOSITY)}
     elif form is not None and form.protocol == source and form.verbosity is not None:

@@ -336,8 +336,11 @@ def read_result(fields: Fields) -> ToolResult:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def write_part(block: Block) -> str | Fields | None:
-    """A block as a part, plain text as a string; None if the protocol has no part for it."""
+def write_part(block: Block, documents: Literal["file", "document_url"] = "file") -> str | Fields | None:
+    """A block as a part, plain text as a string; None if the protocol has no part for it.
+
+    documents: the part for a document from elsewhere.
+    """
     if type(block) is Text:
         own = block.extra.get(PROTOCOL) if block.extra else None
         is_refusal = type(block.form) is ChatText and block.form.position == "part"
@@ -346,7 +349,7 @@ def write_part(block: Block) -> str | Fields | None:
         kind = "refusal" if is_refusal else "text"
         return refilled({"type": kind, kind: block.text}, own)
     if type(block) is Media:
-        return _write_media(block)
+        return _write_media(block, documents)
     if type(block) is Opaque and block.protocol == PROTOCOL and type(block.form) is not ChatOpaque:
         value: Fields = block.value
         return value
@@ -364,7 +367,7 @@ def write_chunk(block: Thinking) -> Fields:
     return restored(fields, block.extra, PROTOCOL)
 
 
-def _write_media(block: Media) -> Fields | None:
+def _write_media(block: Media, documents: Literal["file", "document_url"]) -> Fields | None:
     form = block.form if type(block.form) is ChatMedia else _PLAIN_MEDIA
     address = data_url(block.media_type, block.data) if block.data is not None else block.url
     if block.kind == "audio":
@@ -374,7 +377,7 @@ def _write_media(block: Media) -> Fields | None:
         fields = {"type": key, key: address if form.is_bare else _write_address(block, address, form)}
     elif form.is_bare and block.file_id is not None:
         fields = {"type": "file", "file_id": block.file_id}
-    elif form.part == "document_url" and address is not None:
+    elif address is not None and "document_url" in (form.part, documents if form.part is None else ""):
         fields = {"type": "document_url", "document_url": address}
         if block.name is not None:
             fields["document_name"] = block.name

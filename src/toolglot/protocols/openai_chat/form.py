@@ -238,6 +238,7 @@ class ChatRequest(ChatForm, frozen=True, tag="openai_chat.request"):
     """A request body.
 
     limit_field: the field that limits the reply.
+    seed_field: the field with the seed.
     has_empty_tools: whether it has an empty list of tools.
     stop: whether `stop` is a string or an empty list.
     """
@@ -245,9 +246,13 @@ class ChatRequest(ChatForm, frozen=True, tag="openai_chat.request"):
     limit_field: str | None = None
     has_empty_tools: bool = False
     stop: Literal["text", "empty"] | None = None
+    seed_field: str | None = None
 
     def without_limit_field(self) -> Form | None:
         return replace(self, limit_field=None)
+
+    def without_seed_field(self) -> Form | None:
+        return replace(self, seed_field=None)
 
 
 # --- replies ----------------------------------------------------------------------------------------

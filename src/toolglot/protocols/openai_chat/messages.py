@@ -58,6 +58,8 @@ class HostStyle(NamedTuple):
     """What stands for the content of a message that only calls."""
     refusals: bool = False
     """Whether a refusal from elsewhere has a field of its own."""
+    documents: Literal["file", "document_url"] = "file"
+    """The part that holds a document from elsewhere."""
 
 
 PLAIN: Final = HostStyle()
@@ -68,13 +70,20 @@ def style_of(profile: Profile | None) -> HostStyle:
     """What a target's profile says about the form of its messages."""
     if profile is None:
         return PLAIN
-    return _style(profile.reasoning.carrier, profile.turns.developer_role, profile.calls.empty_content)
+    turns = profile.turns
+    return _style(profile.reasoning.carrier, turns.developer_role, profile.calls.empty_content, turns.document_part)
 
 
 @lru_cache(maxsize=64)
-def _style(carrier: str, has_developer: bool, nothing: Literal["null", "empty", "omit"]) -> HostStyle:
+def _style(
+    carrier: str,
+    has_developer: bool,
+    nothing: Literal["null", "empty", "omit"],
+    documents: Literal["file", "document_url"] | None,
+) -> HostStyle:
     thinking = "reasoning" if carrier == "reasoning_details" else carrier if carrier in _CARRIERS else PLAIN.thinking
-    return HostStyle(thinking, "developer" if has_developer else "system", nothing=nothing)
+    developer: Role = "developer" if has_developer else "system"
+    return HostStyle(thinking, developer, nothing=nothing, documents=documents or PLAIN.documents)
 
 
 def read_message(fields: Fields) -> Turn:
@@ -159,7 +168,7 @@ def write_turn(turn: Turn, messages: list[Fields], style: HostStyle = PLAIN) -> 
             messages.append(write_result(block))
         elif type(block) is Opaque and position_of(block) == "message":
             messages.append(block.value)
-        elif (part := write_part(block)) is not None:
+        elif (part := write_part(block, style.documents)) is not None:
             parts.append(part)
     if parts or not (len(messages) > before or turn.role == "tool"):
         form = turn.form.content if type(turn.form) is ChatMessage else None

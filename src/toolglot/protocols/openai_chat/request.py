@@ -43,7 +43,16 @@ from toolglot.protocols.openai_chat.tools import read_tool, write_tool
 
 _BODY = frozenset(
     {"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}
-    | {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "stop", "reasoning_effort"}
+    | {
+        "temperature",
+        "top_p",
+        "seed",
+        "random_seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "stop",
+        "reasoning_effort",
+    }
     | {"response_format", "stream", "user"}
 )
 _NAMED = frozenset({"name"})
@@ -53,10 +62,11 @@ _DESCRIBED_SCHEMA = _SCHEMA | {"description"}
 _PLAIN: Final = ChatRequest()
 _LIMITS: Final = ("max_completion_tokens", "max_tokens")
 """The fields that limit an answer; the second is the old name, which many hosts know alone."""
+_SEEDS: Final = ("seed", "random_seed")
+"""The fields with the seed; the second is Mistral's."""
 _SAMPLING: Final = {
     "temperature": "temperature",
     "top_p": "top_p",
-    "seed": "seed",
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
@@ -79,27 +89,34 @@ def decode(body: Fields) -> Conversation:
 def _read_rest(body: Fields) -> Extra | None:
     """The fields of the body that are not known."""
     known = _BODY if body.get("model") else _BODY - {"model"}
-    limits = [key for key in _LIMITS if body.get(key) is not None]
-    return leftover(body, known.difference(limits[1:]).union(reasoning_fields(body)), PROTOCOL)
+    repeated = [key for names in (_LIMITS, _SEEDS) for key in _present(body, names)[1:]]
+    return leftover(body, known.difference(repeated).union(reasoning_fields(body)), PROTOCOL)
+
+
+def _present(body: Fields, names: tuple[str, ...]) -> list[str]:
+    """Those of some fields with the same meaning that are set. The first counts."""
+    return [key for key in names if body.get(key) is not None]
 
 
 def _read_form(body: Fields) -> ChatRequest | None:
     stop: Any = body.get("stop")
     form = ChatRequest(
-        next((key for key in _LIMITS if body.get(key) is not None), None),
+        next(iter(_present(body, _LIMITS)), None),
         body.get("tools") == [],
         "text" if type(stop) is str else "empty" if stop == [] else None,
+        next(iter(_present(body, _SEEDS)), None),
     )
     return None if form == _PLAIN else form
 
 
 def _read_options(body: Fields) -> Options:
-    limits = [optional(body, key, int) for key in _LIMITS]
+    limits, seeds = ([optional(body, key, int) for key in names] for names in (_LIMITS, _SEEDS))
     stop: Any = body.get("stop")
     return Options(
         sampling=replace(
             read_sampling(body, _SAMPLING),
             max_tokens=limits[0] if limits[0] is not None else limits[1],
+            seed=seeds[0] if seeds[0] is not None else seeds[1],
             stop=(stop,) if type(stop) is str else optional_texts(body, "stop"),
         ),
         reasoning=read_reasoning(body, optional(body, "reasoning_effort", str)),
@@ -272,6 +289,8 @@ def _write_sampling(body: Fields, sampling: Sampling, form: ChatRequest, profile
         usual = _LIMITS[0] if profile is None else profile.request.max_tokens_field
         body[form.limit_field or usual] = sampling.max_tokens
     body.update(write_sampling(sampling, _SAMPLING))
+    if sampling.seed is not None:
+        body[form.seed_field or (_SEEDS[0] if profile is None else profile.request.seed_field)] = sampling.seed
     if form.stop == "text" and len(sampling.stop) == 1:
         body["stop"] = sampling.stop[0]
     elif sampling.stop or form.stop == "empty":

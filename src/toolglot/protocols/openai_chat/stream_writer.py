@@ -194,7 +194,7 @@ class Encoder:
     def _begin_thinking(self, block: Thinking) -> None:
         form = block.form if type(block.form) is ChatThinking else None
         field = form.field if form is not None else None
-        if self._options.thinking_parts and field is None and form is not None and form.chunk is not None:
+        if self._options.thinking_parts:
             self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
             self._after = b"}]}]" + _END_OF_DELTA
         else:

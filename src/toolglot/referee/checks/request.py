@@ -122,6 +122,36 @@ def unknown_fields(case: RequestCase) -> Findings:
     yield from extra_tool_fields(case)
 
 
+def known_fields(case: RequestCase) -> Findings:
+    """Fields that another host of the protocol has, and this one has not."""
+    known = case.profile.request.fields
+    if known is None or case.ignores_fields:
+        return
+    view = case.view
+    others = {*known, *view.extra_fields, view.max_tokens_field, view.seed_field}  # other rules are about some
+    for name in view.named_fields:
+        if name not in others:
+            yield RuleBreach(step("$", name), f"there is no field {quote(name)} here", "leave it out", name[:80])
+
+
+def message_fields(case: RequestCase) -> Findings:
+    """The same for the fields of messages."""
+    known = case.profile.request.message_fields
+    if known is None or case.ignores_fields:
+        return
+    for message in case.view.messages:
+        for name in message.fields:
+            if name not in known and name not in message.extra_fields:
+                path = step(message.path, name)
+                yield RuleBreach(path, f"a message has no field {quote(name)} here", "leave it out", name[:80])
+
+
+def seed_field(case: RequestCase) -> Findings:
+    used, field = case.view.seed_field, case.profile.request.seed_field
+    if used and used != field and not case.ignores("request.seed_field"):
+        yield RuleBreach(step("$", used), f"the field {used} is not accepted", f"write {field}", used)
+
+
 def refused_fields(case: RequestCase) -> Findings:
     for name in case.profile.request.refused_fields:
         if name in case.view.fields:
@@ -162,6 +192,9 @@ CHECKS: Checks = {
     "request.output": output,
     "request.output_with_tools": output_with_tools,
     "request.unknown_fields": unknown_fields,
+    "request.fields": known_fields,
+    "request.message_fields": message_fields,
+    "request.seed_field": seed_field,
     "request.refused_fields": refused_fields,
     "request.user": user,
     "request.cache_markers": cache_markers,

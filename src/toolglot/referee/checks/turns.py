@@ -248,6 +248,14 @@ def document_name(case: RequestCase) -> Findings:
         seen.add(name)
 
 
+def document_part(case: RequestCase) -> Findings:
+    """A document that the host takes in a part of another type. One by the id of a file is a `file` everywhere."""
+    wanted = case.profile.turns.document_part
+    for _, item in messages_with_items(case) if wanted is not None else ():
+        if item.media == "document" and item.source in ("data", "url") and item.type != wanted:
+            yield RuleBreach(item.path, f"{item.type} is not accepted", f"write {wanted}", item.type)
+
+
 def extra_message_fields(case: RequestCase) -> Findings:
     """Shared with `request.unknown_fields`."""
     for message in case.view.messages:
@@ -293,6 +301,7 @@ FACTS: Checks = {
 
 CHECKS: Checks = {
     "turns.document_name": document_name,
+    "turns.document_part": document_part,
     "turns.first": first,
     "turns.last": last,
     "turns.prefill": prefill,

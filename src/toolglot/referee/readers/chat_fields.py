@@ -1,7 +1,8 @@
 """The fields of a Chat Completions request, of every host that has this protocol.
 
-One table for all of them: a field that any of them has is known, since a false alarm is worse than a missed field. From
-the types of the SDKs of OpenAI and Mistral, and the documentation of the others.
+This table has the fields of all of them, from the types of the SDKs of OpenAI and Mistral, and the documentation of the
+others. Which of them a host has is in its profile (`request.fields`, `request.message_fields`). Where that is not
+known, all are accepted: a false alarm is worse than a missed field.
 """
 
 from __future__ import annotations

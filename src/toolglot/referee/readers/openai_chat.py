@@ -67,6 +67,7 @@ def read(body: dict[str, Any]) -> View:
         parallel=setting(body, "parallel_tool_calls"),
         max_tokens=setting(body, field),
         max_tokens_field=field,
+        seed_field=next((name for name in ("seed", "random_seed") if body.get(name) is not None), ""),
         sampling=settings(body, _SAMPLING),
         thinking_mode=thinking,
         thinking_switch=thinking.path.split(".")[1] if thinking is not None else "",
@@ -77,6 +78,7 @@ def read(body: dict[str, Any]) -> View:
         user=setting(body, "user"),
         extra_fields=found.take("$"),
         fields=tuple(name for name, value in body.items() if value not in (None, False)),
+        named_fields=tuple(body),
         signature_fields=tuple(_signature_fields(body)),
         cache_markers=tuple(_cache_markers(body)),
         shapes=tuple(found.shapes),
@@ -104,6 +106,7 @@ def _messages(body: dict[str, Any], found: FormFaults) -> Iterator[Message]:
             is_empty_string=content == "",
             name=text_of(message.get("name")),
             is_prefill=message.get("prefix") is True or message.get("partial") is True,
+            fields=tuple(message),
             extra_fields=found.take(path),
         )
 
