@@ -93,6 +93,7 @@ REMEDIES: Final[dict[str, _Remedy]] = {
     "request.max_tokens_field": (_is("max_completion_tokens"), "the limit is written in that field"),
     "request.max_tokens_required": (_is(True), "a missing limit is added"),
     "request.min_max_tokens": (lambda value: value > 1, "a smaller limit is raised"),
+    "request.seed_field": (_is("random_seed"), "the seed is written in that field"),
     "request.sampling": (lambda value: len(value) < 7, "settings that are not accepted are left out and reported"),
     "request.output_with_tools": (_is(False), "structured output is left out if there are tools, and reported"),
     "request.unknown_fields": (_is("refused"), "unknown fields are left out"),

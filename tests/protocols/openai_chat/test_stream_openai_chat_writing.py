@@ -200,7 +200,6 @@ def test_what_the_protocol_cannot_carry_is_left_out() -> None:
 def test_native_fields_are_written_where_they_were() -> None:
     stream = ReadChunks(
         [
-            chunk({"reasoning": "a"}),
             chunk({"refusal": "no"}),
             chunk({"content": [{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "b", "x": 1}]}),
             chunk({"content": [{"type": "image_url", "image_url": "data:image/png;base64,aGk="}]}),
@@ -371,3 +370,16 @@ def test_the_sdk_knows_that_an_answer_was_cut() -> None:
     with client_of(stream_writer.Encoder().write([*begun, Finished("length")])) as client:
         chunks = list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
     assert [one.choices[0].finish_reason for one in chunks if one.choices][-1] == "length"
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_thinking_stays_in_its_field_unless_the_client_reads_parts(field: str) -> None:
+    stream = ReadChunks([chunk({field: "a"}), chunk({"content": "b"}), chunk({}, "stop")])
+    again = ReadChunks(stream_writer.Encoder(StreamOptions()).write(stream.events))
+    assert again.reply.turn == stream.reply.turn
+    parts = ReadChunks(stream_writer.Encoder(StreamOptions(thinking_parts=True)).write(stream.events))
+    assert [(type(block), block.text) for block in parts.reply.turn.blocks if isinstance(block, Text | Thinking)] == [
+        (Thinking, "a"),
+        (Text, "b"),
+    ]
+    assert parts.reply.turn != stream.reply.turn

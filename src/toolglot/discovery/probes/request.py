@@ -35,6 +35,8 @@ _SAMPLING: Final[dict[str, Any]] = {
     "presence_penalty": 0.1,
     "frequency_penalty": 0.1,
 }
+_OTHER_SEED: Final = "random_seed"
+"""Mistral's name of the seed."""
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _OBJECT: Final = {
     "type": "object",
@@ -111,6 +113,24 @@ def _try_each(name: str, key: str, values: Iterator[tuple[str, Options]], about:
 def _sampling_options() -> Iterator[tuple[str, Options]]:
     for name, value in _SAMPLING.items():
         yield name, Options(sampling=Sampling(**{name: value}))
+
+
+def _sampling(case: ProbeCase) -> Steps:
+    """Try the settings one by one. A seed that is refused may have another name."""
+    found = yield from _try_each("request.sampling", "request.sampling", _sampling_options(), "the setting")(case)
+    body = case.style.body(user(_HELLO), tools=None, options=Options(sampling=Sampling(seed=_SAMPLING["seed"])))
+    if not found or "seed" in found[0].value or "seed" not in body:
+        return found
+    renamed = {_OTHER_SEED if name == "seed" else name: value for name, value in body.items()}
+    response = yield ProbeRequest(body=renamed, about=f"the seed as {_OTHER_SEED}")
+    if not is_accepted(response) or case.ignores_fields:
+        return found
+    accepted = tuple(name for name in _SAMPLING if name == "seed" or name in found[0].value)
+    quirk = f"the seed is {_OTHER_SEED}"
+    return [
+        msgspec.structs.replace(found[0], value=accepted),
+        finding("request.sampling", "request.seed_field", _OTHER_SEED, response, quirk=quirk),
+    ]
 
 
 def _efforts() -> Iterator[tuple[str, Options]]:
@@ -219,9 +239,9 @@ PROBES: Final = (
     Probe(
         name="request.sampling",
         question="which sampling settings are accepted",
-        steps=_try_each("request.sampling", "request.sampling", _sampling_options(), "the setting"),
-        keys=("request.sampling",),
-        max_requests=len(_SAMPLING),
+        steps=_sampling,
+        keys=("request.sampling", "request.seed_field"),
+        max_requests=len(_SAMPLING) + 1,
     ),
     Probe(
         name="request.output",
