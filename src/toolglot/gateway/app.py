@@ -29,6 +29,7 @@ from toolglot.gateway.config.checks import is_loopback
 from toolglot.gateway.config.own_secrets import own_secrets
 from toolglot.gateway.config.reloading import ConfigWatch, keep_fixed, watched_file
 from toolglot.gateway.config.settings import Config
+from toolglot.gateway.endpoints.background import BackgroundRuns
 from toolglot.gateway.endpoints.embeddings import EmbeddingCall
 from toolglot.gateway.endpoints.generate import ModelRequest
 from toolglot.gateway.endpoints.information import InformationEndpoints
@@ -61,6 +62,7 @@ from toolglot.gateway.observability.tracing import Tracing, open_tracing
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware, MiddlewareError, load_steps
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
+from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
@@ -202,6 +204,7 @@ class Gateway:
             report=self.request_log.notice,
         )
         await ring.start()
+        responses = StoredResponses(self._store, seconds=seconds)
         usage_seconds, prices = settings.usage_days * 86_400, ConfiguredPrices(config.prices)
         return Services(
             config,
@@ -211,7 +214,10 @@ class Gateway:
             upstreams,
             Rotation(),
             Vault(self._store, seconds=seconds),
-            StoredResponses(self._store, seconds=seconds),
+            responses,
+            BackgroundRuns(
+                BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
+            ),
             GatewayMiddleware(steps),
             own_secrets(config),
             ring,
@@ -249,7 +255,7 @@ class Gateway:
         steps = [*load_steps(config.gateway.middleware, config.origin), *self._middleware]
         services = await self._make_services(config, Upstreams(config), steps)
         services.meter.take_over(old.meter)
-        self._use_services(replace(services, vault=old.vault, responses=old.responses))
+        self._use_services(replace(services, vault=old.vault, responses=old.responses, background=old.background))
         self._run_meter(services.meter)
         self._retiring.append(old.upstreams)
         self._tasks.append(asyncio.create_task(self._retire(old, self.shutdown.open_requests())))
@@ -279,6 +285,8 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._services is not None:
+            await self._services.background.close()
         for upstreams in (*self._retiring, self.upstreams):
             await upstreams.close()
         if self.worker_links is not None:
@@ -423,14 +431,18 @@ class Gateway:
         if self.tracing is not None and record.request.action in _TRACED:
             record.trace = self.tracing.begin(record, request.headers)
         self.shutdown.refuse_new(record)
-        settings = self.config.gateway
-        if self.open > settings.max_concurrent:
+        if self.open > self.config.gateway.max_concurrent:
             busy = "the gateway has reached its limit of concurrent requests (max_concurrent); try again"
             raise ProviderError(Failure("overloaded", busy, retry_after=1))
-        assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
         if endpoint is not None and await self._sockets.open(endpoint, request, record):
             return
         _check_method(endpoint, request)
+        await self._run(endpoint, request, record)
+
+    async def _run(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
+        """Run a request that is admitted."""
+        assert self._services is not None and self._information is not None and self._pass_through is not None  # noqa: S101, PT018 - started
+        settings = self.config.gateway
         if endpoint is None:
             with await self._services.meter.count_pass_through(request.client, record):
                 await self._pass_through.run(request, record, settings.max_body_bytes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from toolglot.gateway.accounting.client_keys import KeyRing
@@ -17,6 +19,9 @@ from toolglot.masking import KnownSecrets
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.router import Router
 
+if TYPE_CHECKING:
+    from toolglot.gateway.endpoints.background import BackgroundRuns
+
 
 class Services(Struct, frozen=True):
     """What the requests of a gateway share."""
@@ -31,6 +36,7 @@ class Services(Struct, frozen=True):
     rotation: Rotation
     vault: Vault
     responses: StoredResponses
+    background: BackgroundRuns
     chain: GatewayMiddleware
     secrets: KnownSecrets
     """The gateway's own keys."""

@@ -306,13 +306,6 @@ def test_a_simulated_model_says_so_and_calls_only_what_was_spoken_of() -> None:
         assert forced.body["content"][-1]["name"] == "Bash"
 
 
-def test_a_background_response_is_refused_where_no_upstream_could_run_it(served: Served) -> None:
-    path, body = request_of("openai_responses", UPSTREAMS["anthropic"], background=True)
-    got = ask(served, path, body)
-    assert got.status == 400
-    assert "background" in got.body["error"]["message"]
-
-
 def test_a_model_may_stand_in_a_gemini_address_without_the_word_models(served: Served) -> None:
     path, body = request_of("gemini", UPSTREAMS["mistral"])
     assert ask(served, path.replace("/models/", "/"), body).status == 200

@@ -105,11 +105,16 @@ class ModelRequest:
         """The client wants a response that it can continue by its id, and it was not stored."""
         self._is_in_thread = False
         """A thread works on the stream."""
+        self._is_background = False
+        """The client wants it to run in the background."""
 
     async def run(self) -> None:
         """Serve the request. An error before the response has begun is raised."""
         try:
             received, routes = await self._prepare()
+            if self._is_background:
+                await self._begin_background(received, routes[0])
+                return
             if self._request.is_warm_up:
                 await send_warm_up(self._channel, self._endpoint, self._record, self._reply_id())
                 return
@@ -163,6 +168,19 @@ class ModelRequest:
             exchange.breaker.end()
             await exchange.response.close()
 
+    async def _begin_background(self, received: ReceivedRequest, route: Route) -> None:
+        """Let it run in the background, and reply with the response as it is now."""
+        upstream = self._take_route(route)
+        await self._expand(received, upstream)  # for what it refers to and is not there
+        await self._services.background.respond(
+            self._request,
+            self._record,
+            self._fields,
+            protocol=self._endpoint.protocol,
+            is_native=self._call.target(upstream, received.conversation) == RESPONSES,
+            ping_seconds=self._config.gateway.ping_seconds,
+        )
+
     async def render(self) -> tuple[ConvertedRequest, Upstream]:
         """The request as it would be sent, and the upstream."""
         received, routes = await self._prepare(is_used=False)
@@ -181,6 +199,10 @@ class ModelRequest:
             fields = self._own_fields(received.fields)
             received = await self._call.offload(lambda: self._read(fields))
         self._fields = received.fields
+        if self._is_responses and self._request.is_background:
+            self._fields = {**received.fields, "background": True}
+        elif self._is_responses and received.fields.get("background") is True:
+            self._is_background, is_used = True, False
         routes = self._choose_routes(received)
         meter, client = self._services.meter, self._request.client
         self._has_key = self._services.ring.key_of(client) is not None
@@ -190,7 +212,7 @@ class ModelRequest:
             self._ticket = await meter.admit(client, self._record, len(self._request.body))
         elif is_used:
             self._ticket = Ticket(client, None, 0)
-        if self._services.chain:
+        if self._services.chain and not self._is_background:
             upstream = self._take_route(routes[0])
             received = await self._run_middleware(await self._expand(received, upstream), upstream)
             routes = self._choose_routes(received)
@@ -251,8 +273,6 @@ class ModelRequest:
         if self._endpoint.source != RESPONSES:
             return received
         is_native = self._call.target(upstream, received.conversation) == RESPONSES
-        if received.fields.get("background") is True and not is_native:
-            raise refusal("bad_request", "background responses are not supported: send background false", 400)
         # If several clients share an upstream's account, a response that is not known here may be another client's.
         is_alone = not self._services.ring.is_shared
         if not is_alone and received.fields.get("conversation") is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -21,6 +22,7 @@ from toolglot.gateway.endpoints.model_lists import (
     encode_models,
 )
 from toolglot.gateway.endpoints.openapi import document_bytes
+from toolglot.gateway.endpoints.response_errors import invalid
 from toolglot.gateway.endpoints.table import Action, GatewayEndpoint
 from toolglot.gateway.endpoints.token_counts import decode_count, encode_count, estimate_async
 from toolglot.gateway.http.requests import ClientRequest, refusal
@@ -72,6 +74,10 @@ class InformationEndpoints:
         }
 
     async def run(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
+        wants_stream = endpoint.action == "response" and request.query.get("stream", "").lower() == "true"
+        if wants_stream and request.method == "GET":
+            await self._stream_response(endpoint, request, record)
+            return
         status, body, headers = await self._runs[endpoint.action](endpoint, request, record)
         record.response.complete(status)
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -192,10 +198,21 @@ class InformationEndpoints:
     async def _response(
         self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
     ) -> tuple[int, Any, Mapping[str, str]]:
-        found = await self._services.responses.serve(
-            request.client, endpoint.action, request.method, endpoint.name, request.query
-        )
+        wanted = (request.client, endpoint.action, request.method, endpoint.name, request.query)
+        found = await self._services.background.serve(*wanted) or await self._services.responses.serve(*wanted)
         return 200, found, {}
+
+    async def _stream_response(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
+        after = request.query.get("starting_after", "")
+        if after and not re.fullmatch(r"-?\d{1,15}", after, re.ASCII):
+            raise invalid("starting_after", "Invalid 'starting_after': expected a whole number.")
+        await self._services.background.stream(
+            request,
+            record,
+            endpoint.name,
+            after=int(after or -1),
+            ping_seconds=self._services.config.gateway.ping_seconds,
+        )
 
     # --- the gateway itself -------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from toolglot.gateway.endpoints.body_fields import join_fields
 from toolglot.gateway.state.response_items import is_bare_reasoning
 from toolglot.gateway.state.socket_memory import RememberedResponse
 
@@ -78,7 +79,7 @@ class CreateEvent(Struct, frozen=True):
         if previous:
             values["previous_response_id"] = _encode(previous)
         values["stream"] = b"true"
-        return b"{%b}" % b",".join([b"%b:%b" % (_encode(name), value) for name, value in values.items()])
+        return join_fields(values)
 
 
 def read_event(data: bytes) -> CreateEvent | None:

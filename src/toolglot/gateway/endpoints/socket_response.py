@@ -81,7 +81,7 @@ class SocketResponse:
             return
         self.error_status = status
         shown = {name: value for name, value in headers.items() if name in _KEPT_HEADERS}
-        await self._socket.send(error_event(status, _error_of(data), self._lane, shown))
+        await self._socket.send(error_event(status, error_of_body(data), self._lane, shown))
 
     async def begin(self, status: int, headers: Headers) -> None:
         """The events are all that the client sees."""
@@ -125,7 +125,7 @@ def _id_of(event: bytes) -> str:
     return final.id if final is not None else ""
 
 
-def _error_of(data: bytes) -> dict[str, Any]:
+def error_of_body(data: bytes) -> dict[str, Any]:
     """The error of a body."""
     try:
         error = msgspec.json.decode(data)["error"]

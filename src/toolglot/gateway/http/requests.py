@@ -107,8 +107,8 @@ class ClientRequest:
     """A request of a client."""
 
     __slots__ = (
-        *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_warm_up", "method"),
-        *("path", "query", "raw_path", "raw_query", "share", "socket", "values"),
+        *("accept_socket", "body", "channel", "client", "header_bytes", "headers", "id", "is_background", "is_warm_up"),
+        *("method", "path", "query", "raw_path", "raw_query", "share", "socket", "values"),
     )
 
     def __init__(
@@ -143,6 +143,8 @@ class ClientRequest:
         """Accepts the WebSocket that it asks for; None: it asks for none."""
         self.socket: WebSocket | None = None
         """The WebSocket that was accepted, which is served after the request."""
+        self.is_background: bool = False
+        """It is the request of a response that runs in the background."""
         self.is_warm_up: bool = False
         """The model is not called: the client prepares a conversation that it continues."""
 

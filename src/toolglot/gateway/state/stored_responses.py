@@ -216,7 +216,7 @@ class StoredResponses:
         id, output, items = response.get("id"), response.get("output"), input_of(request)
         if self._store is None or request.get("store") is False or request.get("conversation") is not None:
             return False
-        if type(id) is not str or not _ID.fullmatch(id) or type(output) is not list or items is None:
+        if type(id) is not str or not is_id(id) or type(output) is not list or items is None:
             return False
         previous = request.get("previous_response_id")
         before = None
@@ -265,8 +265,6 @@ class StoredResponses:
             found = {"id": id, "object": "response", "deleted": True} if await self.remove(client, id) else None
         else:
             found = await self.find(client, id)
-            if found is not None and query.get("stream", "").lower() == "true":
-                raise response_errors.not_streamed()
         if found is None:
             raise response_errors.missing_response(id)
         return found
@@ -276,7 +274,7 @@ class StoredResponses:
         rows = await self._rows(client, [f"body:{id}", f"link:{id}"])
         if len(rows) < 2:
             return None
-        body: dict[str, Any] = _value(rows[f"body:{id}"])
+        body: dict[str, Any] = read_row(rows[f"body:{id}"])
         return {**body, "output": _read_link(rows[f"link:{id}"]).output}
 
     async def upstream_of(self, client: str, id: str) -> str | None:
@@ -330,7 +328,7 @@ class StoredResponses:
         if self._store is None:
             return found
         size = 0
-        for some in _parts([key for key in keys if _ID.fullmatch(key[5:])]):
+        for some in _parts([key for key in keys if is_id(key[5:])]):
             rows = await self._store.find(KIND, client, some)
             size += sum(map(len, rows.values()))
             if size > 4 * self._max_bytes:
@@ -402,6 +400,11 @@ def _is_mention(item: Any) -> bool:
     return is_reference(item) or is_bare_reasoning(item)
 
 
+def is_id(id: str) -> bool:
+    """Whether a string can be an id in the store."""
+    return _ID.fullmatch(id) is not None
+
+
 # --- rows -------------------------------------------------------------------------------------------
 
 
@@ -415,7 +418,7 @@ def _rows(link: Link) -> Iterator[tuple[str, bytes]]:
 
 def _item_rows(link: Link) -> Iterator[tuple[str, bytes]]:
     for item in link.output:
-        if _ID.fullmatch(id_of(item)):
+        if is_id(id_of(item)):
             yield f"item:{id_of(item)}", json_bytes({"home": link.stored_by, "item": item})
 
 
@@ -433,13 +436,14 @@ def _parts(keys: list[str]) -> Iterator[list[str]]:
 
 
 def _read_link(row: bytes) -> Link:
-    return msgspec.convert(_value(row), Link)
+    return msgspec.convert(read_row(row), Link)
 
 
 def _read_item(row: bytes) -> StoredItem:
-    fields = _value(row)
+    fields = read_row(row)
     return StoredItem(fields["home"], fields["item"], len(row))
 
 
-def _value(row: bytes) -> Any:
+def read_row(row: bytes) -> Any:
+    """The value of a row."""
     return parse(row, limits=_ROW_LIMITS).value
