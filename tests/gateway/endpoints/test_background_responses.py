@@ -67,6 +67,12 @@ def served(simulated: Server, gates: Gates) -> Iterator[Served]:
         gates.open.release(1000)
 
 
+@pytest.fixture
+def client(served: Served) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=served.url + "/v1", api_key=KEY) as own:
+        yield own
+
+
 @contextlib.contextmanager
 def held_gateway(simulated: Server, gates: Gates, settings: str = "", **more: Any) -> Iterator[Served]:
     with hostile({"held": gates.way}) as provider:
@@ -88,8 +94,9 @@ def polled(served: Served, id: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_response_is_polled_until_it_is_complete_and_continued(served: Served, simulated: Server, model: str) -> None:
-    client = openai.OpenAI(base_url=served.url + "/v1", api_key=KEY)
+def test_a_response_is_polled_until_it_is_complete_and_continued(
+    served: Served, client: openai.OpenAI, model: str
+) -> None:
     first = client.responses.create(model=model, input="One.", background=True, metadata={"a": "b"})
     assert first.status in ("queued", "in_progress")
     assert first.background is True
@@ -106,8 +113,9 @@ def test_a_response_is_polled_until_it_is_complete_and_continued(served: Served,
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_its_stream_is_followed_from_any_event_on_and_after_its_end(served: Served, model: str) -> None:
-    client = openai.OpenAI(base_url=served.url + "/v1", api_key=KEY)
+def test_its_stream_is_followed_from_any_event_on_and_after_its_end(
+    served: Served, client: openai.OpenAI, model: str
+) -> None:
     events = list(client.responses.create(model=model, input="One.", background=True, stream=True))
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert events[-1].type == "response.completed"
@@ -119,8 +127,9 @@ def test_its_stream_is_followed_from_any_event_on_and_after_its_end(served: Serv
         assert [event.to_dict() for event in again] == [event.to_dict() for event in events[after + 1 :]]
 
 
-def test_a_client_that_disconnects_ends_nothing_and_comes_back(served: Served, gates: Gates) -> None:
-    client = openai.OpenAI(base_url=served.url + "/v1", api_key=KEY)
+def test_a_client_that_disconnects_ends_nothing_and_comes_back(
+    served: Served, client: openai.OpenAI, gates: Gates
+) -> None:
     stream = client.responses.create(**HELD, stream=True)
     event = next(iter(stream))
     while event.type != "response.output_text.delta":

@@ -140,21 +140,26 @@ def test_each_response_has_its_own_record_and_the_handshake_has_one(served: Serv
 
 @pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")  # how the SDK uses its library
 def test_the_python_sdk_runs_a_tool_loop_over_one_socket(served: Served) -> None:
-    client = openai.OpenAI(base_url=served.url + "/v1", api_key=KEY)
-    for model in MODELS.values():
-        with client.responses.connect() as connection:
-            connection.response.create(model=model, input="Look.", tools=[TOOL], store=False, stream_id="main")
-            first = next(event.response for event in connection if event.type == "response.completed")
-            calls = [item for item in first.output if item.type == "function_call"]
-            results: Any = [
-                {"type": "function_call_output", "call_id": call.call_id, "output": "a tree"} for call in calls
-            ]
-            connection.response.create(
-                model=model, input=results, tools=[TOOL], store=False, previous_response_id=first.id, stream_id="main"
-            )
-            second = next(event.response for event in connection if event.type == "response.completed")
-            assert len(calls) == 2, model
-            assert second.output_text.startswith("You said it."), model
+    with openai.OpenAI(base_url=served.url + "/v1", api_key=KEY) as client:
+        for model in MODELS.values():
+            with client.responses.connect() as connection:
+                connection.response.create(model=model, input="Look.", tools=[TOOL], store=False, stream_id="main")
+                first = next(event.response for event in connection if event.type == "response.completed")
+                calls = [item for item in first.output if item.type == "function_call"]
+                results: Any = [
+                    {"type": "function_call_output", "call_id": call.call_id, "output": "a tree"} for call in calls
+                ]
+                connection.response.create(
+                    model=model,
+                    input=results,
+                    tools=[TOOL],
+                    store=False,
+                    previous_response_id=first.id,
+                    stream_id="main",
+                )
+                second = next(event.response for event in connection if event.type == "response.completed")
+                assert len(calls) == 2, model
+                assert second.output_text.startswith("You said it."), model
     assert {record.response.status for record in served.records} == {101, 200}
 
 
