@@ -53,8 +53,20 @@ def emit_calls(
             if ctx.has_new_ids or not plain.all_ids_written():
                 return [_swap_ids(turn, swapped) for turn in turns]
             return turns
+    else:
+        _assign_all(turns, projection)
     emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
     return map(partial(_emit_turn, emitter.call, emitter.result), turns)
+
+
+def _assign_all(turns: Iterable[Turn], projection: Projection) -> None:
+    """Assign all ids at once, if they stay or only their prefixes change: the same ids as one by one."""
+    calls = [block for turn in turns for block in turn.blocks if type(block) is ToolCall]
+    if len(calls) < MANY or any(call.metadata is not None for call in calls):
+        return
+    ids = [call.id for call in calls]
+    if not projection.adopt(ids):
+        projection.swap(ids)
 
 
 def _all_ids_stay(plain: PlainTurns, projection: Projection, ctx: RenderContext) -> bool:
@@ -119,18 +131,15 @@ class _Emitter:
         self._ctx = ctx
         self._rule = ctx.profile.results.name
         self._names_results = self._rule == "required" or (self._rule == "wanted" and not ctx.is_native)
-        self._names: dict[str, str] = {}
-        self._called: dict[str, str] = {}
-        """The names of the tools of calls, as the client wrote them."""
+        self._calls: dict[str, ToolCall] = {}
+        """The calls as the client wrote them."""
 
     def call(self, block: ToolCall) -> ToolCall:
         emitted = self._table.emitted_call(block)
-        self._called[block.id] = block.name
+        self._calls[block.id] = block
         if emitted.type != block.type:
             reason = f"free-text calls are not supported {self._ctx.rule('tools.custom')}; the text became an argument"
             self._ctx.report("converted", reason, call_ids=(block.id,))
-        if self._rule != "refused":
-            self._names[block.id] = emitted.name
         id = self._projection.add(block, name=emitted.name)
         if self._ctx.is_native:
             self._report_id(block, id)
@@ -142,13 +151,12 @@ class _Emitter:
         return self._hidden.call(call if call.id == id else replace(call, id=id), block.id)
 
     def result(self, block: ToolResult) -> ToolResult:
-        is_named = self._names_results or (block.name != "" and self._rule != "refused")
-        name = self._names[block.call_id] if is_named else ""
-        id = self._projection[block.call_id]
+        name, id = "", self._projection[block.call_id]
+        if self._names_results or (block.name != "" and self._rule != "refused"):
+            name = self._table.emitted_call(self._calls[block.call_id]).name
         if block.is_error:
             self._ctx.has_errors = True
-        called = self._called[block.call_id]
-        if block.name not in ("", called):
+        if block.name and block.name != (called := self._calls[block.call_id].name):
             reason = f"a result of {called[:80]!r} was named {block.name[:80]!r}; the name of its call was used"
             self._ctx.report("replaced", reason, "canonical", call_ids=(block.call_id,))
         is_same = block.call_id == id and block.name == name
