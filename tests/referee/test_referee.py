@@ -25,7 +25,7 @@ from support.referee.good_bodies import (
     rich,
 )
 from toolglot import InputError, JSONError, LimitError, Violation, lint, profiles
-from toolglot.referee.checking import UNSEEN
+from toolglot.referee.checks import UNSEEN
 from toolglot.referee.checks.ids import item_id_prefix
 from toolglot.referee.checks.reasoning import grouped, may_end_turn, placeholder
 from toolglot.referee.finding import RuleBreach, open_case

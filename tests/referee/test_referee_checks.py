@@ -11,7 +11,7 @@ from support.referee.planted_faults import CHAT_PLANTS, CHAT_UNSEEN, CLAUDE_PLAN
 from toolglot import profiles
 from toolglot.profiles import Overrides
 from toolglot.referee import lint
-from toolglot.referee.checking import CHECKS, UNSEEN
+from toolglot.referee.checks import CHECKS, UNSEEN
 
 GROUPS = ("ids", "names", "tools", "choice", "calls", "results", "turns", "reasoning", "schema", "request")
 

@@ -7,6 +7,7 @@ it means. A client's field whose name begins with `~` was stored with a second `
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar, get_type_hints
 
@@ -89,6 +90,18 @@ def _known(kind: type[Struct], changes: dict[str, Any]) -> dict[str, Any]:
         except msgspec.ValidationError:
             continue
     return found
+
+
+def notes_reader(
+    readers: Mapping[type, Callable[[dict[str, Any]], dict[str, Any]]],
+) -> Callable[[object, dict[str, Any]], dict[str, Any]]:
+    """A `from_notes` that reads the notes of each type of value on their own."""
+
+    def from_notes(value: object, notes: dict[str, Any]) -> dict[str, Any]:
+        read = next((read for kind, read in readers.items() if isinstance(value, kind)), None)
+        return read(notes) if read is not None else {}
+
+    return from_notes
 
 
 def opaque_of_notes(protocol: str, notes: dict[str, Any], note: str) -> dict[str, Any]:

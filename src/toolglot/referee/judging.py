@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from toolglot.errors import InputError, cut, quote
 from toolglot.profiles import Profile
-from toolglot.referee.checking import CHECKS, FACTS
+from toolglot.referee.checks import CHECKS, FACTS
 from toolglot.referee.finding import RequestCase, RuleBreach, open_case
 from toolglot.referee.linting import Violation
 from toolglot.referee.view import MalformedPart, View

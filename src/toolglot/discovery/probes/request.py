@@ -264,8 +264,6 @@ PROBES: Final = (
         "request.cache_markers",
         "a cache marker",
         _cache_mark,
-        yes=True,
-        no=False,
         feature="cache_control",
         why_not=unless_ignored,
     ),

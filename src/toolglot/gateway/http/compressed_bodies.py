@@ -28,43 +28,30 @@ class _CorruptError(Exception):
     """The body is not of its encoding. Its argument says why, if that is known."""
 
 
-def _inflate(window: int, data: bytes) -> Iterator[bytes]:
-    reader = zlib.decompressobj(window)
+def _pieces(reader: zlib._Decompress | zstd.ZstdDecompressor, data: bytes) -> Iterator[bytes]:
     rest = data
     while not reader.eof:
         try:
             piece = reader.decompress(rest, _PIECE_BYTES)
-        except zlib.error:
+        except (zlib.error, zstd.ZstdError):
             raise _CorruptError from None
-        rest = reader.unconsumed_tail
-        if not piece and not rest and not reader.eof:
+        if isinstance(reader, zstd.ZstdDecompressor):  # it keeps what it has not read yet
+            rest, is_empty = b"", reader.needs_input
+        else:
+            rest = reader.unconsumed_tail
+            is_empty = not rest
+        if not piece and is_empty and not reader.eof:
             raise _CorruptError("ends too early")
         yield piece
     if reader.unused_data:
         raise _CorruptError("is followed by something: send it in one part")
 
 
-def _unpack_zstd(data: bytes) -> Iterator[bytes]:
-    reader = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
-    rest = data
-    while not reader.eof:
-        try:
-            piece = reader.decompress(rest, _PIECE_BYTES)
-        except zstd.ZstdError:
-            raise _CorruptError from None
-        rest = b""
-        if not piece and reader.needs_input and not reader.eof:
-            raise _CorruptError("ends too early")
-        yield piece
-    if reader.unused_data:
-        raise _CorruptError("is followed by something: send it in one part")
-
-
-_READERS: Final[dict[str, Callable[[bytes], Iterator[bytes]]]] = {
-    "gzip": partial(_inflate, 31),
-    "x-gzip": partial(_inflate, 31),
-    "deflate": partial(_inflate, 15),
-    "zstd": _unpack_zstd,
+_READERS: Final[dict[str, Callable[[], zlib._Decompress | zstd.ZstdDecompressor]]] = {
+    "gzip": partial(zlib.decompressobj, 31),
+    "x-gzip": partial(zlib.decompressobj, 31),
+    "deflate": partial(zlib.decompressobj, 15),
+    "zstd": partial(zstd.ZstdDecompressor, options=_ZSTD_OPTIONS),
 }
 
 
@@ -79,14 +66,14 @@ async def read_body(request: ClientRequest, max_bytes: int) -> bytes:
 
 def decompress_body(data: bytes, encoding: str, max_bytes: int, hold: Hold = ignore_size) -> bytes:
     """Decompress a body, no further than it may be large. `hold` is called with the size of each piece."""
-    read = _READERS.get(encoding)
-    if read is None:
+    make_reader = _READERS.get(encoding)
+    if make_reader is None:
         known = ", ".join(_READERS)
         raise refusal("bad_request", f"unknown content-encoding {encoding[:40]!r}; send {known} or none", 415)
     pieces: list[bytes] = []
     size = 0
     try:
-        for piece in read(data):
+        for piece in _pieces(make_reader(), data):
             size += len(piece)
             refuse_large(size, max_bytes)
             hold(len(piece))

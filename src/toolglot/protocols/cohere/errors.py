@@ -11,7 +11,7 @@ from typing import Final
 from toolglot.conversation import Failure
 from toolglot.protocols.cohere.form import PROTOCOL
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
+from toolglot.protocols.errors.failures import STATUSES, ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 
 
@@ -33,26 +33,7 @@ SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
-    {
-        "bad_request": ErrorSpelling(400),
-        "auth": ErrorSpelling(401),
-        "permission": ErrorSpelling(403),
-        "billing": ErrorSpelling(402),
-        "not_found": ErrorSpelling(404),
-        "too_large": ErrorSpelling(413),
-        "context_overflow": ErrorSpelling(
-            400,
-            phrase="too many tokens",
-            counted="too many tokens: total number of tokens in the prompt cannot exceed {window} - received {tokens}.",
-        ),
-        "rate_limit": ErrorSpelling(429),
-        "overloaded": ErrorSpelling(503),
-        "content_filter": ErrorSpelling(400),
-        "timeout": ErrorSpelling(504),
-        "unreachable": ErrorSpelling(502),
-        "server": ErrorSpelling(500),
-        "bad_output": ErrorSpelling(500),
-    },
+    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="too many tokens")},
 )
 
 decode: Final = SHAPE.decode

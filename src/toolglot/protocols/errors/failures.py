@@ -67,6 +67,25 @@ class ErrorSpelling(Struct, frozen=True):
     """How the provider names `{tokens}` and `{window}` of a prompt that is too long: its clients read the numbers."""
 
 
+STATUSES: Final[dict[FailureKind, ErrorSpelling]] = {
+    "bad_request": ErrorSpelling(400),
+    "auth": ErrorSpelling(401),
+    "permission": ErrorSpelling(403),
+    "billing": ErrorSpelling(402),
+    "not_found": ErrorSpelling(404),
+    "too_large": ErrorSpelling(413),
+    "context_overflow": ErrorSpelling(400),
+    "rate_limit": ErrorSpelling(429),
+    "overloaded": ErrorSpelling(503),
+    "content_filter": ErrorSpelling(400),
+    "timeout": ErrorSpelling(504),
+    "unreachable": ErrorSpelling(502),
+    "server": ErrorSpelling(500),
+    "bad_output": ErrorSpelling(500),
+}
+"""For a protocol whose errors have a status and a message, and no names."""
+
+
 class ErrorShape(Struct, frozen=True):
     """The errors of one protocol."""
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from toolglot.conversation import Failure
 from toolglot.protocols.errors.bodies import own_error
-from toolglot.protocols.errors.failures import ErrorShape, ErrorSpelling
+from toolglot.protocols.errors.failures import STATUSES, ErrorShape, ErrorSpelling
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.ollama.form import PROTOCOL
 
@@ -19,22 +19,7 @@ SHAPE = ErrorShape(
     PROTOCOL,
     own_error,
     _write,
-    {
-        "bad_request": ErrorSpelling(400),
-        "auth": ErrorSpelling(401),
-        "permission": ErrorSpelling(403),
-        "billing": ErrorSpelling(402),
-        "not_found": ErrorSpelling(404),
-        "too_large": ErrorSpelling(413),
-        "context_overflow": ErrorSpelling(400, phrase="prompt too long; exceeded max context length"),
-        "rate_limit": ErrorSpelling(429),
-        "overloaded": ErrorSpelling(503),
-        "content_filter": ErrorSpelling(400),
-        "timeout": ErrorSpelling(504),
-        "unreachable": ErrorSpelling(502),
-        "server": ErrorSpelling(500),
-        "bad_output": ErrorSpelling(500),
-    },
+    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="the prompt exceeds the context length")},
 )
 
 decode: Final = SHAPE.decode

@@ -5,7 +5,6 @@ Law: only the codecs of this folder read these structs. Everybody else asks `For
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal
 
 from msgspec import field
@@ -28,7 +27,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import CacheMarking, Form, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, notes_in, opaque_of_notes, without_notes
+from toolglot.conversation.version_1 import form_of_notes, notes_in, notes_reader, opaque_of_notes, without_notes
 
 PROTOCOL: Final = "openai_chat"
 CACHE_MARKING: Final = CacheMarking(field="cache_control")
@@ -301,14 +300,6 @@ class ChatUsage(ChatForm, frozen=True, tag="openai_chat.usage"):
 # --- version 1 --------------------------------------------------------------------------------------
 
 
-def from_notes(value: object, notes: Fields) -> Fields:
-    """The fields that notes of version 1 of the serialised form are."""
-    for kind, read in _NOTES.items():
-        if isinstance(value, kind):
-            return read(notes)
-    return {}
-
-
 def _turn(notes: Fields) -> Fields:
     notes = {**notes, "tool_calls": True} if "tool_calls" in notes else notes
     return form_of_notes(ChatMessage, notes, content="content", tool_calls="has_empty_calls")
@@ -404,27 +395,29 @@ def _reply(notes: Fields) -> Fields:
     )
 
 
-_NOTES: Final[dict[type, Callable[[Fields], Fields]]] = {
-    Turn: _turn,
-    ToolResult: lambda notes: form_of_notes(ChatResult, notes, content="content", no_id="has_no_id"),
-    Text: _text,
-    Opaque: lambda notes: form_of_notes(ChatOpaque, notes, place="position"),
-    Thinking: lambda notes: form_of_notes(ChatThinking, notes, field="field", chunk="chunk"),
-    Media: _media,
-    ToolCall: _call,
-    ToolSpec: _tool,
-    ToolChoice: _choice,
-    Reasoning: lambda notes: form_of_notes(
-        ChatReasoning, notes, switch="switch", switch_rest="switch_rest", effort="has_effort"
-    ),
-    OutputFormat: _output,
-    Conversation: _request,
-    Reply: _reply,
-    Usage: lambda notes: form_of_notes(
-        ChatUsage,
-        notes,
-        no_total="has_no_total",
-        prompt_tokens_details="prompt_details_rest",
-        completion_tokens_details="completion_details_rest",
-    ),
-}
+from_notes: Final = notes_reader(
+    {
+        Turn: _turn,
+        ToolResult: lambda notes: form_of_notes(ChatResult, notes, content="content", no_id="has_no_id"),
+        Text: _text,
+        Opaque: lambda notes: form_of_notes(ChatOpaque, notes, place="position"),
+        Thinking: lambda notes: form_of_notes(ChatThinking, notes, field="field", chunk="chunk"),
+        Media: _media,
+        ToolCall: _call,
+        ToolSpec: _tool,
+        ToolChoice: _choice,
+        Reasoning: lambda notes: form_of_notes(
+            ChatReasoning, notes, switch="switch", switch_rest="switch_rest", effort="has_effort"
+        ),
+        OutputFormat: _output,
+        Conversation: _request,
+        Reply: _reply,
+        Usage: lambda notes: form_of_notes(
+            ChatUsage,
+            notes,
+            no_total="has_no_total",
+            prompt_tokens_details="prompt_details_rest",
+            completion_tokens_details="completion_details_rest",
+        ),
+    }
+)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolglot.conversation import Conversation
+from msgspec.structs import replace
+
+from toolglot.conversation import Conversation, Text, Turn
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.protocols.lenient.fixes import (
@@ -25,8 +27,7 @@ from toolglot.protocols.lenient.fixes import (
     objects_of,
     set_field,
 )
-from toolglot.protocols.openai_chat.empty_messages import lacks_content, with_empty_texts
-from toolglot.protocols.openai_chat.form import PROTOCOL
+from toolglot.protocols.openai_chat.form import MESSAGES, PROTOCOL, ChatMessage
 from toolglot.protocols.openai_chat.legacy_functions import with_text_arguments, with_tools_for_functions
 from toolglot.protocols.openai_chat.tools import without_empty_tools
 
@@ -113,7 +114,7 @@ def _modernise(requested: Conversation, source: Profile, target: Profile) -> tup
             sent = in_text
             fixes.append("arguments that were not a string were written as one")
     if not is_native or any(fact.id.endswith(_NO_CONTENT) for fact in target.facts):
-        filled = with_empty_texts(sent)
+        filled = _with_empty_texts(sent)
         if filled is not sent:
             sent = filled
             fixes.append("content that is missing, or has no parts, was read as empty")
@@ -125,10 +126,44 @@ def _modernise(requested: Conversation, source: Profile, target: Profile) -> tup
     return sent, fixes
 
 
+# --- messages without content -----------------------------------------------------------------------
+
+_OTHER_CONTENT: Final = ("audio", "reasoning_details")
+"""Content of an assistant besides its blocks."""
+
+
+def _lacks_content(turn: Turn) -> bool:
+    """Whether a turn without blocks lacks required content. An empty list of parts and an empty assistant message are
+    for the target to judge."""
+    return turn.role != "assistant" and not _is_list(turn)
+
+
+def _with_empty_texts(conversation: Conversation) -> Conversation:
+    """The conversation with an empty text in each empty turn; the same object if there is none."""
+    empty = [number for number, turn in enumerate(conversation.turns) if not turn.blocks and _is_empty(turn)]
+    if not empty:
+        return conversation
+    turns = list(conversation.turns)
+    for number in empty:
+        turn = turns[number]
+        form = replace(turn.form, content="text") if type(turn.form) is ChatMessage else MESSAGES["text"]
+        turns[number] = replace(turn, blocks=(Text(""),), form=form)
+    return replace(conversation, turns=tuple(turns))
+
+
+def _is_empty(turn: Turn) -> bool:
+    own = (turn.extra or {}).get(PROTOCOL, {})
+    return _is_list(turn) or (turn.role == "assistant" and not any(own.get(key) for key in _OTHER_CONTENT))
+
+
+def _is_list(turn: Turn) -> bool:
+    return type(turn.form) is ChatMessage and turn.form.content == "parts"
+
+
 LENIENCY: Final = Leniency(
     fix_request=_fix_request,
     fix_reply=_fix_reply,
     optional_reply_fields=(("id", "id"), ("created", "time"), ("model", "model")),
-    lacks_content=lacks_content,
+    lacks_content=_lacks_content,
     modernise=_modernise,
 )

@@ -5,7 +5,7 @@ Law: only the codecs of this folder read these structs. Everybody else asks `For
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from toolglot.conversation import (
     Usage,
 )
 from toolglot.conversation.forms import Form, FormStruct
-from toolglot.conversation.version_1 import form_of_notes, notes_in, opaque_of_notes
+from toolglot.conversation.version_1 import form_of_notes, notes_in, notes_reader, opaque_of_notes
 
 PROTOCOL: Final = "openai_responses"
 
@@ -292,14 +292,6 @@ class ResponsesUsage(ResponsesForm, frozen=True, tag="openai_responses.usage"):
 # --- version 1 --------------------------------------------------------------------------------------
 
 
-def from_notes(value: object, notes: Fields) -> Fields:
-    """The fields that notes of version 1 of the serialised form are."""
-    for kind, read in _NOTES.items():
-        if isinstance(value, kind):
-            return read(notes)
-    return {}
-
-
 def _turn(notes: Fields) -> Fields:
     known = {**notes, "content": notes.get("content") == "text", "input": notes.get("input") == "text"}
     if notes.get("system") == "top":
@@ -380,19 +372,21 @@ def _usage(notes: Fields) -> Fields:
     return form_of_notes(ResponsesUsage, {"input_details": None, **notes}, **names) if "read" in notes else {}
 
 
-_NOTES: Final[dict[type, Callable[[Fields], Fields]]] = {
-    Turn: _turn,
-    Text: _text,
-    Media: _media,
-    Opaque: _opaque,
-    Thinking: lambda notes: {"form": {"form": "openai_responses.thinking"}} if "reasoning" in notes else {},
-    ToolCall: _call,
-    ToolResult: _result,
-    ToolSpec: _tool,
-    ToolChoice: _choice,
-    Reasoning: lambda notes: {"form": {"form": "openai_responses.reasoning"}} if "said" in notes else {},
-    OutputFormat: lambda notes: opaque_of_notes(PROTOCOL, notes, "format"),
-    Conversation: _request,
-    Reply: _reply,
-    Usage: _usage,
-}
+from_notes: Final = notes_reader(
+    {
+        Turn: _turn,
+        Text: _text,
+        Media: _media,
+        Opaque: _opaque,
+        Thinking: lambda notes: {"form": {"form": "openai_responses.thinking"}} if "reasoning" in notes else {},
+        ToolCall: _call,
+        ToolResult: _result,
+        ToolSpec: _tool,
+        ToolChoice: _choice,
+        Reasoning: lambda notes: {"form": {"form": "openai_responses.reasoning"}} if "said" in notes else {},
+        OutputFormat: lambda notes: opaque_of_notes(PROTOCOL, notes, "format"),
+        Conversation: _request,
+        Reply: _reply,
+        Usage: _usage,
+    }
+)
