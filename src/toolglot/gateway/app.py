@@ -418,12 +418,8 @@ class Gateway:
             await self._sockets.run(request.socket, request, self.serve)
 
     async def _respond(self, endpoint: GatewayEndpoint | None, request: ClientRequest, record: RequestRecord) -> None:
-        if request.method == "OPTIONS" and isinstance(request.channel, PageChannel):
-            headers = preflight_headers(request.headers)
-            if headers is not None:  # a preflight, which has no key
-                record.response.complete(200)
-                await request.channel.respond(200, headers, b"")
-                return
+        if await _answers_preflight(request, record):
+            return
         admit = self._key_check(endpoint, request)
         if admit is not None:
             request.client = await admit(request.key)
@@ -580,6 +576,18 @@ class Gateway:
             return Failure("server", str(error), 500)
         self.request_log.notice("".join(traceback.format_exception(error)), event="error")
         return INTERNAL
+
+
+async def _answers_preflight(request: ClientRequest, record: RequestRecord) -> bool:
+    """Respond to a preflight of a page that is allowed, which has no key. Returns whether the request is one."""
+    if request.method != "OPTIONS" or not isinstance(request.channel, PageChannel):
+        return False
+    headers = preflight_headers(request.headers)
+    if headers is None:
+        return False
+    record.response.complete(200)
+    await request.channel.respond(200, headers, b"")
+    return True
 
 
 def _check_method(endpoint: GatewayEndpoint | None, request: ClientRequest) -> None:
