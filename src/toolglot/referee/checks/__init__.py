@@ -58,5 +58,6 @@ UNSEEN: Final[Mapping[str, str]] = {
     "request.old_max_tokens_field": "an exception to `request.max_tokens_field`, whose check follows it",
     "request.output_description": "a field of the protocol: elsewhere it is an unknown field",
     "request.common_fields": "fields that are known; others are unknown fields",
+    "request.context_management": "fields and items of the protocol: elsewhere they are unknown",
 }
 """Keys about things that a request does not show, and why."""
