@@ -19,6 +19,7 @@ Ids = Literal["reversible", "canonical"]
 StreamCalls = Literal["live", "whole"]
 CallsInText = Literal["profile", "always", "never"]
 UnofferedCalls = Literal["call", "text"]
+DeferredTools = Literal["late", "start"]
 
 _CHOICES: Final = {
     "required": get_args(Required),
@@ -28,6 +29,7 @@ _CHOICES: Final = {
     "stream_calls": get_args(StreamCalls),
     "calls_in_text": get_args(CallsInText),
     "unoffered_calls": get_args(UnofferedCalls),
+    "deferred_tools": get_args(DeferredTools),
 }
 _TEXTS: Final = ("missing_result", "bridge_user", "bridge_assistant")
 
@@ -65,6 +67,11 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unoffered_calls: UnofferedCalls = "call"
     """A call in text whose tool is not among those of the request: parse it as a `call`, to which the client may reply
     with an error, or leave it as `text`."""
+
+    deferred_tools: DeferredTools = "late"
+    """Tools that are loaded later, for a target that has no such thing: `late` declares each of them once it is loaded,
+    which changes the tools that a prompt cache begins with; `start` declares all from the start, which costs the tokens
+    of all of them in every request."""
 
     def __post_init__(self) -> None:
         for field, allowed in _CHOICES.items():

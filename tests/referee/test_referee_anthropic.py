@@ -33,6 +33,7 @@ ILLEGAL: dict[str, dict[str, str]] = {
         "reasoning.modes": "Opus 5 refuses manual thinking",
         "reasoning.budget": "Opus 5 refuses a budget",
     },
+    "anthropic_results_with_media": {"tools.deferred": "the tool that is referred to is not declared"},
     "anthropic_sampling": {
         "turns.prefill": "Opus 5 refuses a prefill",
         "request.sampling": "Opus 5 refuses temperature, top_p and top_k",

@@ -12,13 +12,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from toolglot.conversation import Compaction, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import (
+    Compaction,
+    Media,
+    Opaque,
+    ServerTool,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolReference,
+    ToolResult,
+    Turn,
+)
 
 Found = tuple[str, ...]
-"""A kind (call, result, media, thinking, server, compaction, text, verbatim) and what identifies it."""
+"""A kind (call, result, tool, media, thinking, server, compaction, text, verbatim) and what identifies it."""
 
 VERBATIM: Final[dict[str, frozenset[str]]] = {
-    "anthropic": frozenset({"tool_reference"}),
+    "anthropic": frozenset(),
     "openai_chat": frozenset({"function_call", "function", "reference"}),
     "openai_responses": frozenset(
         {"item_reference", "local_shell_call", "local_shell_call_output", "mcp_list_tools"}
@@ -47,6 +58,8 @@ def _of_block(block: Any) -> Iterator[Found]:
             yield "result", block.call_id, block.text, "error" if block.is_error else "fine"
             if isinstance(block.content, tuple):
                 yield from (found for part in block.content for found in _of_block(part) if found[0] != "text")
+        case ToolReference():
+            yield "tool", block.name
         case Media() | Thinking() | ServerTool() | Compaction() | Opaque():
             yield (_NAMES[type(block)],)
 
@@ -112,6 +125,8 @@ def _anthropic_block(block: dict[str, Any]) -> Iterator[Found]:
         text = "".join(found[1] for found in inner if found[0] == "text")
         yield "result", block["tool_use_id"], text, "error" if block.get("is_error") else "fine"
         yield from (found for found in inner if found[0] != "text")
+    elif kind == "tool_reference":
+        yield "tool", block["tool_name"]
     elif kind in ("thinking", "redacted_thinking"):
         yield ("thinking",)
     elif kind == "server_tool_use" or kind.endswith("_tool_result"):

@@ -85,6 +85,14 @@ class ToolRules(Group, frozen=True, kw_only=True):
     server: Annotated[
         Names, Meta(description="Types of tools that the provider runs itself; `*` at the end matches any ending.")
     ] = ()
+    deferred: Annotated[
+        tuple[Literal["declared", "referenced", "added", "searched"], ...],
+        Meta(
+            description="What there is for tools that are loaded later: a tool may be declared as deferred, a result "
+            "may name the tools that it loads, a prompt in the middle may add and remove tools, and the provider "
+            "searches for tools itself."
+        ),
+    ] = ()
     protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
     by_prompt: Annotated[
         str,

@@ -61,6 +61,10 @@ class PartView(Struct, frozen=True, kw_only=True):
     source: Literal["", "data", "url", "file"] = ""
     signature: str | None = None
     is_redacted: bool = False
+    tool_change: Literal["", "referenced", "added", "removed"] = ""
+    """How it changes which tools the model sees; `name` is the tool."""
+    is_definition: bool = False
+    """Whether a tool that is added is defined here."""
     extra_fields: tuple[str, ...] = ()
     """Fields that the protocol does not have here."""
 
@@ -96,6 +100,8 @@ class ToolView(Struct, frozen=True, kw_only=True):
     schema_path: str = ""
     schema_field: str = ""
     strict: bool | None = None
+    is_deferred: bool = False
+    """Whether the model does not see it until it is loaded."""
     extra_fields: tuple[str, ...] = ()
     """Fields that the protocol does not have here."""
     members: tuple[ToolView, ...] = ()

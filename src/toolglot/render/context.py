@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from toolglot.conversation import Extra, Form, Issuer, Turn
+from toolglot.conversation import Extra, Form, Issuer, ToolSpec, Turn
 from toolglot.conversation.field_gravity import gravity_of_field, unknown_fields
 from toolglot.conversation.report import Action, Entry, Fault, Gravity, gravity_of
 from toolglot.policy import Policy
 from toolglot.profiles import Profile
 from toolglot.render.turn_facts import TurnFacts
+
+if TYPE_CHECKING:
+    from toolglot.render.tools.loading import ToolLoading
 
 T = TypeVar("T")
 
@@ -34,9 +37,11 @@ class RenderContext:
         "is_continued",
         "is_native",
         "keeps_items",
+        "loading",
         "policy",
         "profile",
         "source",
+        "tools",
     )
 
     def __init__(
@@ -59,6 +64,10 @@ class RenderContext:
         """Whether the provider has stored its replies, so that an item can be sent by its id alone."""
         self.is_continued: bool = False
         """Whether the provider has stored the turns before these."""
+        self.tools: tuple[ToolSpec, ...] = ()
+        """The tools of the conversation."""
+        self.loading: ToolLoading | None = None
+        """The tools that are loaded later, if there are any."""
         self._facts: TurnFacts | None = None
 
     def facts(self, turns: tuple[Turn, ...]) -> TurnFacts:

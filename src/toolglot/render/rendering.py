@@ -7,21 +7,23 @@ must hold.
 Turns, in `TURN_PASSES`:
 0. `compaction`: leaves out what a summary stands for, so that no other pass sees it.
 1. `speakers`: moves each block to the turn of its speaker. Every other pass relies on it.
-2. `foreign`: removes what only another issuer can read, before anything counts or moves blocks.
-3. `pairing`: every call with its result. The passes below keep the pairs together.
-4. `media`: moves what a result cannot hold behind the results.
-5. `reasoning`: removes thinking that the target refuses.
-6. `parallel_calls`: one call per turn, if the target wants that.
-7. `empty_content`: after everything that removes blocks, when it is known what a turn still holds.
-8. `text_beside_calls`: separates calls and text, if the target wants that.
-9. `reasoning`: removes thinking at the end of a turn, now that the end of each turn is known.
-10. `roles`: joins and bridges the turns that are left.
-11. `reasoning`: adds the thinking that the target requires to the turns that are sent.
+2. `loading`: collects what the turns load, and writes it in the target's form, before foreign blocks are removed.
+3. `foreign`: removes what only another issuer can read, before anything counts or moves blocks.
+4. `pairing`: every call with its result. The passes below keep the pairs together.
+5. `media`: moves what a result cannot hold behind the results.
+6. `reasoning`: removes thinking that the target refuses.
+7. `parallel_calls`: one call per turn, if the target wants that.
+8. `empty_content`: after everything that removes blocks, when it is known what a turn still holds.
+9. `text_beside_calls`: separates calls and text, if the target wants that.
+10. `reasoning`: removes thinking at the end of a turn, now that the end of each turn is known.
+11. `roles`: joins and bridges the turns that are left.
+12. `reasoning`: adds the thinking that the target requires to the turns that are sent.
 
 Tools:
-12. `definitions`: which tools there are, and their form. `choice` may leave some out.
-13. `tool_table`: names, once it is known which tools and calls are left.
-14. `calls`: ids and names in the history, last of all.
+13. `loading`: which tools are declared, if some are loaded later.
+14. `definitions`: which tools there are, and their form. `choice` may leave some out.
+15. `tool_table`: names, once it is known which tools and calls are left.
+16. `calls`: ids and names in the history, last of all.
 
 Two shortcuts save most of this work for most requests. `fast_path` checks in one loop whether any pass has anything to
 do, `history/well_formed` whether any result has to be matched with its call. With `shortcuts=False` neither is tried.
@@ -62,6 +64,13 @@ from toolglot.render.text_beside_calls import separate_text_and_calls
 from toolglot.render.tools.calls import emit_calls, projection_for
 from toolglot.render.tools.choice import fit_choice
 from toolglot.render.tools.definitions import fit_tools, key_of
+from toolglot.render.tools.loading import (
+    defines_tools,
+    load_tools,
+    start_loading,
+    undefer_if_all_are,
+    write_missing_references,
+)
 from toolglot.render.tools.remembered import recall_fitted_tools, remember_fitted_tools
 from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
 from toolglot.render.turn_facts import TurnFacts
@@ -131,6 +140,7 @@ def render(
     # The replies so far are of the model that the client named, which need not be the model of this request (D3).
     issuer = Issuer(source.name, model=source.model) if source is not None else Issuer(_UNKNOWN)
     options = fit_options(conversation.options, ctx, has_tools=_has_tools(conversation, ctx))
+    start_loading(conversation.tools, ctx)
     names: WellFormedTurns | None = None
     plain = plain_turns(conversation.turns, options, ctx) if shortcuts else None
     if plain is not None:
@@ -152,6 +162,7 @@ def render(
         conversation = replace(conversation, turns=turns, options=options)
     table, emitted, options = _fit_tools_and_choice(conversation, plain, ctx)
     projection = projection_for(ctx, names.canonical_id if names is not None else None, issuer.provider)
+    turns = write_missing_references(turns, emitted, ctx)
     sent = emit_calls(turns, table, projection, plain, ctx)
     rendered = Conversation(
         unless_same(tuple(sent) if plain is not None else _check_pairs(sent, ctx), turns),
@@ -187,12 +198,23 @@ def _fit_tools_and_choice(
     conversation: Conversation, plain: PlainTurns | None, ctx: RenderContext
 ) -> tuple[ToolTable, tuple[ToolSpec, ...], Options]:
     """The tools by name, the tools as they are sent, and the settings with the tool choice that is left."""
+    loading = ctx.loading
+    if loading is not None and plain is not None:
+        for key in plain.called_tools():
+            loading.call(key)
     known = recall_fitted_tools(conversation, plain, ctx)
     if known is not None:
         ctx.entries += known.entries
         return known.table, conversation.tools if known.emitted is None else known.emitted, conversation.options
     before, options = len(ctx.entries), conversation.options
-    choice, chosen = fit_choice(conversation, fit_tools(conversation, ctx), ctx)
+    if loading is not None:
+        tools = unless_same(tuple(loading.declared_tools()), conversation.tools)
+        declared = conversation if tools is conversation.tools else replace(conversation, tools=tools)
+    else:
+        declared = conversation
+    choice, chosen = fit_choice(declared, fit_tools(declared, ctx), ctx)
+    if loading is not None:
+        chosen = undefer_if_all_are(chosen, ctx)
     table = _tool_table(conversation.turns, chosen, plain, ctx)
     if choice is not None and choice.names:
         choice = replace(choice, names=tuple(map(table.chosen_name, choice.names)))
@@ -233,10 +255,11 @@ def _render_error(what: str, ctx: RenderContext) -> RenderError:
 
 
 def _has_tools(conversation: Conversation, ctx: RenderContext) -> bool:
-    """Whether the request will declare tools: its own, or stubs for tools that its history calls."""
-    if conversation.tools or not ctx.profile.tools.required_with_history:
-        return bool(conversation.tools)
-    return any(turn.calls for turn in conversation.turns)
+    """Whether tools will be declared: the own ones, those that turns define, or stubs for those that they call."""
+    if conversation.tools:
+        return True
+    needs_stubs = ctx.profile.tools.required_with_history
+    return any((needs_stubs and turn.calls) or defines_tools(turn) for turn in conversation.turns)
 
 
 def _canonicalise(turns: tuple[Turn, ...], issuer: Issuer, ctx: RenderContext) -> tuple[Turn, ...]:
@@ -293,6 +316,7 @@ def _tool_table(
 TURN_PASSES: Final[tuple[Callable[[tuple[Turn, ...], RenderContext], tuple[Turn, ...]], ...]] = (
     write_summaries,
     assign_speakers,
+    load_tools,
     strip_foreign,
     pair_results,
     fit_media,

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Role, ServerTool, Text, Turn
+from toolglot.conversation import Block, Role, ServerTool, Text, ToolChange, Turn
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.pairing import may_share
 from toolglot.render.turn_facts import PROMPTS, was_message
@@ -83,9 +83,28 @@ def _fit_prompts(turns: tuple[Turn, ...], ctx: RenderContext) -> Sequence[Turn]:
             for block in turn.blocks:
                 ctx.report_fields(block.extra, block.form, "tagged text", turn.key)
             fitted_turns.append(
-                replace(turn, role="user", blocks=(Text(TAGGED.format(text=turn.text)),), extra=None, form=None)
+                replace(
+                    turn,
+                    role="user",
+                    blocks=(Text(TAGGED.format(text=_prompt_text(turn, ctx))),),
+                    extra=None,
+                    form=None,
+                )
             )
     return fitted_turns
+
+
+def _prompt_text(prompt: Turn, ctx: RenderContext) -> str:
+    """The text of a prompt. A change of the tools is part of it where the prompt cannot hold one."""
+    loading = ctx.loading
+    if loading is None or not any(isinstance(block, ToolChange) for block in prompt.blocks):
+        return prompt.text
+    texts = [
+        loading.change_as_text(block, prompt).text if isinstance(block, ToolChange) else block.text
+        for block in prompt.blocks
+        if isinstance(block, ToolChange | Text)
+    ]
+    return "\n\n".join(texts)
 
 
 def _next_speakers(turns: Sequence[Turn], ctx: RenderContext) -> list[Role | None]:

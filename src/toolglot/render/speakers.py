@@ -10,14 +10,25 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolCall, ToolResult, Turn
+from toolglot.conversation import (
+    Block,
+    Media,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolChange,
+    ToolReference,
+    ToolResult,
+    Turn,
+)
 from toolglot.render.context import RenderContext
 from toolglot.render.turn_facts import PROMPTS
 
 _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
-    "assistant": (ToolResult,),
+    "assistant": (ToolResult, ToolChange, ToolReference),
     "user": (ToolCall, Thinking),
-    "tool": (ToolCall, Thinking, Text, Media),
+    "tool": (ToolCall, Thinking, Text, Media, ToolChange, ToolReference),
     "system": (ToolCall, Thinking, ToolResult, Media),
     "developer": (ToolCall, Thinking, ToolResult, Media),
 }
@@ -26,7 +37,7 @@ _CANNOT_SAY: Final[dict[Role, tuple[type[Block], ...]]] = {
 def assign_speakers(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Turn, ...]:
     """The turns with every block in the turn of a speaker that can have it."""
     facts = ctx.facts(turns)
-    if not facts.is_mixed and Thinking not in facts.kinds:
+    if not facts.is_mixed and facts.kinds.isdisjoint((Thinking, ToolChange, ToolReference)):
         return turns
     if not any(_is_mixed(turn) for turn in turns):
         return turns
@@ -57,6 +68,8 @@ def _speaker(block: Block, turn: Turn) -> Role:
     """The speaker of a block of a turn; results and text of one turn stay together, as the user's."""
     if isinstance(block, ToolCall | Thinking):
         return "assistant"
+    if isinstance(block, ToolChange | ToolReference):
+        return "user" if turn.role in ("assistant", "tool") else turn.role
     if turn.role == "tool":
         return "user" if any(isinstance(beside, Text | Media) for beside in turn.blocks) else "tool"
     if isinstance(block, ToolResult) and turn.role != "user":

@@ -24,7 +24,9 @@ from toolglot import (
     Text,
     Thinking,
     ToolCall,
+    ToolChange,
     ToolChoice,
+    ToolReference,
     ToolResult,
     ToolSpec,
     Turn,
@@ -118,8 +120,43 @@ calls = st.builds(
     signature=st.sampled_from([None, None, "c2ln"]),
     namespace=st.sampled_from([None, None, None, "files"]),
 )
+schemas = st.sampled_from([None, {"type": "object", "properties": {"path": {"type": "string"}}}])
+definitions = st.builds(
+    ToolSpec,
+    tool_names.filter(bool),
+    st.sampled_from([None, "", "Reads.\nAnd more."]),
+    schemas,
+    namespace=st.sampled_from([None, None, "files"]),
+    deferred=st.booleans(),
+)
+
+
+@st.composite
+def references(draw: st.DrawFn) -> ToolReference:
+    """A tool that was found or changed: by its name, or defined on the spot."""
+    if draw(st.integers(0, 2)):
+        return ToolReference(draw(tool_names), draw(st.sampled_from([None, None, "files"])))
+    tool = draw(definitions)
+    return ToolReference(tool.name, tool.namespace, tool)
+
+
+changes = st.builds(
+    ToolChange, st.lists(references(), max_size=2).map(tuple), st.lists(references(), max_size=2).map(tuple)
+)
+searched = st.builds(
+    ServerTool,
+    st.just("elsewhere"),
+    st.just("result"),
+    st.just({"found": []}),
+    st.just("tool_search"),
+    loaded=st.lists(references(), max_size=2).map(tuple),
+)
 contents = st.one_of(
-    st.none(), words, st.lists(st.one_of(st.builds(Text, words), images, media), max_size=3).map(tuple)
+    st.none(),
+    words,
+    st.lists(st.one_of(st.builds(Text, words), images, media), max_size=3).map(tuple),
+    st.lists(references(), min_size=1, max_size=2).map(tuple),
+    st.lists(st.one_of(st.builds(Text, words), references()), max_size=3).map(tuple),
 )
 results = st.builds(
     ToolResult,
@@ -146,11 +183,14 @@ turns = st.one_of(
     turns_of("assistant", st.one_of(calls, texts, thoughts), 6),
     turns_of("system", texts, 2),
     turns_of("developer", texts, 2),
+    turns_of("system", st.one_of(changes, texts), 2),
     turns_of("tool", st.one_of(results, texts, calls, thoughts, media)),
     turns_of("system", st.one_of(texts, results, calls, thoughts, media)),
     turns_of("developer", st.one_of(texts, results, calls, thoughts, media)),
     turns_of("assistant", st.one_of(calls, results, texts, thoughts, foreign, media)),
-    turns_of("user", st.one_of(calls, results, texts, thoughts, foreign, media)),
+    turns_of("user", st.one_of(calls, results, texts, thoughts, foreign, media, changes, references())),
+    turns_of("assistant", st.one_of(calls, texts, searched, changes)),
+    turns_of("tool", st.one_of(results, changes, references())),
 )
 
 
@@ -199,6 +239,7 @@ tools = st.lists(
         type=st.sampled_from(["function", "function", "function", "custom"]),
         strict=st.sampled_from([None, False, True]),
         namespace=st.sampled_from([None, None, "files"]),
+        deferred=st.sampled_from([False, False, True]),
     ),
     max_size=4,
     unique_by=lambda tool: (tool.namespace, tool.name),

@@ -629,6 +629,7 @@ CHAT_PLANTS: dict[str, Plant] = {
 }
 
 CHAT_UNSEEN = {
+    "tools.deferred": "there is no field for it",
     "reasoning.foreign_marks": "thinking stands in plain fields",
     "calls.text_after": "calls have a field of their own, which has no position",
     "ids.item_id_prefix": "a call has one id",
@@ -685,6 +686,7 @@ CLAUDE_PLANTS: dict[str, Plant] = {
     ),
     "tools.strict": where(lambda p: p.tools.strict == "omit", edit(lambda body: body["tools"][0].update(strict=False))),
     "tools.server": edit(lambda body: body["tools"].append({"type": "no_such_tool_20260101", "name": "x"})),
+    "tools.deferred": edit(lambda body: [tool.update(defer_loading=True) for tool in body["tools"]]),
     "choice.modes": edit(lambda body: body.update(tool_choice={"type": "odd"})),
     "choice.while_thinking": edit(
         lambda body: body.update(

@@ -54,6 +54,7 @@ _HEAD: Final = """\
 #stream_calls = "live"                    # or "whole": a call is sent when it is complete
 #calls_in_text = "profile"                # calls that a model writes as text: or "always", "never"
 #unoffered_calls = "call"                 # such calls of tools that the request does not have: or "text"
+#deferred_tools = "late"                  # tools that are loaded later, where there is no such thing: or "start"
 #missing_result = "[No result: the tool call was interrupted. It may or may not have run.]"
 #bridge_user = "Continue."
 #bridge_assistant = "OK."

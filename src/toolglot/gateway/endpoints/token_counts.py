@@ -3,7 +3,8 @@
 If the upstream counts tokens itself, its number is used; `estimate` is for all others. A reply with an estimate is
 marked in a header, because the body must stay in the client's format.
 
-Counted are texts, the thinking that a provider still reads, calls, results, tools with their schemas, media, and what
+Counted are texts, the thinking that a provider still reads, calls, results, tools with their schemas, unless they are
+deferred and not loaded, media, and what
 the templates of models put around each of these; not ids, signatures and fields of one protocol.
 The bounds that tests/gateway/endpoints/test_token_counting.py holds it to are in docs/decisions/0005-token-counting.md.
 
@@ -26,6 +27,7 @@ from toolglot.conversation import (
     Compaction,
     Conversation,
     Media,
+    ServerTool,
     Text,
     Thinking,
     ToolCall,
@@ -75,7 +77,8 @@ def estimate(conversation: Conversation, *, model: str = "", earlier_thinking: b
             if number >= since or not isinstance(block, Thinking):
                 parts.add(block)
     for tool in conversation.tools:
-        parts.add_tool(tool)
+        if not tool.deferred or tool.name in parts.loaded:
+            parts.add_tool(tool)
     output = conversation.options.output
     if output is not None and output.schema:
         parts.texts.append(_json_text(output.schema))
@@ -104,6 +107,8 @@ class _CountedParts:
         self.model = model
         self.texts: list[str] = []
         self.fixed = 0
+        self.loaded: set[str] = set()
+        """The names of deferred tools that the model sees."""
 
     def add(self, block: Block) -> None:
         match block:
@@ -113,6 +118,7 @@ class _CountedParts:
                 self._add_thinking(block)
             case ToolCall():
                 self.fixed += PER_CALL
+                self.loaded.add(block.name)
                 written = block.raw_input if block.raw_input is not None else _json_text(block.arguments or {})
                 self.texts.append(f'{{"name": "{_full_name(block)}", "arguments": {written}}}')
             case ToolResult():
@@ -121,6 +127,7 @@ class _CountedParts:
                 self.fixed += media_tokens(block, self.model)
             case ToolReference():
                 self.texts.append(block.name)
+                self.loaded.add(block.name)
                 if block.definition is not None:
                     self.add_tool(block.definition)
             case ToolChange():
@@ -129,6 +136,8 @@ class _CountedParts:
             case Compaction():
                 self._add_value([block.summary or block.data or ""])
             case _:
+                if isinstance(block, ServerTool):
+                    self.loaded.update(tool.name for tool in block.loaded)
                 self._add_value(block.value)
 
     def add_tool(self, tool: ToolSpec) -> None:

@@ -9,8 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from toolglot.conversation import Block, Compaction, Media, Opaque, ServerTool, Text, Thinking, ToolCall, ToolResult
+from toolglot.conversation import (
+    Block,
+    Compaction,
+    Media,
+    Opaque,
+    ResultPart,
+    ServerTool,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolChange,
+    ToolReference,
+    ToolResult,
+)
 from toolglot.protocols.anthropic.form import NOT_ERROR, PROTOCOL, AnthropicResult, AnthropicText
+from toolglot.protocols.anthropic.tools import (
+    ADDITION,
+    REMOVAL,
+    read_addition,
+    read_found,
+    read_reference,
+    read_removal,
+    write_change,
+    write_reference,
+)
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import has_failed, result_content
 from toolglot.protocols.fields.reading import (
@@ -42,16 +65,17 @@ _SOURCES: Final = {
     "file": frozenset({"type", "file_id"}),
 }
 
-Part = Text | Media | Opaque
+_Part = Text | Media | Opaque
+Reader = Callable[[Fields], Block]
 
 
-def read_content(content: Any, path: str = ".content") -> tuple[Block, ...]:
+def read_content(content: Any, path: str = ".content", readers: dict[str, Reader] | None = None) -> tuple[Block, ...]:
     """A message's content, written as a string or as blocks."""
     if type(content) is str:
         return (Text(content),)
     if type(content) is not list:
         raise expected("a string or an array of blocks", content, path)
-    return tuple(each_by_type(content, READERS, unknown, path))
+    return tuple(each_by_type(content, readers or READERS, unknown, path))
 
 
 def unknown(fields: Fields) -> Block:
@@ -60,7 +84,8 @@ def unknown(fields: Fields) -> Block:
     if name == "server_tool_use" or name.endswith("_tool_use"):
         return ServerTool(PROTOCOL, "call", fields, str(fields.get("name", "")), str(fields.get("id", "")))
     if name.endswith("_tool_result"):
-        return ServerTool(PROTOCOL, "result", fields, name, str(fields.get("tool_use_id", "")))
+        found = read_found(fields.get("content")) if name == "tool_search_tool_result" else ()
+        return ServerTool(PROTOCOL, "result", fields, name, str(fields.get("tool_use_id", "")), loaded=found)
     return Opaque(PROTOCOL, fields, name)
 
 
@@ -102,7 +127,7 @@ def _tool_result(fields: Fields) -> ToolResult:
     if content is not None and type(content) is not str:
         if type(content) is not list:
             raise expected("a string or an array of blocks", content, ".content")
-        content = _only_text(content) or tuple(each_by_type(content, _PART_READERS, _unknown_part, ".content"))
+        content = _only_text(content) or tuple(each_by_type(content, _RESULT_READERS, _unknown_part, ".content"))
     if len(fields) == 3 and content is not None:
         return ToolResult(id, content, False, "", True)
     flag = optional(fields, "is_error", bool)
@@ -133,11 +158,11 @@ def _compaction(fields: Fields) -> Compaction:
     )
 
 
-def _media(kind: Any) -> Callable[[Fields], Part]:
-    def read(fields: Fields) -> Part:
+def _media(kind: Any) -> Callable[[Fields], _Part]:
+    def read(fields: Fields) -> _Part:
         name, extra = optional(fields, "title", str), leftover(fields, _MEDIA, PROTOCOL)
 
-        def read_source(source: Fields) -> Part:
+        def read_source(source: Fields) -> _Part:
             source_type = source.get("type")
             known = _SOURCES.get(source_type) if type(source_type) is str else None
             if known is None or not source.keys() <= known or None in source.values():
@@ -160,11 +185,11 @@ def _media(kind: Any) -> Callable[[Fields], Part]:
 _read_other_document: Final = _media("document")
 
 
-def _document(fields: Fields) -> Part:
+def _document(fields: Fields) -> _Part:
     return _as_text(fields, _MEDIA) or _read_other_document(fields)
 
 
-def _search_result(fields: Fields) -> Part:
+def _search_result(fields: Fields) -> _Part:
     return _as_text(fields, _SEARCH_RESULT) or Opaque(PROTOCOL, fields, "search_result")
 
 
@@ -210,13 +235,17 @@ def _content_text(content: Any) -> str | None:
     return "\n".join(texts) if len(texts) == len(content) else None
 
 
-_PART_READERS: Final[dict[str, Callable[[Fields], Part]]] = {
+_PART_READERS: Final[dict[str, Callable[[Fields], _Part]]] = {
     "text": _text,
     "image": _media("image"),
     "document": _document,
     "search_result": _search_result,
 }
-READERS: Final[dict[str, Callable[[Fields], Block]]] = {
+_RESULT_READERS: Final[dict[str, Callable[[Fields], ResultPart]]] = {
+    **_PART_READERS,
+    "tool_reference": read_reference,
+}
+READERS: Final[dict[str, Reader]] = {
     **_PART_READERS,
     "thinking": _thinking,
     "redacted_thinking": _redacted,
@@ -224,6 +253,8 @@ READERS: Final[dict[str, Callable[[Fields], Block]]] = {
     "tool_result": _tool_result,
     "compaction": _compaction,
 }
+PROMPT_READERS: Final[dict[str, Reader]] = {**READERS, ADDITION: read_addition, REMOVAL: read_removal}
+"""For system messages, which may add and remove tools."""
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -231,10 +262,17 @@ READERS: Final[dict[str, Callable[[Fields], Block]]] = {
 
 def write_blocks(blocks: Iterable[Block]) -> list[Fields]:
     """The blocks that this protocol can express; opaque blocks of other protocols are left out."""
-    return [fields for block in blocks if (fields := write_block(block)) is not None]
+    written: list[Fields] = []
+    for block in blocks:
+        if type(block) is ToolChange:
+            written += write_change(block)
+        elif (fields := write_block(block)) is not None:
+            written.append(fields)
+    return written
 
 
 def write_block(block: Block) -> Fields | None:
+    """A block; None if this protocol has none for it. A change of tools is written with those beside it."""
     return _WRITERS[type(block)](block)
 
 
@@ -301,7 +339,7 @@ def _write_compaction(block: Compaction) -> Fields | None:
     return restored(fields, block.extra, PROTOCOL)
 
 
-def _write_own(block: Opaque | ServerTool) -> Fields | None:
+def _write_own(block: Block) -> Fields | None:
     return own_value(block, PROTOCOL)
 
 
@@ -314,4 +352,6 @@ _WRITERS: Final[dict[type, Callable[[Any], Fields | None]]] = {
     Opaque: _write_own,
     ServerTool: _write_own,
     Compaction: _write_compaction,
+    ToolReference: write_reference,
+    ToolChange: _write_own,
 }

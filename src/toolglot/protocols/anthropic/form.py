@@ -76,10 +76,12 @@ class AnthropicTool(AnthropicForm, frozen=True, tag="anthropic.tool"):
 
     type: what its `type` was, if that was written.
     has_no_parameters: whether `input_schema` was not written.
+    is_not_deferred: whether `defer_loading` was false, not missing.
     """
 
     type: str | None = None
     has_no_parameters: bool = False
+    is_not_deferred: bool = False
 
 
 class AnthropicRequest(AnthropicForm, frozen=True, tag="anthropic.request"):

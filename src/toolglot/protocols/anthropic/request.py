@@ -16,13 +16,12 @@ from toolglot.conversation import (
     Role,
     Text,
     ToolChoice,
-    ToolSpec,
     Turn,
 )
 from toolglot.conversation.tool_memory import encode_tools
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
-from toolglot.protocols.anthropic.blocks import READERS, read_content, write_blocks
+from toolglot.protocols.anthropic.blocks import PROMPT_READERS, READERS, read_content, write_blocks
 from toolglot.protocols.anthropic.form import (
     PLAIN_REQUEST,
     PROMPT,
@@ -33,9 +32,8 @@ from toolglot.protocols.anthropic.form import (
     STRING,
     AnthropicMessage,
     AnthropicRequest,
-    AnthropicTool,
 )
-from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
+from toolglot.protocols.anthropic.tools import read_tool, write_tools
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
@@ -59,7 +57,6 @@ _BODY = frozenset(
     | {"stop_sequences", "stream", "thinking", "output_config", "metadata"}
 )
 _MESSAGE = frozenset({"role", "content"})
-_TOOL = frozenset({"name", "description", "input_schema", "type", "strict"})
 _CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
 _THINKING = frozenset({"type", "budget_tokens"})
 _OUTPUT = frozenset({"effort", "format"})
@@ -91,7 +88,7 @@ def decode(body: Fields) -> Conversation:
     turns += each(required(body, "messages", list), _read_message, ".messages")
     return Conversation(
         tuple(turns),
-        tuple(each(optional(body, "tools", list) or (), _read_tool, ".tools")),
+        tuple(each(optional(body, "tools", list) or (), read_tool, ".tools")),
         _read_options(body),
         optional(body, "model", str) or "",
         leftover(body, _BODY, PROTOCOL),
@@ -145,27 +142,12 @@ def _read_odd_message(fields: Fields) -> Turn:
     """A message however it is written, or an error that says where it is wrong."""
     role = one_of(fields, "role", _ROLES)
     content: Any = fields.get("content")
-    blocks = read_content(content)
+    blocks = read_content(content, readers=PROMPT_READERS if role == "system" else READERS)
     is_string = type(content) is str
     form = STRING if is_string else None
     if role == "system":
         form = PROMPT_MESSAGE_STRING if is_string else PROMPT_MESSAGE
     return Turn(role, blocks, extra=leftover(fields, _MESSAGE, PROTOCOL, 2), form=form)
-
-
-def _read_tool(fields: Fields) -> ToolSpec:
-    name, description, schema = fields.get("name"), fields.get("description"), fields.get("input_schema")
-    if len(fields) == 3 and type(name) is str and type(description) is str and type(schema) is dict:
-        return ToolSpec(name, description, schema)  # as nearly all are written
-    kind = optional(fields, "type", str)
-    if kind is not None and kind != "custom":
-        return provider_tool(fields, PROTOCOL, kind, optional(fields, "name", str) or "")
-    description, schema = optional(fields, "description", str), optional(fields, "input_schema", dict)
-    strict = optional(fields, "strict", bool)
-    read = 1 + (kind is not None) + (description is not None) + (schema is not None) + (strict is not None)
-    extra = leftover(fields, _TOOL, PROTOCOL, read)
-    form = AnthropicTool(kind, schema is None) if kind is not None or schema is None else None
-    return ToolSpec(required(fields, "name", str), description, schema, strict=strict, extra=extra, form=form)
 
 
 def _read_options(body: Fields) -> Options:
@@ -233,7 +215,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     if top:
         body["system"] = _write_system(top)
     body["messages"] = [_write_message(turn) for turn in turns]
-    tools = encode_tools(conversation.tools, PROTOCOL, _write_tools)
+    tools = encode_tools(conversation.tools, PROTOCOL, write_tools)
     if tools or form.has_empty_tools:
         body["tools"] = tools
     if options.tool_choice is not None:
@@ -281,29 +263,6 @@ def _write_message(turn: Turn) -> Fields:
     if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text):
         return restored({"role": role, "content": block.text}, turn.extra, PROTOCOL)
     return restored({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
-
-
-def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
-    return [written for tool in tools if (written := _write_tool(tool)) is not None]
-
-
-def _write_tool(tool: ToolSpec) -> Fields | None:
-    verbatim = as_it_came(tool, PROTOCOL)
-    if verbatim is not None or is_foreign(tool):
-        return verbatim  # a tool that another provider runs cannot be written here
-    fields: Fields = {"name": tool.name}
-    form = tool.form if type(tool.form) is AnthropicTool else None
-    if form is not None and form.type is not None:
-        fields["type"] = form.type
-    if tool.description is not None:
-        fields["description"] = tool.description
-    if tool.parameters is not None:
-        fields["input_schema"] = tool.parameters
-    elif form is None or not form.has_no_parameters:
-        fields["input_schema"] = no_parameters()
-    if tool.strict is not None:
-        fields["strict"] = tool.strict
-    return restored(fields, tool.extra, PROTOCOL)
 
 
 def _write_choice(choice: ToolChoice) -> Fields:

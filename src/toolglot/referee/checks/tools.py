@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolglot.errors import quote
 from toolglot.referee.finding import Check, Checks, Findings, RequestCase, RuleBreach, step
-from toolglot.referee.view import ToolView
+from toolglot.referee.view import PartView, ToolView
 
 
 def tool_count(case: RequestCase) -> Findings:
@@ -96,6 +96,30 @@ def server_tools(case: RequestCase) -> Findings:
             yield RuleBreach(tool.path, message, "leave it out, or send a function instead", tool.type[:80])
 
 
+def deferred_tools(case: RequestCase) -> Findings:
+    tools, forms = case.view.tools or (), case.profile.tools.deferred
+    for tool in tools if "declared" not in forms else ():
+        if tool.is_deferred:
+            yield RuleBreach(tool.path, "a tool cannot be deferred", "declare it when it is loaded", tool.name or "")
+    if tools and "declared" in forms and all(tool.is_deferred for tool in tools):
+        hint = "leave a tool that is not deferred, for example the one that searches"
+        yield RuleBreach(case.view.tools_path, "all tools are deferred", hint)
+    known = {tool.name for tool in tools}
+    for part in _tool_changes(case):
+        if part.is_definition:
+            known.add(part.name)
+        if (part.tool_change if part.tool_change == "referenced" else "added") not in forms:
+            yield RuleBreach(part.path, f"a {part.type} is not accepted", "write it as text", part.type)
+        elif part.name is not None and part.name not in known:
+            message = f"{quote(part.name)} is not a tool of the request"
+            yield RuleBreach(part.path, message, "declare the tool with the others", part.name[:80])
+
+
+def _tool_changes(case: RequestCase) -> list[PartView]:
+    parts = [part for message in case.view.messages for item in message.items for part in (item, *item.content)]
+    return [part for part in parts if part.tool_change]
+
+
 def tools_elsewhere(case: RequestCase) -> Findings:
     target = case.profile.tools.protocol
     if target and case.has_tools:
@@ -172,6 +196,7 @@ CHECKS: Checks = {
     "tools.custom": _foreign("custom", "free-text tools"),
     "tools.namespaces": _foreign("namespace", "namespaces of tools"),
     "tools.server": server_tools,
+    "tools.deferred": deferred_tools,
     "tools.protocol": tools_elsewhere,
     "choice.modes": choice_modes,
     "choice.while_thinking": choice_while_thinking,

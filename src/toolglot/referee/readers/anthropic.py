@@ -73,7 +73,7 @@ _IN_RESULTS: Final[dict[str, Form]] = {
     "image": _IMAGE,
     "document": _DOCUMENT,
     "search_result": _SEARCH_RESULT,
-    "tool_reference": ANYTHING,
+    "tool_reference": _block({"tool_name": TEXT}, "tool_name"),
     "browser_state": ANYTHING,
 }
 
@@ -393,6 +393,27 @@ def _result(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...],
     )
 
 
+def _reference(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
+    name = text_of(block.get("tool_name"))
+    return PartView(kind="other", path=path, type=kind, name=name, tool_change="referenced", extra_fields=extra)
+
+
+def _change(block: dict[str, Any], path: str, kind: str, extra: tuple[str, ...], _: FormFaults) -> PartView:
+    tool = fields(block.get("tool"))
+    definition = fields(tool.get("definition"))
+    name = text_of(definition.get("name") if definition else tool.get("name"))
+    is_own = "mcp" in (text_of(tool.get("type")) or "")  # a tool of an MCP server is not among the tools of the request
+    return PartView(
+        kind="server",
+        path=path,
+        type=kind,
+        name=None if is_own else name,
+        tool_change="added" if kind == "tool_addition" else "removed",
+        is_definition=bool(definition),
+        extra_fields=extra,
+    )
+
+
 _MAKERS: Final = {
     "text": _text,
     "image": _medium,
@@ -401,6 +422,9 @@ _MAKERS: Final = {
     "redacted_thinking": _thinking,
     "tool_use": _call,
     "tool_result": _result,
+    "tool_reference": _reference,
+    "tool_addition": _change,
+    "tool_removal": _change,
 }
 
 
@@ -422,6 +446,7 @@ def _tool(tool: dict[str, Any], path: str, found: FormFaults) -> ToolView:
         schema_path=f"{path}.input_schema",
         schema_field="input_schema",
         strict=flag_of(tool.get("strict")),
+        is_deferred=tool.get("defer_loading") is True,
         extra_fields=found.take(path),
     )
 

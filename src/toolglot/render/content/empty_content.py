@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolResult, Turn
+from toolglot.conversation import Block, Media, Role, Text, Thinking, ToolReference, ToolResult, Turn
 from toolglot.conversation.completion import CANCELLED
 from toolglot.conversation.report import Gravity
 from toolglot.render.context import RenderContext, unless_same
@@ -25,19 +25,17 @@ def fill_empty_content(turns: tuple[Turn, ...], ctx: RenderContext) -> tuple[Tur
     facts = ctx.facts(turns)
     if not facts.has_blanks and Thinking not in facts.kinds:
         return turns
-    follows = len(turns) > 1 and turns[-2].role in ("user", "tool") and bool(turns[-2].blocks)
-    last = turns[-1] if ctx.is_native and follows else None
-    filled = tuple(
-        kept
-        for turn in turns
-        if (kept := turn if _is_empty_prefill(turn, last, ctx) else _fill_turn(turn, ctx)) is not None
-    )
-    return unless_same(filled, turns)
+    filled = [kept for turn in turns[:-1] if (kept := _fill_turn(turn, ctx)) is not None]
+    for turn in turns[-1:]:
+        follows_user = bool(filled) and filled[-1].role in ("user", "tool")
+        kept = turn if follows_user and _is_empty_prefill(turn, ctx) else _fill_turn(turn, ctx)
+        filled += [] if kept is None else [kept]
+    return unless_same(tuple(filled), turns)
 
 
-def _is_empty_prefill(turn: Turn, last: Turn | None, ctx: RenderContext) -> bool:
-    """Whether a turn is an empty start of an answer, as the target's own client wrote it."""
-    if turn is not last or turn.role != "assistant" or not ctx.profile.turns.empty_prefill:
+def _is_empty_prefill(turn: Turn, ctx: RenderContext) -> bool:
+    """Whether the last turn is an empty start of an answer, as the target's own client wrote it."""
+    if not ctx.is_native or turn.role != "assistant" or not ctx.profile.turns.empty_prefill:
         return False
     is_empty = not turn.blocks or (len(turn.blocks) == 1 and isinstance(turn.blocks[0], Text) and not turn.text)
     return is_empty and ctx.profile.turns.prefill == "yes" and (not turn.blocks or ctx.profile.turns.empty_text)
@@ -161,7 +159,7 @@ def _drop_blank_parts(result: ToolResult, ctx: RenderContext) -> ToolResult:
 def _result_has_content(result: ToolResult, ctx: RenderContext) -> bool:
     if isinstance(result.content, tuple):
         return any(not isinstance(part, Text) or not _is_refused(part.text, ctx) for part in result.content) and any(
-            isinstance(part, Media) or (isinstance(part, Text) and part.text) for part in result.content
+            isinstance(part, Media | ToolReference) or (isinstance(part, Text) and part.text) for part in result.content
         )
     if not result.content:
         # A structured value counts if it is what is written: instead of text, or as an object.

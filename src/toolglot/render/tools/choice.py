@@ -137,7 +137,9 @@ def _nearest(
     mode = next((other for other in nearest if other in accepted), None)
     if choice.names:
         wanted = frozenset(choice.names)
-        tools = [tool for tool in tools if tool.original.name in wanted or tool.emitted.name in wanted] or tools
+        # A deferred tool stays: earlier results may refer to it, and they must not change (law 5).
+        if any(_is_named(tool, wanted) for tool in tools):
+            tools = [tool for tool in tools if tool.emitted.deferred or _is_named(tool, wanted)]
     kept = ", with only the named tools" if choice.names else ""
     replacement = f"{mode!r}{kept}" if mode is not None else "nothing"
     rule = "choice.while_thinking" if choice.mode in ctx.profile.choice.modes else "choice.modes"
@@ -153,3 +155,7 @@ def _nearest(
     if mode is None:
         return None, tools
     return _plain_choice(choice, mode), tools
+
+
+def _is_named(tool: EmittedTool, names: frozenset[str]) -> bool:
+    return tool.original.name in names or tool.emitted.name in names

@@ -58,6 +58,8 @@ def recall_fitted_tools(conversation: Conversation, plain: PlainTurns | None, ct
 def _depends_on_more(conversation: Conversation, ctx: RenderContext) -> bool:
     """Whether what the tools become depends on other settings of the request."""
     options = conversation.options
+    if ctx.loading is not None and not (ctx.is_native and "declared" in ctx.profile.tools.deferred):
+        return True
     return options.tool_choice is not None or (
         options.output is not None and output_cost(options.output, ctx) != NOTHING
     )

@@ -1,0 +1,279 @@
+"""Tools that are loaded later: what is declared when, and what the turns say about it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from support.conversations.broken_conversations import SOURCES, TARGETS, grown_conversations
+from support.law_examples import MANY
+from toolglot import (
+    Conversation,
+    Issuer,
+    Options,
+    Policy,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolChange,
+    ToolReference,
+    ToolResult,
+    ToolSpec,
+    Turn,
+    convert,
+    lint,
+    profiles,
+)
+from toolglot.render import Rendered, render
+from toolglot.render.tools.loading import ADDED, FOUND, MISSING, REMOVED
+
+SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": {"path": {"type": "string"}}}
+SEARCH: Final = ToolSpec("ToolSearch", "Finds tools.", SCHEMA)
+RECORD: Final = ToolSpec("mcp__files__record", "Records a text.\nIn a file.", SCHEMA, deferred=True)
+MAIL: Final = ToolSpec("mcp__files__mail", "Sends a mail.", SCHEMA, deferred=True)
+READ: Final = ToolSpec("Read", "Reads a file.", SCHEMA)
+PLACEHOLDER: Final = ToolSpec("DeferredToolPlaceholder", "Never call it.", {"type": "object"}, deferred=True)
+TOOLS: Final = (SEARCH, PLACEHOLDER, MAIL, RECORD, READ)
+
+LACKING: Final = [
+    ("openai", "gpt-4.1"),
+    ("gemini", "gemini-3-pro"),
+    ("mistral", "mistral-large-latest"),
+    ("bedrock", "anthropic.claude-sonnet-4-5"),
+    ("cohere", "command-a-03-2025"),
+    ("ollama", "qwen3"),
+    ("deepseek", "deepseek-chat"),
+]
+"""Targets that have nothing for tools that are loaded later."""
+
+
+def user_turn(text: str = "Do it.") -> Turn:
+    return Turn("user", (Text(text),))
+
+
+def search(number: int, *found: ToolReference) -> tuple[Turn, Turn]:
+    id = f"toolu_{number}"
+    return (
+        Turn("assistant", (ToolCall(id, "ToolSearch", {"path": "x"}),)),
+        Turn("user", (ToolResult(id, found, is_complete=True),)),
+    )
+
+
+def rendered(
+    turns: tuple[Turn, ...],
+    tools: tuple[ToolSpec, ...] = TOOLS,
+    target: tuple[str, str] = LACKING[0],
+    *,
+    policy: Policy | None = None,
+    source: str = "anthropic",
+) -> Rendered:
+    conversation = Conversation(turns, tools, model=target[1])
+    return render(conversation, profiles.get(*target), source=profiles.get(source), policy=policy or Policy())
+
+
+def names(made: Rendered) -> list[str]:
+    return [tool.name for tool in made.conversation.tools]
+
+
+def last_result(made: Rendered) -> str:
+    return [result.text for turn in made.conversation.turns for result in turn.results][-1]
+
+
+@pytest.mark.parametrize("target", LACKING)
+def test_a_tool_that_is_not_loaded_is_not_declared(target: tuple[str, str]) -> None:
+    made = rendered((user_turn(),), target=target)
+    assert names(made) == ["ToolSearch", "Read"]
+    assert [entry.action for entry in made.entries if "not loaded" in entry.reason] == ["deferred"]
+
+
+@pytest.mark.parametrize("target", LACKING)
+def test_what_a_search_found_is_declared_behind_the_others_and_named_in_its_result(target: tuple[str, str]) -> None:
+    turns = (
+        user_turn(),
+        *search(1, ToolReference("mcp__files__record")),
+        *search(2, ToolReference("mcp__files__mail")),
+    )
+    made = rendered(turns, target=target)
+    assert names(made) == ["ToolSearch", "Read", "mcp__files__record", "mcp__files__mail"]
+    results = [result.text for turn in made.conversation.turns for result in turn.results]
+    assert results == [
+        f"{FOUND}\n- mcp__files__record: Records a text.",
+        f"{FOUND}\n- mcp__files__mail: Sends a mail.",
+    ]
+    assert not any(tool.deferred for tool in made.conversation.tools)
+    assert {entry.action for entry in made.entries if "search found" in entry.reason} == {"converted"}
+
+
+def test_the_text_names_a_tool_as_the_model_knows_it() -> None:
+    long = replace(RECORD, name="mcp__" + "a" * 80)
+    made = rendered((user_turn(), *search(1, ToolReference(long.name))), (SEARCH, long))
+    emitted = names(made)[-1]
+    assert len(emitted) <= 64
+    assert f"- {emitted}: " in last_result(made)
+    call = made.tools.original_call(ToolCall("call_1", emitted, {}))
+    assert call.name == long.name
+
+
+def test_a_reference_to_a_tool_that_is_not_declared_is_reported_as_missing() -> None:
+    made = rendered((user_turn(), *search(1, ToolReference("gone"), ToolReference("mcp__files__mail"))))
+    assert last_result(made) == f"{FOUND}\n- mcp__files__mail: Sends a mail.\n{MISSING} gone"
+    assert names(made) == ["ToolSearch", "Read", "mcp__files__mail"]
+
+
+def test_a_tool_that_the_history_calls_is_declared() -> None:
+    called = Turn("assistant", (ToolCall("toolu_1", "mcp__files__mail", {"path": "a"}),))
+    answered = Turn("user", (ToolResult("toolu_1", "sent", is_complete=True),))
+    made = rendered((user_turn(), called, answered))
+    assert names(made) == ["ToolSearch", "Read", "mcp__files__mail"]
+
+
+def test_a_prompt_adds_tools_by_name_and_by_definition() -> None:
+    inline = ToolSpec("translate", "Translates.", SCHEMA)
+    change = ToolChange((ToolReference("mcp__files__mail"), ToolReference("translate", definition=inline)))
+    made = rendered((user_turn(), Turn("system", (change,)), Turn("assistant", (Text("Yes."),)), user_turn("And now?")))
+    assert names(made) == ["ToolSearch", "Read", "mcp__files__mail", "translate"]
+    text = "\n".join(turn.text for turn in made.conversation.turns)
+    assert f"{ADDED}\n- mcp__files__mail: Sends a mail.\n- translate: Translates." in text
+
+
+def test_a_tool_that_is_removed_stays_declared_and_the_text_says_so() -> None:
+    change = ToolChange(removed=(ToolReference("Read"),))
+    turns = (user_turn(), Turn("assistant", (Text("Yes."),)), user_turn("Go on."), Turn("system", (change,)))
+    made = rendered(turns)
+    assert names(made) == ["ToolSearch", "Read"]
+    assert f"{REMOVED} Read" in "\n".join(turn.text for turn in made.conversation.turns)
+    assert any("change of the tools" in entry.reason for entry in made.entries)
+
+
+@pytest.mark.parametrize("target", LACKING)
+def test_a_prompt_before_everything_else_may_add_tools(target: tuple[str, str]) -> None:
+    change = ToolChange((ToolReference("mcp__files__mail"),))
+    made = rendered((Turn("system", (change,)), user_turn()), target=target)
+    assert names(made) == ["ToolSearch", "Read", "mcp__files__mail"]
+    assert ADDED in made.conversation.turns[0].text
+
+
+def test_a_policy_declares_all_tools_from_the_start() -> None:
+    policy = Policy(deferred_tools="start")
+    made = rendered((user_turn(), *search(1, ToolReference("mcp__files__record"))), policy=policy)
+    assert names(made) == ["ToolSearch", "mcp__files__mail", "mcp__files__record", "Read"]
+    assert last_result(made) == f"{FOUND}\n- mcp__files__record: Records a text."
+    assert [entry.fault for entry in made.entries if "from the start" in entry.reason] == ["policy"]
+
+
+def test_a_search_that_only_another_provider_runs_leaves_all_tools_declared() -> None:
+    hosted = ToolSpec("x", type="tool_search_tool_bm25_20251119", issuer=Issuer("anthropic"), is_search=True)
+    found = ServerTool("anthropic", "result", {"tools": []}, "tool_search", loaded=(ToolReference("mcp__files__mail"),))
+    made = rendered((user_turn(), Turn("assistant", (found, Text("Found."))), user_turn("Go on.")), (hosted, *TOOLS))
+    assert names(made) == ["ToolSearch", "mcp__files__mail", "mcp__files__record", "Read"]
+    assert any("no search for tools" in entry.reason for entry in made.entries)
+
+
+def test_anthropic_keeps_a_tool_deferred_that_a_foreign_result_defines() -> None:
+    """Deferred tools are no part of what caches and preserved thinking depend on (anthropic-tools-deferred)."""
+    defined = ToolReference("record", "files", ToolSpec("record", "Records.", SCHEMA, namespace="files", deferred=True))
+    turns = (user_turn(), *search(1, defined))
+    made = rendered(turns, (SEARCH,), ("anthropic", "claude-opus-5-5"), source="openai_responses")
+    assert [(tool.name, tool.deferred) for tool in made.conversation.tools] == [
+        ("ToolSearch", False),
+        ("files__record", True),
+    ]
+    assert [result.content for turn in made.conversation.turns for result in turn.results] == [
+        (ToolReference("files__record"),)
+    ]
+
+
+def test_not_all_tools_stay_deferred() -> None:
+    made = rendered((user_turn(),), (MAIL, RECORD), ("anthropic", "claude-opus-5-5"))
+    assert [tool.deferred for tool in made.conversation.tools] == [False, False]
+    assert any("not all tools" in entry.reason for entry in made.entries)
+
+
+# --- as Claude Code writes it -----------------------------------------------------------------------
+
+BODY: Final[dict[str, Any]] = {
+    "model": "claude-opus-5-5",
+    "max_tokens": 1000,
+    "tools": [
+        {"name": "ToolSearch", "description": "Finds.", "input_schema": SCHEMA, "defer_loading": False},
+        {"name": "DeferredToolPlaceholder", "input_schema": {"type": "object"}, "defer_loading": True},
+        {"name": "mail", "description": "Mails.", "input_schema": SCHEMA, "defer_loading": True},
+        {"name": "record", "description": "Records.", "input_schema": SCHEMA, "defer_loading": True},
+    ],
+    "messages": [
+        {"role": "user", "content": "Do it."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}]},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "toolu_1",
+                    "content": [{"type": "tool_reference", "tool_name": "record"}],
+                },
+                {"type": "text", "text": "Tool loaded."},
+            ],
+        },
+        {
+            "role": "system",
+            "content": [
+                {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "mail"}},
+                {
+                    "type": "tool_addition",
+                    "tool": {"type": "tool_definition", "definition": {"name": "now", "input_schema": SCHEMA}},
+                },
+                {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "record"}},
+            ],
+        },
+    ],
+}
+
+
+def test_a_request_to_its_own_provider_leaves_as_it_came() -> None:
+    data = msgspec.json.encode(BODY)
+    assert lint(data, "anthropic", "claude-opus-5-5") == ()
+    out = convert(data, source="anthropic", target="anthropic", model="claude-opus-5-5")
+    assert out.data is data
+    assert list(out.report) == []
+
+
+def test_another_provider_gets_what_is_loaded() -> None:
+    out = convert(msgspec.json.encode(BODY), source="anthropic", target="openai", model="gpt-4.1")
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == ["ToolSearch", "record", "mail", "now"]
+    assert all("defer_loading" not in tool for tool in out.body["tools"])
+    assert out.body["messages"][2]["content"] == f"{FOUND}\n- record: Records."
+    assert out.body["messages"][-1] == {
+        "role": "system",
+        "content": [
+            {"type": "text", "text": f"{ADDED}\n- mail: Mails."},
+            {"type": "text", "text": f"{ADDED}\n- now"},
+            {"type": "text", "text": f"{REMOVED} record"},
+        ],
+    }
+
+
+# --- laws -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.law
+@MANY
+@given(grown_conversations(), st.sampled_from(TARGETS), st.sampled_from(SOURCES))
+def test_law_5_a_longer_history_only_adds_tools_at_the_end(
+    conversation: Conversation, target: tuple[str, str], source: str
+) -> None:
+    profile = profiles.get(*target)
+    conversation = replace(conversation, options=Options(), model=target[1])
+    shorter: list[bytes] = []
+    for length in range(1, len(conversation.turns) + 1):
+        part = replace(conversation, turns=conversation.turns[:length])
+        made = render(part, profile, source=profiles.get(source))
+        declared = [msgspec.json.encode(tool) for tool in made.conversation.tools if not tool.deferred]
+        # A tool of a namespace joins the others of its namespace; stubs are there only while there are no tools.
+        if conversation.tools and not profile.tools.namespaces:
+            assert declared[: len(shorter)] == shorter
+        shorter = declared
