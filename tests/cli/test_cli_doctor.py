@@ -19,6 +19,7 @@ from support.gateway.served_gateway import gateway
 from support.hostile.hostile_upstream import hostile, once, whole
 from toolglot.cli.commands.doctor import _Progress, _show
 from toolglot.cli.screen.terminal import TerminalPage
+from toolglot.gateway.config.agent_limits import agent_settings
 from toolglot.gateway.config.file import ConfigText
 from toolglot.gateway.config.installed_clients import is_same, version_of
 from toolglot.gateway.config.settings import parse_config
@@ -32,6 +33,7 @@ from toolglot.gateway.observability.checkup import (
     check_packages,
     check_upstreams,
 )
+from toolglot.profiles.rules import ContextRules
 from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 from toolglot.store import SqliteStore
@@ -297,6 +299,57 @@ def test_what_leads_to_the_gateway_is_known_as_such() -> None:
     )
     others = ("", "http://127.0.0.1:8401", "https://127.0.0.1:8400", "http://x:8400", "http://[", "http://a:b")
     assert not any(is_same(address, root) for address in others)
+
+
+MODELS = """
+[upstreams.kimi]
+key_env = "SIMULATED_KEY"
+[upstreams.groq]
+key_env = "SIMULATED_KEY"
+[upstreams.box]
+provider = "vllm"
+[models]
+opus = "kimi/kimi-k2.5"
+sonnet = "kimi/kimi-k2.5"
+"gpt-*" = "groq/llama-3.3-70b-versatile"
+local = "box/m"
+any = "kimi/*"
+"""
+
+
+def test_what_to_set_in_each_agent_is_printed_for_the_models_of_the_configuration(cli: Cli) -> None:
+    cli.write("toolglot.toml", MODELS)
+    shown = cli("doctor", "--no-network", "--color=never").out
+    models = shown[shown.index("\nmodels\n") :].splitlines()
+    assert "  ok    opus, sonnet → kimi/kimi-k2.5: 262,144 tokens. Set in the agents that use it:" in models
+    assert "        Codex        model_context_window = 262144, model_auto_compact_token_limit = 235929" in models
+    claude = [line for line in models if "Claude Code" in line]
+    assert claude[0].split() == [
+        *("Claude", "Code", "CLAUDE_CODE_MAX_CONTEXT_TOKENS=262144", "CLAUDE_CODE_AUTO_COMPACT_WINDOW=262144")
+    ]
+    assert claude[1].endswith("CLAUDE_CODE_AUTO_COMPACT_WINDOW=131072 CLAUDE_CODE_MAX_OUTPUT_TOKENS=32768")
+    assert any(
+        line.endswith('"models": {"NAME": {"limit": {"context": 131072, "input": 131072, "output": 32768}}}')
+        for line in models
+    )
+    assert "  ok    local → box/m: its context window is not known" in models
+    assert '        → if you know it, set "context.window" in [profiles.vllm.rules]' in models
+    assert "kimi/*" not in shown
+
+
+def test_the_lines_to_copy_are_in_the_json_too(cli: Cli) -> None:
+    cli.write("toolglot.toml", MODELS)
+    checks = cli("doctor", "--no-network", "--format", "json").json["checks"]
+    first = next(check for check in checks if check["part"] == "models")
+    assert [line.split("  ")[0] for line in first["details"]] == ["Claude Code", "Codex", "Gemini CLI", "opencode"]
+
+
+def test_settings_that_an_agent_would_refuse_are_left_out() -> None:
+    small = list(agent_settings(ContextRules(window=32_768), "m"))
+    assert "AUTO_COMPACT_WINDOW" not in small[0]  # at least 100,000
+    assert '"output": 8192' in small[-1]
+    assert not any(line.startswith("Gemini CLI") for line in agent_settings(ContextRules(window=2_000_000), "m"))
+    assert list(agent_settings(ContextRules(), "m")) == []
 
 
 def test_a_clock_that_is_off_is_reported() -> None:

@@ -8,7 +8,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from toolglot.cli.screen.terminal import Terminal, TerminalPage, clean, plural
 from toolglot.errors import InputError
@@ -16,6 +16,7 @@ from toolglot.errors import InputError
 MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed."""
 try:
+    from toolglot.gateway.config.agent_limits import check_models
     from toolglot.gateway.config.installed_clients import check_clients
     from toolglot.gateway.config.settings import Config, read_config
     from toolglot.gateway.observability.checkup import (
@@ -35,7 +36,8 @@ except InputError as missing:
 _DESCRIPTION: Final = """\
 Check everything that a gateway needs: its configuration, the keys in the environment, the store, the port, every
 upstream (by listing its models, which costs nothing), the clock, the installed packages, and the coding agents on
-this machine. Say for each whether it works, and how to fix it if not.
+this machine. Say for each whether it works, and how to fix it if not. For the models of the configuration, print their
+context windows and what to set in each coding agent, so that it compacts conversations in time.
 
 It changes nothing, and shows no key."""
 
@@ -84,6 +86,7 @@ class Missing(NamedTuple):
     state: str
     message: str
     todo: str
+    details: tuple[str, ...] = ()
 
 
 class _Progress:
@@ -120,7 +123,7 @@ async def _run_checks(arguments: argparse.Namespace, terminal: Terminal | None) 
     findings += await check_store(config)
     findings.append(await check_port(config))
     upstreams, clients = await asyncio.gather(_upstreams(config, arguments, progress), _clients(config, progress))
-    return [*findings, *upstreams, *check_packages(), *clients]
+    return [*findings, *upstreams, *check_packages(), *clients, *check_models(config)]
 
 
 async def _upstreams(config: Config, arguments: argparse.Namespace, progress: _Progress) -> list[CheckResult]:
@@ -140,9 +143,13 @@ async def _clients(config: Config | None, progress: _Progress) -> list[CheckResu
     return found
 
 
-def _finding_json(finding: CheckResult | Missing) -> dict[str, str]:
-    fields = {"part": finding.part, "state": finding.state, "said": clean(finding.message)}
-    return {**fields, "todo": clean(finding.todo)} if finding.todo else fields
+def _finding_json(finding: CheckResult | Missing) -> dict[str, Any]:
+    fields: dict[str, Any] = {"part": finding.part, "state": finding.state, "said": clean(finding.message)}
+    if finding.todo:
+        fields["todo"] = clean(finding.todo)
+    if finding.details:
+        fields["details"] = [clean(line) for line in finding.details]
+    return fields
 
 
 def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None:
@@ -153,7 +160,7 @@ def _show(findings: Sequence[CheckResult | Missing], page: TerminalPage) -> None
             width = page.width - len(_INDENT)
             first, *more = textwrap.wrap(clean(finding.message), width, break_on_hyphens=False) or [""]
             page.line(f"  {page.paint(f'{finding.state:<4}', _COLORS[finding.state])}  {first}")
-            for line in more:
+            for line in (*more, *map(clean, finding.details)):
                 page.line(_INDENT + line)
             if finding.todo:
                 page.hint(finding.todo, indent=f"{_INDENT}  ", first=f"{_INDENT}→ ")

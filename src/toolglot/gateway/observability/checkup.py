@@ -63,6 +63,8 @@ class CheckResult(Struct, frozen=True):
     state: State
     message: str
     todo: str = ""
+    details: tuple[str, ...] = ()
+    """Lines to copy, which are not wrapped."""
 
 
 # --- the configuration ------------------------------------------------------------------------------
