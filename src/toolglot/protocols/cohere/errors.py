@@ -29,11 +29,13 @@ def _write(failure: Failure, _spelling: ErrorSpelling, message: str) -> Fields:
     return {"message": message, "id": failure.request_id} if failure.request_id else {"message": message}
 
 
+_COUNTED: Final = "too many tokens: total number of tokens in the prompt cannot exceed {window} - received {tokens}."
+
 SHAPE = ErrorShape(
     PROTOCOL,
     _in_band,
     _write,
-    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="too many tokens")},
+    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="too many tokens", counted=_COUNTED)},
 )
 
 decode: Final = SHAPE.decode

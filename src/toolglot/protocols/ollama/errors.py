@@ -19,7 +19,7 @@ SHAPE = ErrorShape(
     PROTOCOL,
     own_error,
     _write,
-    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="the prompt exceeds the context length")},
+    {**STATUSES, "context_overflow": ErrorSpelling(400, phrase="prompt too long; exceeded max context length")},
 )
 
 decode: Final = SHAPE.decode
