@@ -66,6 +66,7 @@ from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
+from toolglot.gateway.state.summaries import Summaries
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
@@ -91,7 +92,7 @@ STORE_UNAVAILABLE: Final = (
 RETIRE_SECONDS: Final = 0.5
 _KEYS: Final = frozenset({"auth", "billing"})
 """Failures that are about a key."""
-_TRACED: Final = frozenset({"generate", "embed", "count", "pass"})
+_TRACED: Final = frozenset({"generate", "compact", "embed", "count", "pass"})
 """Actions that have spans."""
 
 
@@ -214,6 +215,7 @@ class Gateway:
             upstreams,
             Rotation(),
             Vault(self._store, seconds=seconds),
+            Summaries(self._store, seconds=seconds),
             responses,
             BackgroundRuns(
                 BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
@@ -448,7 +450,11 @@ class Gateway:
             request.values = await offloading.count_values(request.body)
             request.hold(VALUE_BYTES * request.values)
             record.arrive(request.body)
-        if endpoint.action == "generate":
+        await self._serve_endpoint(endpoint, request, record)
+
+    async def _serve_endpoint(self, endpoint: GatewayEndpoint, request: ClientRequest, record: RequestRecord) -> None:
+        assert self._services is not None and self._information is not None  # noqa: S101, PT018 - started
+        if endpoint.action in ("generate", "compact"):
             await ModelRequest(self._services, endpoint, request, record).run()
         elif endpoint.action == "embed":
             await EmbeddingCall(self._services, endpoint, request, record).run()

@@ -13,6 +13,7 @@ from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
+from toolglot.gateway.state.summaries import Summaries
 from toolglot.gateway.state.vault import Vault
 from toolglot.limits import Limits
 from toolglot.masking import KnownSecrets
@@ -35,6 +36,7 @@ class Services(Struct, frozen=True):
     upstreams: Upstreams
     rotation: Rotation
     vault: Vault
+    summaries: Summaries
     responses: StoredResponses
     background: BackgroundRuns
     chain: GatewayMiddleware

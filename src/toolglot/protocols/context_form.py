@@ -37,6 +37,8 @@ class ContextForm(Struct, frozen=True, kw_only=True):
     stop: StopReason = "stop"
     stop_form: Form | None = None
     """How a reply ends that is a compaction and nothing else."""
+    usage_is_total: bool = False
+    """Whether those counts include the compaction's."""
     keeps_prompts: bool = False
     """Whether the messages of users before a compaction still count."""
     compact_path: str = ""

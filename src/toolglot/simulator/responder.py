@@ -253,6 +253,9 @@ class _RequestJob:
         profile = self._profile(call, body)
         accepted = self._accept(call, body, profile)
         self._check_length(accepted.body)
+        compacted = self._compacted(call, accepted)
+        if compacted is not None:
+            return compacted
         rule = self.responder.rule_for(accepted)
         settings, injected_by = self._take_fault(rule)
         reply, name = self.responder.next_reply(rule) if rule is not None else (None, "default script")
@@ -271,6 +274,17 @@ class _RequestJob:
         if accepted.wants_stream:
             return self._stream(accepted, planned, written, settings)
         return self._with_pace(self._whole_outcome(written), settings)
+
+    def _compacted(self, call: MatchedPath, accepted: AcceptedRequest) -> SimulatedOutcome | None:
+        """The outcome of a request for a compaction and nothing else, which no rule of the script is for."""
+        context = ReplyContext(accepted, self.responder.signer, self.responder.now)
+        written = self.simulated.compaction_body(context, is_path=call.route.kind == "compact")
+        if written is None:
+            return None
+        self.answered_by = "compaction"
+        if call.route.kind == "compact" or not accepted.wants_stream:
+            return self._whole_outcome(written)
+        return self._stream(accepted, ReplyPlan(), written, _stream_settings({}, self.responder.script))
 
     def _write(self, accepted: AcceptedRequest, planned: ReplyPlan) -> Fields:
         """The body of the reply, as a fault leaves it."""

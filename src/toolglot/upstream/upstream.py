@@ -75,13 +75,16 @@ class Upstream:
     """Addresses, headers and issuers by profile and model."""
 
     def call(
-        self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None
+        self, out: ConvertedRequest, extra_headers: Mapping[str, str] | None = None, path: str = ""
     ) -> Coroutine[Any, Any, HttpResponse]:
-        """Send a converted request. The response may be an error of the provider: check its status."""
+        """Send a converted request. The response may be an error of the provider: check its status.
+
+        path: where to, if that is not the usual path of the protocol.
+        """
         profile, model, stream = out.target, out.model, out.stream
-        if extra_headers or (self.auth == "aws" and not self.key):
+        if path or extra_headers or (self.auth == "aws" and not self.key):
             headers = {**protocol_headers(profile, stream), **_forwarded(extra_headers)}
-            return self.send(path_for(profile, model, stream), out.data, headers=headers, model=model)
+            return self.send(path or path_for(profile, model, stream), out.data, headers=headers, model=model)
         key = ("call", profile.name, profile.protocol, model, "stream" if stream else "")
         known = self._known.get(key) or self._remember(key, self._destination(profile, model, stream))
         address, headers = known

@@ -22,6 +22,7 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+from toolglot.gateway.endpoints.compacting import Compactor
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
 from toolglot.gateway.endpoints.warm_up import send_warm_up
@@ -90,6 +91,7 @@ class ModelRequest:
         self._channel = request.channel
         self._record = record
         self._call = UpstreamCall(services, endpoint, request, record)
+        self._compactor = Compactor(services, endpoint, request, record, self._call, self)
         self._fields: Fields = {}
         """The request as the client sent it."""
         self._middleware_request: Request | None = None
@@ -116,7 +118,7 @@ class ModelRequest:
                 await self._begin_background(received, routes[0])
                 return
             if self._request.is_warm_up:
-                await send_warm_up(self._channel, self._endpoint, self._record, self._reply_id())
+                await send_warm_up(self._channel, self._endpoint, self._record, self.reply_id())
                 return
             entries: list[Entry] = []
             while routes:
@@ -149,24 +151,10 @@ class ModelRequest:
         if self._endpoint.source == RESPONSES:
             received = await self._expand(received, upstream)
         self._call.original = received.original
+        if await self._compactor.serve(received, upstream, route.model, entries):
+            return
         exchange = await self._call.call(received, upstream, route.model, entries)
-        try:
-            failure = await (self._send_stream(exchange) if exchange.out.stream else self._send_reply(exchange))
-        except GatewayRefusal:  # the upstream did nothing wrong
-            exchange.breaker.gave_up()
-            raise
-        except ProviderError as error:
-            exchange.breaker.failed(error.failure)
-            self._record.calls.fail(upstream.name, error.failure.kind)
-            raise
-        except BaseException:
-            exchange.breaker.gave_up()
-            raise
-        else:
-            exchange.breaker.failed(failure) if failure is not None else exchange.breaker.succeeded()
-        finally:
-            exchange.breaker.end()
-            await exchange.response.close()
+        await self._call.use(exchange, self._send_stream if exchange.out.stream else self._send_reply)
 
     async def _begin_background(self, received: ReceivedRequest, route: Route) -> None:
         """Let it run in the background, and reply with the response as it is now."""
@@ -330,7 +318,7 @@ class ModelRequest:
             written = msgspec.json.encode(body)
         self._record.response.complete(200)
         self._record.times.send()
-        await self._channel.respond(200, self._headers(out, response), written)
+        await self._channel.respond(200, self.headers(out, response), written)
         return None
 
     async def _read_reply(self, exchange: UpstreamReply) -> tuple[bytes, int]:
@@ -353,7 +341,7 @@ class ModelRequest:
                 policy=self._call.policy,
                 overrides=self._config.overrides,
                 limits=self._services.reply_limits,
-                reply_id=self._reply_id(),
+                reply_id=self.reply_id(),
                 reply_model=self._reply_model(out),
             )
         except LimitError as error:  # not the client's mistake
@@ -373,7 +361,7 @@ class ModelRequest:
             overrides=self._config.overrides,
             limits=self._services.reply_limits,
             created=int(time.time()),
-            reply_id=self._reply_id(),
+            reply_id=self.reply_id(),
             reply_model=self._reply_model(out),
             as_events=True,
         )
@@ -388,7 +376,7 @@ class ModelRequest:
             if not self._record.response.status:
                 self._record.response.begin(200)
                 kind = {"content-type": content_type, **_UNBUFFERED}
-                await self._channel.begin(200, kind | self._headers(out, exchange.response))
+                await self._channel.begin(200, kind | self.headers(out, exchange.response))
             await self._channel.write(data)
 
         pings = KeepAlive(
@@ -432,7 +420,7 @@ class ModelRequest:
         await write(data if array is None else array.add(data) + array.end())
         await self._channel.end()
 
-    def _reply_id(self) -> str:
+    def reply_id(self) -> str:
         """An id that no other reply has: clients know replies by it, and not every provider sends one."""
         client = get(self._endpoint.protocol)
         prefix = client.reply_id_prefix if client.provider == self._endpoint.source else ""
@@ -545,7 +533,7 @@ class ModelRequest:
         if reply.usage is None:
             self._record.reply.count(None)
             return
-        usage = plausible_usage(reply.usage)
+        usage = plausible_usage(self._compactor.total(reply.usage))
         counts = {name: count for name, count in zip(COUNTS, _counts_of(usage), strict=True) if count is not None}
         if usage is not reply.usage:
             counts.setdefault("input_tokens", len(self._request.body) // BYTES_PER_TOKEN)
@@ -578,6 +566,13 @@ class ModelRequest:
             self._is_not_stored = True
             self._store_losses.append(NOT_STORED)
 
+    async def store_reply(self, exchange: UpstreamReply, reply: Reply, body: Fields) -> Fields:
+        """Store a reply that the gateway made, if its client wants that. Returns it as the client gets it."""
+        await self._keep(False, exchange.out, reply, reply, exchange.upstream, body if self._is_responses else None)
+        if self._store_losses:
+            self._record.reply.add(*self._store_losses)
+        return {**body, "store": False} if self._is_not_stored else body
+
     async def _store(
         self,
         serves: bool,
@@ -608,7 +603,7 @@ class ModelRequest:
     def _is_responses(self) -> bool:
         return self._endpoint.source == RESPONSES
 
-    def _headers(self, out: ConvertedRequest, response: HttpResponse) -> dict[str, str]:
+    def headers(self, out: ConvertedRequest, response: HttpResponse) -> dict[str, str]:
         headers = {
             "x-toolglot-request": self._record.id,
             "x-toolglot-report": report_header(

@@ -61,6 +61,7 @@ def _expand(text: str) -> Iterator[str]:
 
 _SUMMARIES: Final[dict[Action, str]] = {
     "generate": "a reply of a model, whole or as a stream",
+    "compact": "a conversation in short: the messages of users, and a summary of the rest",
     "embed": "vectors of texts",
     "count": "the number of tokens of a request",
     "models": "the models that clients can use",

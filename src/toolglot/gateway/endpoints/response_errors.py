@@ -39,6 +39,15 @@ def missing_item(id: str, param: str = "input", *, stores: bool = True) -> Missi
     return MissingError(_failure(404, text, param))
 
 
+def missing_compaction(mark: str) -> MissingError:
+    """The summary of a compaction that the gateway made is gone. OpenAI has no such error."""
+    text = (
+        f"The summary of the compaction item '{mark[:_MAX_LENGTH]}' is not known here: it has expired, was made for "
+        "another key, or by another gateway. Send the conversation without that item, or begin a new one."
+    )
+    return MissingError(_failure(400, text, "input", "compaction_not_found"))
+
+
 def repeated_item(id: str) -> ProviderError:
     text = f"Duplicate item found with id {id[:_MAX_LENGTH]}. Remove duplicate items from your input and try again."
     return invalid("input", text)

@@ -87,6 +87,7 @@ _OWN_PATTERNS: Final = {
 
 _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "generate": ("POST",),
+    "compact": ("POST",),
     "embed": ("POST",),
     "count": ("POST",),
     "models": _READ,

@@ -8,7 +8,7 @@ Whether it is sent again is decided in `upstream/retry.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from toolglot.gateway.http import offloading
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRendering, RequestRecord
+from toolglot.gateway.routing.compaction import ContextEditor, EditedContext
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.vault import without_opaque
 from toolglot.policy import Policy
@@ -86,6 +87,11 @@ class UpstreamCall:
         """The settings of the route."""
         self._applied: list[Entry] = []
         """What they changed."""
+        self.edit: ContextEditor | None = None
+        """What the client wants to be done to its context, and the upstream does not do."""
+        self._edited = EditedContext(_EMPTY, [])
+        self.path = ""
+        """The path at the upstream, if it is not the usual one of its protocol."""
 
     def profile(self, name: str, model: str = "") -> Profile:
         return _profile(name, model, self._services.config.overrides)
@@ -127,6 +133,11 @@ class UpstreamCall:
                 reported += recalled
             except StoreError as error:  # most requests work without it
                 self._record.response.store_failed(f"nothing was recalled: {error}")
+        if self.edit is not None:
+            edit, before = self.edit, conversation
+            self._edited = await self.offload(lambda: edit(before))
+            conversation = self._edited.conversation
+            reported += self._edited.entries
         if self.settings is not None:
             conversation, self._applied = apply_settings(conversation, self.settings)
             reported += self._applied
@@ -160,6 +171,8 @@ class UpstreamCall:
             policy=self.policy,
             conversation=conversation,
         )
+        if self.edit is not None:
+            out.head = self._edited.head
         self._record.sent = RecordedRendering(profile.name, out.data, count_entries(out.report.entries))
         return out
 
@@ -207,7 +220,7 @@ class UpstreamCall:
         try:
             traced = self._record.begin_call(upstream)
             headers = self._headers_for(out) if out.source.protocol == out.target.protocol else {}
-            response = await upstream.call(out, headers | traced if traced else headers)
+            response = await upstream.call(out, headers | traced if traced else headers, self.path)
             if response.status < 300:
                 is_open = True
                 return response, NO_FAILURE
@@ -228,7 +241,29 @@ class UpstreamCall:
         """The request without the thinking and signatures that the provider does not recognise as its own."""
         self._sent, dropped = without_opaque(self._sent)
         destination = upstream.issuer(out.model, out.target.name)
-        return self._render(received, self._sent, out.target, destination, [*entries, *self._applied, *dropped])
+        changed = [*entries, *self._edited.entries, *self._applied, *dropped]
+        return self._render(received, self._sent, out.target, destination, changed)
+
+    async def use(self, exchange: UpstreamReply, read: Callable[[UpstreamReply], Awaitable[Failure | None]]) -> None:
+        """Read a response to its end, and record with the breaker how it went. `read` returns how the reply failed."""
+        breaker = exchange.breaker
+        try:
+            failure = await read(exchange)
+        except GatewayRefusal:  # the upstream did nothing wrong
+            breaker.gave_up()
+            raise
+        except ProviderError as error:
+            breaker.failed(error.failure)
+            self._record.calls.fail(exchange.upstream.name, error.failure.kind)
+            raise
+        except BaseException:
+            breaker.gave_up()
+            raise
+        else:
+            breaker.failed(failure) if failure is not None else breaker.succeeded()
+        finally:
+            breaker.end()
+            await exchange.response.close()
 
     def _headers_for(self, out: ConvertedRequest) -> dict[str, str]:
         """The client's headers that a provider of the same protocol gets."""

@@ -106,6 +106,7 @@ CONTEXT: Final = ContextForm(
     read=read,
     without=without,
     usage=compacted_usage,
+    usage_is_total=True,
     keeps_prompts=True,
     compact_path="/responses/compact",
     compacted_body=compacted_body,

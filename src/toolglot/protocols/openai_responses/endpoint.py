@@ -73,6 +73,12 @@ PROTOCOL: Final = Protocol(
         ClientRoute(
             action="count", paths=("/v1/responses/input_tokens", "/responses/input_tokens"), required=_REQUIRED
         ),
+        ClientRoute(
+            action="compact",
+            paths=("/v1/responses/compact", "/responses/compact"),
+            required=_REQUIRED,
+            optional={"instructions": TEXT, "previous_response_id": TEXT},
+        ),
         ClientRoute(action="response", paths=(r"/(?:v1/)?responses/(?P<name>[^/]+)",), is_pattern=True),
         ClientRoute(
             action="input_items",

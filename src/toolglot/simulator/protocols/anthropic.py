@@ -22,10 +22,12 @@ from toolglot.simulator.replies.ids import call_id, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
-from toolglot.simulator.scripts.plan import ReplyPlan
+from toolglot.simulator.scripts.plan import ReplyPlan, tokens_of
 
 _NAME: Final = "anthropic"
 _CREATED: Final = "2026-01-31T00:00:00Z"
+_COMPACT_BETA: Final = "compact-2026-"
+_COMPACT_TOKENS: Final = 150_000
 BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 _EDITED: Final = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
@@ -96,6 +98,55 @@ def _check_binding(block: Fields, prefix: Any, model: str, signer: Signer) -> st
     return BOUND_ELSEWHERE if signature.prefix != digest(prefix) else None
 
 
+# --- compaction -------------------------------------------------------------------------------------
+
+
+def _compact_edit(body: Fields) -> Fields | None:
+    management = body.get("context_management")
+    edits = management.get("edits") if isinstance(management, dict) else None
+    return next((edit for _, edit in objects(edits) if edit.get("type") == "compact_20260112"), None)
+
+
+def _is_above_trigger(body: Fields, edit: Fields) -> bool:
+    trigger = edit.get("trigger")
+    limit = trigger.get("value") if isinstance(trigger, dict) else None
+    return tokens_of(body) > (limit if isinstance(limit, int) else _COMPACT_TOKENS)
+
+
+def _summary_usage(body: Fields) -> Fields:
+    none = {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    return {"type": "compaction", "input_tokens": tokens_of(body), "output_tokens": 20, **none}
+
+
+def _summary_block(context: ReplyContext) -> Fields:
+    count = len(context.request.body["messages"])
+    summary = f"A summary of {count} messages. The last one: {context.request.prompt[:200]}"
+    signature = context.signer.sign("compaction", model=context.request.model, content=summary)
+    return {"type": "compaction", "content": summary, "encrypted_content": signature}
+
+
+def _check_compaction(body: Fields, signer: Signer, headers: Mapping[str, str]) -> Refusal | None:
+    """Refuse compactions without the beta header, and those that were not made here or were changed."""
+    has_beta = _COMPACT_BETA in headers.get("anthropic-beta", "")
+    if not has_beta and (_compact_edit(body) is not None or body.get("compaction") is not None):
+        field = "compaction" if body.get("compaction") is not None else "context_management.edits.0"
+        return returned_refusal(f"{field}: Extra inputs are not permitted", field)
+    for index, message in objects(body.get("messages")):
+        for at, block in objects(message.get("content")):
+            if block.get("type") != "compaction":
+                continue
+            path = f"messages.{index}.content.{at}"
+            encrypted = block.get("encrypted_content")
+            if not has_beta:
+                return returned_refusal(f"{path}: Input tag 'compaction' found using 'type' is not expected", path)
+            if encrypted is None:
+                continue
+            signature = signer.read("compaction", str(encrypted))
+            if signature is None or signature.content != digest(block.get("content")):
+                return returned_refusal(f"{path}: Invalid `encrypted_content` in `compaction` block", path)
+    return None
+
+
 class _Anthropic(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/v1/messages", _NAME),
@@ -113,6 +164,9 @@ class _Anthropic(SimulatedProtocol):
     }
 
     def check_request(self, body: Fields) -> Refusal | None:
+        if body.get("compaction") is not None and body.get("context_management") is not None:
+            message = "compaction: cannot be combined with `context_management`"
+            return Refusal(kind="bad_request", message=message, param="compaction")
         return _NO_THREADS if body.get("thread") is not None else None
 
     def check_returned(
@@ -122,6 +176,9 @@ class _Anthropic(SimulatedProtocol):
         if refusal is not None:
             return refusal
         messages = list(objects(body.get("messages")))
+        refused = _check_compaction(body, signer, headers)
+        if refused is not None:
+            return refused
         latest = max((index for index, message in messages if message.get("role") == "assistant"), default=-1)
         for index, message in messages:
             thoughts = [
@@ -138,9 +195,24 @@ class _Anthropic(SimulatedProtocol):
                     return returned_refusal(f"{path}: {problem}", path)
         return None
 
+    def compaction_body(self, context: ReplyContext, *, is_path: bool) -> Fields | None:
+        body, edit = context.request.body, _compact_edit(context.request.body)
+        is_due = edit is not None and edit.get("pause_after_compaction") is True and _is_above_trigger(body, edit)
+        if body.get("compaction") is None and not is_due:
+            return None
+        whole = self.reply_body(context, ReplyPlan())
+        usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [_summary_usage(body)]}
+        return {**whole, "content": [_summary_block(context)], "stop_reason": "compaction", "usage": usage}
+
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         request, usage = context.request, plan.usage
         content: list[Fields] = []
+        iterations: Fields = {}
+        edit = _compact_edit(request.body)
+        if edit is not None and _is_above_trigger(request.body, edit):
+            content.append(_summary_block(context))
+            iterations = {"iterations": [_summary_usage(request.body)]}
+        managed = request.body.get("context_management") is not None
         if plan.thinking:
             prefix = _prefix(request.body, len(request.body["messages"]))
             signature = context.signer.sign("thinking", model=request.model, content=plan.thinking, prefix=prefix)
@@ -164,7 +236,9 @@ class _Anthropic(SimulatedProtocol):
                 "cache_read_input_tokens": usage.cache_read_tokens or 0,
                 "output_tokens": usage.output_tokens or 0,
                 "service_tier": "standard",
+                **iterations,
             },
+            **({"context_management": {"applied_edits": []}} if managed else {}),
         }
 
     def stream_frames(self, job: StreamJob) -> list[bytes]:

@@ -24,7 +24,7 @@ from toolglot.simulator.replies.streams import StreamJob, encoder_frames
 from toolglot.simulator.replies.wordings import Wording
 from toolglot.simulator.scripts.plan import ReplyPlan
 
-RouteKind = Literal["generate", "embed", "count", "models", "model", "version", "show"]
+RouteKind = Literal["generate", "compact", "embed", "count", "models", "model", "version", "show"]
 
 
 class SimulatedRoute(Struct, frozen=True):
@@ -93,6 +93,10 @@ class SimulatedProtocol:
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         """A plan as the body that the provider would send: native ids, fields and words, signed where it signs."""
         raise NotImplementedError
+
+    def compaction_body(self, context: ReplyContext, *, is_path: bool) -> Fields | None:
+        """The reply that is a compaction and nothing else, if the request wants that. `is_path`: its path says so."""
+        return None
 
     def embeddings(self, body: Fields, profile: Profile) -> Fields | Refusal:
         """The reply to a request for embeddings, or why it is refused."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toolglot.conversation import Usage
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
 from toolglot.referee import Violation
@@ -22,9 +23,10 @@ from toolglot.simulator.replies.ids import call_id, hexadecimal, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.wordings import first_field, too_long
-from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan
+from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan, tokens_of
 
 _NAME: Final = "openai_responses"
+_TRIGGER: Final = "compaction_trigger"
 _ENCRYPTED: Final = "gAAAAAB"
 """How encrypted content begins."""
 
@@ -41,9 +43,11 @@ def _reasoning_id(item_id: str, signer: Signer) -> str | None:
     return f"rs_{stem[:-2]}"
 
 
-def _check_encrypted(encrypted: str, id: Any, account: str, signer: Signer) -> str | None:
+def _check_encrypted(
+    encrypted: str, id: Any, account: str, signer: Signer, *, purpose: str = "reasoning"
+) -> str | None:
     is_known = encrypted.startswith(_ENCRYPTED)
-    signature = signer.read("reasoning", encrypted.removeprefix(_ENCRYPTED)) if is_known else None
+    signature = signer.read(purpose, encrypted.removeprefix(_ENCRYPTED)) if is_known else None
     reason = "Encrypted content could not be decrypted or parsed."
     if signature is not None and (id is None or signature.content == digest(id)):
         if signature.prefix == digest(account):
@@ -112,6 +116,23 @@ def _items(context: ReplyContext, plan: ReplyPlan, status: str) -> list[Fields]:
     return items
 
 
+def _compaction_item(context: ReplyContext) -> Fields:
+    request = context.request
+    id = f"cmp_{hexadecimal(request.id_seed, 'compaction', 40)}"
+    signature = context.signer.sign("compaction", model=request.model, content=id, prefix=request.account)
+    return {"id": id, "type": "compaction", "encrypted_content": _ENCRYPTED + signature}
+
+
+def _is_above_threshold(body: Fields) -> bool:
+    """Whether a request wants to be compacted because of its length."""
+    thresholds = [
+        entry.get("compact_threshold")
+        for _, entry in objects(body.get("context_management"))
+        if entry.get("type") == "compaction"
+    ]
+    return any(isinstance(limit, int) and tokens_of(body) > limit for limit in thresholds)
+
+
 def _call_item(request: AcceptedRequest, index: int, call: PlannedCall, stem: str, status: str) -> Fields:
     id = call_id(request, index, call.name)
     namespace: Fields = {"namespace": call.namespace} if call.namespace is not None else {}
@@ -124,6 +145,7 @@ def _call_item(request: AcceptedRequest, index: int, call: PlannedCall, stem: st
 class _Responses(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"(?:/v1)?/responses", _NAME, target=_NAME),
+        SimulatedRoute(r"(?:/v1)?/responses/compact", _NAME, "compact", target=_NAME),
         SimulatedRoute(r"(?:/v1)?/responses/input_tokens", _NAME, "count", target=_NAME),
     )
     overflow_message = "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -151,6 +173,11 @@ class _Responses(SimulatedProtocol):
     stores_replies = True
 
     def check_request(self, body: Fields) -> Refusal | None:
+        items = [item.get("type") for _, item in objects(body.get("input"))]
+        if _TRIGGER in items[:-1]:
+            return Refusal(
+                kind="bad_request", message="A compaction trigger must be the final input item.", param="input"
+            )
         if body.get("model") is not None or body.get("prompt") is not None:
             return None
         return Refusal(kind="bad_request", message="Missing required parameter: 'model'.", param="model")
@@ -161,7 +188,13 @@ class _Responses(SimulatedProtocol):
         seen: set[str] = set()
         for index, item in objects(body.get("input")):
             kind, id = item.get("type"), item.get("id")
-            if kind == "reasoning":
+            if kind == "compaction":
+                problem = _check_encrypted(
+                    str(item.get("encrypted_content")), id, account_of(headers), signer, purpose="compaction"
+                )
+                if problem is not None:
+                    return returned_refusal(problem, f"input[{index}]", "invalid_encrypted_content")
+            elif kind == "reasoning":
                 seen.add(str(id))
                 encrypted = item.get("encrypted_content")
                 if not isinstance(encrypted, str):
@@ -175,6 +208,25 @@ class _Responses(SimulatedProtocol):
                     lacks = f"was provided without its required 'reasoning' item: '{needed}'."
                     return returned_refusal(f"Item '{id}' of type 'function_call' {lacks}", "input")
         return None
+
+    def compaction_body(self, context: ReplyContext, *, is_path: bool) -> Fields | None:
+        body = context.request.body
+        items = [item for _, item in objects(body.get("input"))]
+        is_triggered = bool(items) and items[-1].get("type") == _TRIGGER
+        if not is_path and not is_triggered:
+            return None
+        plan = ReplyPlan(usage=Usage(input_tokens=tokens_of(body), output_tokens=20))
+        whole = {**self.reply_body(context, plan), "output": [_compaction_item(context)]}
+        if not is_path:
+            return whole
+        users = [item for item in items if item.get("role") == "user"]
+        return {
+            "id": whole["id"],
+            "object": "response.compaction",
+            "created_at": context.now,
+            "output": [*users, *whole["output"]],
+            "usage": whole["usage"],
+        }
 
     def reply_body(self, context: ReplyContext, plan: ReplyPlan) -> Fields:
         request, body = context.request, context.request.body
@@ -192,7 +244,10 @@ class _Responses(SimulatedProtocol):
             "instructions": body.get("instructions"),
             "max_output_tokens": body.get("max_output_tokens"),
             "model": request.model,
-            "output": _items(context, plan, status),
+            "output": [
+                *([_compaction_item(context)] if _is_above_threshold(body) else []),
+                *_items(context, plan, status),
+            ],
             "parallel_tool_calls": body.get("parallel_tool_calls", True),
             "previous_response_id": None,
             "reasoning": {"effort": (reasoning or {}).get("effort"), "summary": (reasoning or {}).get("summary")},
