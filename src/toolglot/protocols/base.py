@@ -23,6 +23,7 @@ from functools import cache, cached_property
 from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolglot.conversation import Block, Conversation, Failure, Reply, forms
 from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest
@@ -456,6 +457,28 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     """Some of those that it can have."""
     query: tuple[str, ...] = ()
     """The parameters of the query."""
+
+
+def routes_by_path(
+    whole: str,
+    stream: str,
+    required: Mapping[str, Any],
+    *,
+    is_array: bool = False,
+    is_hosted: bool = False,
+    error_protocol: str = "",
+) -> tuple[ClientRoute, ClientRoute]:
+    """The routes of a request whose path says whether its reply is streamed: the patterns of both paths."""
+    route = ClientRoute(
+        action="generate",
+        paths=(whole,),
+        is_pattern=True,
+        stream=False,
+        is_hosted=is_hosted,
+        error_protocol=error_protocol,
+        required=required,
+    )
+    return route, replace(route, paths=(stream,), stream=True, is_array=is_array)
 
 
 Feature = Literal[

@@ -13,6 +13,7 @@ from toolglot.protocols.base import (
     Protocol,
     RequestMarks,
     TokenCount,
+    routes_by_path,
     words,
 )
 from toolglot.protocols.fields.body_schemas import FLAG, MODEL, OBJECTS, TEXT, TOKENS, object_schema
@@ -136,39 +137,18 @@ PROTOCOL: Final = Protocol(
             is_pattern=True,
             required={"model": MODEL, "messages": OBJECTS},
         ),
-        ClientRoute(
-            action="generate",
-            paths=(rf"{_VERTEX}(?P<model>[^/]+):rawPredict",),
-            is_pattern=True,
-            stream=False,
+        *routes_by_path(
+            rf"{_VERTEX}(?P<model>[^/]+):rawPredict",
+            rf"{_VERTEX}(?P<model>[^/]+):streamRawPredict",
+            _HOSTED,
             is_hosted=True,
-            required=_HOSTED,
         ),
-        ClientRoute(
-            action="generate",
-            paths=(rf"{_VERTEX}(?P<model>[^/]+):streamRawPredict",),
-            is_pattern=True,
-            stream=True,
-            is_hosted=True,
-            required=_HOSTED,
-        ),
-        ClientRoute(
-            action="generate",
-            paths=(r"/model/(?P<model>.+)/invoke",),
-            is_pattern=True,
-            stream=False,
+        *routes_by_path(
+            r"/model/(?P<model>.+)/invoke",
+            r"/model/(?P<model>.+)/invoke-with-response-stream",
+            _HOSTED,
             is_hosted=True,
             error_protocol="bedrock",
-            required=_HOSTED,
-        ),
-        ClientRoute(
-            action="generate",
-            paths=(r"/model/(?P<model>.+)/invoke-with-response-stream",),
-            is_pattern=True,
-            stream=True,
-            is_hosted=True,
-            error_protocol="bedrock",
-            required=_HOSTED,
         ),
         ClientRoute(
             action="telemetry",

@@ -12,6 +12,7 @@ from toolglot.protocols.base import (
     Protocol,
     RequestMarks,
     TokenCount,
+    routes_by_path,
     words,
 )
 from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
@@ -55,20 +56,7 @@ PROTOCOL: Final = Protocol(
     models=ModelList(path=None, name_field="modelId", entry=_model_entry, list_field="modelSummaries"),
     counts=TokenCount(request=_count_request, reply_field="inputTokens"),
     routes=(
-        ClientRoute(
-            action="generate",
-            paths=(r"/model/(?P<model>.+)/converse",),
-            is_pattern=True,
-            stream=False,
-            required=_REQUIRED,
-        ),
-        ClientRoute(
-            action="generate",
-            paths=(r"/model/(?P<model>.+)/converse-stream",),
-            is_pattern=True,
-            stream=True,
-            required=_REQUIRED,
-        ),
+        *routes_by_path(r"/model/(?P<model>.+)/converse", r"/model/(?P<model>.+)/converse-stream", _REQUIRED),
         # The names of all embedding models of Bedrock have this word; other bodies for `invoke` are those of Claude.
         ClientRoute(action="embed", paths=(r"/model/(?P<model>.*embed.*)/invoke",), is_pattern=True),
     ),

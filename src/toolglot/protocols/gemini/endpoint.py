@@ -13,6 +13,7 @@ from toolglot.protocols.base import (
     Protocol,
     RequestMarks,
     TokenCount,
+    routes_by_path,
     words,
 )
 from toolglot.protocols.fields.body_schemas import OBJECTS, TEXT, object_schema
@@ -82,21 +83,7 @@ PROTOCOL: Final = Protocol(
     ),
     counts=TokenCount(request=_count_request, envelope="generateContentRequest", reply_field="totalTokens"),
     routes=(
-        ClientRoute(
-            action="generate",
-            paths=(f"{_MODEL}:generateContent",),
-            is_pattern=True,
-            stream=False,
-            required=_REQUIRED,
-        ),
-        ClientRoute(
-            action="generate",
-            paths=(f"{_MODEL}:streamGenerateContent",),
-            is_pattern=True,
-            stream=True,
-            is_array=True,
-            required=_REQUIRED,
-        ),
+        *routes_by_path(f"{_MODEL}:generateContent", f"{_MODEL}:streamGenerateContent", _REQUIRED, is_array=True),
         ClientRoute(
             action="embed",
             paths=(f"{_MODEL}:embedContent",),
