@@ -338,7 +338,7 @@ def defines_tools(turn: Turn) -> bool:
 def start_loading(tools: tuple[ToolSpec, ...], ctx: RenderContext) -> None:
     """Note the tools of a request, and whether it depends on the turns which of them are declared."""
     ctx.tools = tools
-    if any([tool.deferred or (tool.is_search and tool.issuer is not None) for tool in tools]):
+    if any(tool.deferred or (tool.is_search and tool.issuer is not None) for tool in tools):
         ctx.loading = ToolLoading(tools, ctx)
 
 
