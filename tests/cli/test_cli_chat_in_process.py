@@ -279,11 +279,13 @@ class Tty(io.StringIO):
         return True
 
 
-def ran(*words: str, prompt: str, form: str = "text", lines: tuple[str, ...] = ()) -> Talk:
+def ran(*words: str, prompt: str, output_format: str = "text", lines: tuple[str, ...] = ()) -> Talk:
     """A run at a terminal."""
     out, err = Tty(), Tty()
     foreground = Foreground(Typist(*lines))
-    once = RunOnce(settings("run", prompt, *words), Terminal(out, err, color="never"), foreground, form=form)
+    once = RunOnce(
+        settings("run", prompt, *words), Terminal(out, err, color="never"), foreground, output_format=output_format
+    )
     code = foreground.run(lambda: once.run(prompt))
     return Talk(code, out.getvalue(), err.getvalue())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.store import servers
-from toolglot.store import shown
+from toolglot.store import display_location
 
 
 @pytest.fixture(params=["postgres", "redis"])
@@ -40,11 +40,11 @@ def test_keys_usage_doctor_and_serve_use_the_server_and_do_not_show_its_password
     assert '"laptop"' in listed.stdout
     reported = [finding for finding in json.loads(looked.stdout)["checks"] if finding["part"] == "store"]
     assert [finding["state"] for finding in reported] == ["ok"]
-    assert reported[0]["said"].startswith(shown(where))
+    assert reported[0]["said"].startswith(display_location(where))
 
     away = where.replace(secret, "not-the-password")
     refused = toolglot(tmp_path, away, "serve")
     assert refused.returncode == 2
-    assert shown(where) in refused.stderr or "password" in refused.stderr
+    assert display_location(where) in refused.stderr or "password" in refused.stderr
     assert "not-the-password" not in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stderr

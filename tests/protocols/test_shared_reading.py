@@ -15,7 +15,15 @@ from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments, read_object
 from toolglot.protocols.fields.failed_result import content_with_error, text_of
 from toolglot.protocols.fields.media import audio_format, audio_type, audio_type_of, data_url, read_data_url
-from toolglot.protocols.fields.reading import Fields, each_by_type, from_root, held, held_or_none, require_all, required
+from toolglot.protocols.fields.reading import (
+    Fields,
+    each_by_type,
+    from_root,
+    held_or_none,
+    read_required,
+    require_all,
+    required,
+)
 
 
 @pytest.mark.law
@@ -129,7 +137,7 @@ def test_formats_have_media_types() -> None:
 def test_an_error_inside_of_an_object_has_the_whole_path() -> None:
     @from_root
     def read(body: Fields) -> str | None:
-        return held(body, "a", lambda a: held_or_none(a, "b", lambda b: required(b, "c", str)))
+        return read_required(body, "a", lambda a: held_or_none(a, "b", lambda b: required(b, "c", str)))
 
     assert read({"a": {"b": None}}) is None
     assert read({"a": {"b": {"c": "x"}}}) == "x"

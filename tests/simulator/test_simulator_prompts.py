@@ -393,7 +393,7 @@ def test_a_hostile_prompt_is_read_in_bounded_work(text: str) -> None:
     for values in (prompt.quoted, prompt.paths, prompt.urls, prompt.names, prompt.numbers):
         assert len(values) <= 8
     assert prompt.words is not None
-    assert isinstance(prompt.command + prompt.formula + prompt.after("for") + prompt.named("for"), str)
+    assert isinstance(prompt.command + prompt.formula + prompt.after("for") + prompt.named_value("for"), str)
     assert len(prompt.written) <= 500
     assert working_directory([Turn("user", (Text(text),))]) == ""
 

@@ -33,7 +33,7 @@ from support.store.servers import (
 from toolglot import InputError
 from toolglot.gateway.config.settings import read_config
 from toolglot.simulator import serve
-from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, is_address, open_store, shown
+from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits, display_location, is_address, open_store
 from toolglot.store.job_queue import JobQueue, LoopThread
 from toolglot.store.jobs import StoreJob
 from toolglot.store.postgres import PostgresStore
@@ -577,9 +577,9 @@ def test_a_server_has_nothing_to_warn_of_where_it_is_postgres(tmp_path: Path) ->
 
 
 def test_an_address_is_shown_without_what_is_secret_in_it() -> None:
-    assert shown("postgres://me:hun@ter2@db:5432/x?password=y") == "postgres://db:5432/x"
-    assert shown("redis://cache") == "redis://cache"
-    assert shown("/var/lib/store.db") == "/var/lib/store.db"
+    assert display_location("postgres://me:hun@ter2@db:5432/x?password=y") == "postgres://db:5432/x"
+    assert display_location("redis://cache") == "redis://cache"
+    assert display_location("/var/lib/store.db") == "/var/lib/store.db"
     assert [is_address(text) for text in ("REDISS://h", "postgres:/x", "file://x", "x.db")] == [
         True,
         False,

@@ -72,7 +72,7 @@ from toolglot.limits import Limits
 from toolglot.middleware import ToolMiddleware
 from toolglot.protocols.base import get
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.store import Store, StoreError, is_address, open_store, shown
+from toolglot.store import Store, StoreError, display_location, is_address, open_store
 from toolglot.translate.requests import ConvertedError, error_for
 from toolglot.upstream.routing.load_balancing import Rotation
 from toolglot.upstream.routing.no_route import NoRouteError
@@ -162,7 +162,7 @@ class Gateway:
         settings = self.config.gateway
         if settings.store != "off":
             store = await asyncio.to_thread(open_store, settings.store)
-            self._store = BoundedStore(store, settings.store_seconds, name=shown(settings.store))
+            self._store = BoundedStore(store, settings.store_seconds, name=display_location(settings.store))
             is_file = not is_address(settings.store) and settings.store != ":memory:"
             self._store_watch = StoreWatch(
                 self._store,

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from toolglot.errors import InputError, how_to_install, quote
-from toolglot.store.addresses import SCHEMES, is_address, shown
+from toolglot.store.addresses import SCHEMES, display_location, is_address
 from toolglot.store.interface import DEFAULT_STORE_LIMITS, Row, Store, StoreConflictError, StoreError, StoreLimits
 from toolglot.store.sqlite import SqliteStore
 
@@ -33,9 +33,9 @@ __all__ = [
     "StoreConflictError",
     "StoreError",
     "StoreLimits",
+    "display_location",
     "is_address",
     "open_store",
-    "shown",
 ]
 
 HINT: Final = 'use the path of a file, ":memory:", postgres://… or redis://…'

@@ -78,7 +78,7 @@ def is_address(where: str) -> bool:
     return where.partition("://")[0].lower() in SCHEMES and "://" in where
 
 
-def shown(where: str) -> str:
+def display_location(where: str) -> str:
     """The location of a store for a message: a path as it is, a URL without its secrets."""
     if "://" not in where:
         return where

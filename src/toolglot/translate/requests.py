@@ -38,7 +38,7 @@ from toolglot.profiles.name_patterns import matches
 from toolglot.protocols.base import codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_input_error
 from toolglot.protocols.fields.losses import unwritten
-from toolglot.protocols.fields.shared_fields import asking_usage, carried
+from toolglot.protocols.fields.shared_fields import asking_usage, carry_shared_fields
 from toolglot.protocols.fields.stored_history import continued_by
 from toolglot.protocols.openai_responses.request import stores_answers
 from toolglot.render import Rendered, render
@@ -408,7 +408,7 @@ def _asks_for_usage(conversation: Conversation, client: Profile) -> bool:
 
 def _for_other_protocol(conversation: Conversation, source: Profile, target: Profile) -> Conversation:
     """The conversation with fields and settings carried to another protocol."""
-    conversation = carried(conversation, source.protocol, target)
+    conversation = carry_shared_fields(conversation, source.protocol, target)
     return asking_usage(conversation, target) if conversation.options.stream else conversation
 
 

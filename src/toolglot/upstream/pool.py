@@ -86,7 +86,7 @@ class UpstreamPool:
         """The number of requests in progress."""
         return sum(breaker.running for breaker in self._breakers.values())
 
-    def configured(self) -> list[Upstream]:
+    def configured_upstreams(self) -> list[Upstream]:
         """All upstreams of the settings."""
         return [self.find(Route(upstream_name=name, model="")) for name in self._settings]
 

@@ -190,7 +190,7 @@ def test_what_is_passed_on_is_traced_without_a_model(simulated: Server) -> None:
     record.request.action = "pass"
     record.trace = tracing.begin(record, {})
     config = config_for(simulated)
-    upstream = next(each for each in Upstreams(config).configured() if each.name == "openai")
+    upstream = next(each for each in Upstreams(config).configured_upstreams() if each.name == "openai")
     assert "traceparent" in record.begin_call(upstream)
     record.response.status = 200
     record.trace.end(record)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.counted_work import is_linear, no_hang
 from toolglot import profiles
 from toolglot.profiles import loader
-from toolglot.protocols.errors.bodies import error_in, parsed, read_error
+from toolglot.protocols.errors.bodies import error_in, parse_object, read_error
 from toolglot.protocols.errors.known_messages import recognise
 from toolglot.protocols.openai_chat import errors
 
@@ -63,7 +63,7 @@ def rules_with(text: str, target: str | None = None) -> set[str]:
 def fill(text: str, sample: dict[str, str]) -> str:
     """A provider's message, with samples for what differs from case to case."""
     if text.startswith("{"):
-        document = parsed(text.replace("{…}", "{}"))
+        document = parse_object(text.replace("{…}", "{}"))
         found = read_error(error_in(document), document)
         text = found.message or " ".join(found.codes)
     text = re.sub(r"\b[NMX]\b|<id>|<n>", lambda gap: sample[gap[0]], text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolglot.conversation import Reply, StopReason, Usage
-from toolglot.protocols.fields.reading import from_root, held, held_or_none, one_of, optional, required
+from toolglot.protocols.fields.reading import from_root, held_or_none, one_of, optional, read_required, required
 
 from .lines import read_line, write_lines
 
@@ -16,7 +16,7 @@ ENDS: Final = {stop: end for end, stop in STOPS.items()}
 
 @from_root
 def decode(body: dict[str, Any]) -> Reply:
-    turn, stop = held(body, "line", read_line), one_of(body, "end", STOPS)
+    turn, stop = read_required(body, "line", read_line), one_of(body, "end", STOPS)
     return Reply(turn, stop, usage_of(body), model=optional(body, "model", str) or "")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from toolglot.conversation.events import Event
 from toolglot.limits import DEFAULT_LIMITS, Limits
-from toolglot.protocols.fields.reading import held, one_of, required
+from toolglot.protocols.fields.reading import one_of, read_required, required
 from toolglot.protocols.framing.event_builder import TEXT_KEY, EventBuilder, keep_call
 from toolglot.protocols.framing.json_objects import ObjectReader
 from toolglot.protocols.framing.text_frames import Frame, LineFramer
@@ -35,7 +35,7 @@ class Decoder:
         if "text" in body:
             self.builder.add_implicit(TEXT_KEY, required(body, "text", str))
         if "call" in body:
-            self.builder.add_whole_block(held(body, "call", read_call))
+            self.builder.add_whole_block(read_required(body, "call", read_call))
         if "end" in body:
             usage = usage_of(body)
             if usage is not None:

@@ -255,7 +255,7 @@ def test_where_simulated_models_are_forbidden_no_name_leads_to_one(environ: dict
         router.route("gpt-5.5")
     assert "OPENAI_API_KEY" in caught.value.hint
     assert "simulated" not in caught.value.hint
-    assert not any(entry.simulated for entry in router.listed())
+    assert not any(entry.simulated for entry in router.list_models())
 
 
 def test_a_name_of_the_file_that_is_simulated_cannot_be_forbidden_unnoticed() -> None:
@@ -342,7 +342,7 @@ def test_many_names_are_cut_in_the_message_and_cost_little() -> None:
 
 
 def test_listings_show_names_and_models_but_no_patterns() -> None:
-    found = Router(config()).listed()
+    found = Router(config()).list_models()
     assert found[0] == Listed("my-alias", "anthropic", "claude-sonnet-5")
     assert [entry.name for entry in found] == [
         *("my-alias", "other", "chain", "opus", "sonnet", "gpt-4o-mini", "marked[1m]"),
@@ -353,9 +353,9 @@ def test_listings_show_names_and_models_but_no_patterns() -> None:
 
 
 def test_listings_show_the_simulated_models_where_nothing_is_configured_or_it_is_set() -> None:
-    assert not any(entry.simulated for entry in Router(config_from_environment(ONE_KEY)).listed())
-    assert any(entry.simulated for entry in Router(config(f"[gateway]\nsimulate = true\n{FILE}")).listed())
-    found = Router(config_from_environment({"HOME": "/h"})).listed()
+    assert not any(entry.simulated for entry in Router(config_from_environment(ONE_KEY)).list_models())
+    assert any(entry.simulated for entry in Router(config(f"[gateway]\nsimulate = true\n{FILE}")).list_models())
+    found = Router(config_from_environment({"HOME": "/h"})).list_models()
     assert Listed("simulated/anthropic/claude-opus-5", "anthropic", "claude-opus-5", True) in found
     assert all(entry.simulated for entry in found)
 
@@ -400,7 +400,7 @@ def test_a_request_goes_to_an_upstream_of_the_file_or_to_a_marked_stand_in(
 @given(st.sampled_from([FILE, f"[gateway]\nsimulate = true\n{FILE}", f'{FILE}"*" = "openai/*"']))
 def test_every_listed_name_leads_where_it_says(text: str) -> None:
     router = Router(config(text))
-    for entry in router.listed():
+    for entry in router.list_models():
         route = router.route(entry.name)
         assert (route.upstream_name, route.model, route.simulated) == entry[1:]
 

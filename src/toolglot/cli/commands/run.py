@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from toolglot.cli.session.run_once import run_once  # noqa: PLC0415 - it needs an extra
 
     prompt = _prompt(arguments.prompt)
-    form = "json" if arguments.json else "stream-json" if arguments.stream_json else "text"
-    return run_once(session_settings(arguments), prompt, terminal, form=form, quiet=arguments.quiet)
+    output_format = "json" if arguments.json else "stream-json" if arguments.stream_json else "text"
+    return run_once(session_settings(arguments), prompt, terminal, output_format=output_format, quiet=arguments.quiet)
 
 
 def _prompt(argument: str) -> str:

@@ -23,7 +23,7 @@ from toolglot.gateway.http.worker_links import WorkerLinks
 from toolglot.gateway.http.workers import MAX_WORKERS, Supervisor, WorkerSettings, read_worker_settings
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator.serving import listen
-from toolglot.store import Store, shown
+from toolglot.store import Store, display_location
 
 MISSING_EXTRA: InputError | None = None
 """The error if an extra that the gateway needs is not installed. `--help` works without it."""
@@ -210,7 +210,7 @@ def _print_banner(root: str, config: Config, terminal: Terminal) -> None:
     real = ", ".join(f"{name} ({upstream.target})" for name, upstream in config.upstreams.items())
     page.line(f"  upstreams      {clean(real) or 'none'}")
     page.line(f"  simulated      {_describe_simulated(config)}")
-    page.line(f"  store          {clean(shown(config.gateway.store))}")
+    page.line(f"  store          {clean(display_location(config.gateway.store))}")
     keys = _client_key_status(config)
     page.line(f"  client keys    {keys or 'none; any key is accepted'}")
     if not is_loopback(config.gateway.host):

@@ -31,11 +31,11 @@ INTERRUPTED: Final = 130
 
 
 def run_once(
-    settings: SessionSettings, prompt: str, terminal: Terminal, *, form: str = "text", quiet: bool = False
+    settings: SessionSettings, prompt: str, terminal: Terminal, *, output_format: str = "text", quiet: bool = False
 ) -> int:
     """Send the prompt, print the reply, and return the exit code."""
     foreground = Foreground(StderrLines(sys.stdin, sys.stderr))
-    once = RunOnce(settings, terminal, foreground, form=form, quiet=quiet)
+    once = RunOnce(settings, terminal, foreground, output_format=output_format, quiet=quiet)
     try:
         with (
             hide_control_echo(),
@@ -60,13 +60,13 @@ class RunOnce:
         terminal: Terminal,
         foreground: Foreground,
         *,
-        form: str = "text",
+        output_format: str = "text",
         quiet: bool = False,
     ) -> None:
         self._settings = settings
         self._terminal = terminal
         self._foreground = foreground
-        self._form = form
+        self._output_format = output_format
         self._is_quiet = quiet
         self._is_shown = terminal.err.is_terminal and not quiet
         self._view = TranscriptView(terminal.err, shows_words=False)
@@ -107,7 +107,7 @@ class RunOnce:
         self._record.add(event)
         if self._is_shown:
             self._view.show(event)
-        if self._form == "stream-json":
+        if self._output_format == "stream-json":
             line = event_line(event)
             if line is not None:
                 self._terminal.write_data(encode_json(line))
@@ -128,11 +128,11 @@ class RunOnce:
         simulated = host.models.is_simulated(answer.model or session.model)
         kept = session.id if self._settings.store else None
         reason, code = self._reason_and_code(result)
-        if self._form == "text":
+        if self._output_format == "text":
             self._print(answer.text)
         else:
             document = self._record.document(answer, session=kept, simulated=simulated, reason=reason)
-            if self._form == "stream-json":
+            if self._output_format == "stream-json":
                 self._terminal.write_data(encode_json({"event": "ended", **document}))
             else:
                 self._terminal.write_data(encode_json(document, pretty=True))

@@ -66,13 +66,13 @@ class ConfiguredModels:
 
     def names(self) -> list[str]:
         """The names that the configuration lists."""
-        return [found.name for found in self._router.listed()]
+        return [found.name for found in self._router.list_models()]
 
     def first(self, environ: Mapping[str, str]) -> str:
         """The model to use if none is named."""
         if named := environ.get(MODEL_VARIABLE, "").strip():
             return named
-        listed = self._router.listed()
+        listed = self._router.list_models()
         real = next((found.name for found in listed if not found.simulated), "")
         real = real or next(filter(None, map(self._default, self._config.upstreams)), "")
         if real:

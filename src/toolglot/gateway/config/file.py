@@ -112,7 +112,7 @@ class ConfigText(Struct, frozen=True):
         """A mistake at a key, with its line."""
         line = line_of(self.text, keys) if keys else 0
         position = f"{self.origin}:{line}" if line else self.origin
-        error = ConfigError(message, path=f"{position}: {dotted(keys)}" if keys else position, hint=hint)
+        error = ConfigError(message, path=f"{position}: {toml_key(keys)}" if keys else position, hint=hint)
         error.line = line
         return error
 
@@ -169,7 +169,7 @@ def read_text(path: str | os.PathLike[str]) -> ConfigText:
         raise ConfigError(f"not UTF-8 at byte {error.start}", path=origin, hint="save it as UTF-8") from None
 
 
-def dotted(keys: Keys) -> str:
+def toml_key(keys: Keys) -> str:
     """A key as TOML writes it."""
     return ".".join(key if _PLAIN.fullmatch(key) else quote(mask(key)) for key in keys)
 
@@ -229,7 +229,7 @@ def read_table(value: Any, kind: type[Table], text: ConfigText, *at: str) -> Tab
 def table_of(value: Any, text: ConfigText, *at: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise text.error(f"expected a table, got {_kind(value)}", *at, hint=f"write [{dotted(at)}], with its keys below")
+    raise text.error(f"expected a table, got {_kind(value)}", *at, hint=f"write [{toml_key(at)}], with its keys below")
 
 
 def unknown_key(key: str, known: list[str], text: ConfigText, *at: str) -> ConfigError:

@@ -309,8 +309,10 @@ class ModelRequest:
                 self._middleware_request, original, reply.reply, source=self._endpoint.source, provider=upstream.target
             )
             written = written if body == original else msgspec.json.encode(body)
-        if (serves := self._note_reply(out, reply.provider_reply, reply.reply)) or self._endpoint.source == RESPONSES:
-            await self._keep(serves, out, reply.provider_reply, reply.reply, upstream, body)
+        if (
+            needs_vault := self._note_reply(out, reply.provider_reply, reply.reply)
+        ) or self._endpoint.source == RESPONSES:
+            await self._keep(needs_vault, out, reply.provider_reply, reply.reply, upstream, body)
         if self._store_losses:
             self._record.reply.add(*self._store_losses)
         if self._is_not_stored:
@@ -493,8 +495,8 @@ class ModelRequest:
                 raise ProviderError(translator.failure)
             return
         body = translator.final_body if self._endpoint.source == RESPONSES else None
-        if (serves := self._note_reply(out, translator.provider_reply, translator.reply)) or body is not None:
-            await self._keep(serves, out, translator.provider_reply, translator.reply, upstream, body)
+        if (needs_vault := self._note_reply(out, translator.provider_reply, translator.reply)) or body is not None:
+            await self._keep(needs_vault, out, translator.provider_reply, translator.reply, upstream, body)
         if self._middleware_request is not None:
             self._show_middleware(self._middleware_request, translator.reply, upstream)
 
@@ -526,7 +528,7 @@ class ModelRequest:
         self._count(reply)
         self._record.reply.end(reply.stop or "", original.model)
         is_renamed = self._call.original.model != out.model
-        return self._services.vault.serves(out.source, out.target, is_renamed=is_renamed)
+        return self._services.vault.is_needed(out.source, out.target, is_renamed=is_renamed)
 
     def _count(self, reply: Reply) -> None:
         """Record the tokens that the provider reports. Counts that cannot be true are estimated."""
@@ -545,7 +547,7 @@ class ModelRequest:
 
     async def _keep(
         self,
-        serves: bool,
+        needs_vault: bool,
         out: ConvertedRequest,
         original: Reply,
         reply: Reply,
@@ -556,11 +558,11 @@ class ModelRequest:
         reported."""
         fields = self._fields if body is not None and self._is_responses else None
         try:
-            is_stored = await self._store(serves, out, original, reply, upstream, (fields, body))
+            is_stored = await self._store(needs_vault, out, original, reply, upstream, (fields, body))
         except StoreError as error:  # the client gets its reply all the same
             self._record.response.store_failed(f"nothing was stored: {error}")
             is_stored = False
-            if serves:
+            if needs_vault:
                 self._store_losses.append(NOT_KEPT)
         if fields is not None and not is_stored and wants_stored(fields):
             self._is_not_stored = True
@@ -575,7 +577,7 @@ class ModelRequest:
 
     async def _store(
         self,
-        serves: bool,
+        needs_vault: bool,
         out: ConvertedRequest,
         original: Reply,
         reply: Reply,
@@ -587,7 +589,7 @@ class ModelRequest:
         exchanged: the request and the response.
         """
         client = self._request.client
-        if serves:
+        if needs_vault:
             issuer = upstream.issuer(out.model, out.target.name)
             await self._services.vault.keep(client, self._call.original, original, reply, issuer, self._call.offload)
         fields, body = exchanged

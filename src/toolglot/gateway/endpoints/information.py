@@ -156,8 +156,8 @@ class InformationEndpoints:
 
     async def _all_models(self) -> list[ListedModel]:
         router = self._services.router
-        found = {entry.name: ListedModel(*entry) for entry in router.listed()}
-        upstreams = self._services.upstreams.configured()
+        found = {entry.name: ListedModel(*entry) for entry in router.list_models()}
+        upstreams = self._services.upstreams.configured_upstreams()
         for upstream, names in zip(upstreams, await asyncio.gather(*map(self._own_models, upstreams)), strict=True):
             for name in names:
                 listed = ListedModel(f"{upstream.name}/{name}", upstream.name, name, False)

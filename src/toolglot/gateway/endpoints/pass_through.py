@@ -104,7 +104,9 @@ class PassThrough:
 def upstreams_of(protocol: Protocol, upstreams: Upstreams) -> tuple[list[Upstream], list[Upstream]]:
     """The upstreams that a path of a protocol most likely means, and all that could have it."""
     family = {protocol.name, *(record.name for record in records() if record.sdk and record.sdk == protocol.sdk)}
-    of_kind = [upstream for upstream in upstreams.configured() if profiles.get(upstream.target).protocol in family]
+    of_kind = [
+        upstream for upstream in upstreams.configured_upstreams() if profiles.get(upstream.target).protocol in family
+    ]
     named = [upstream for upstream in of_kind if upstream.target == protocol.provider]
     return named if len(named) == 1 else of_kind, of_kind
 

@@ -37,7 +37,7 @@ from toolglot.gateway.endpoints.model_lists import decode_models
 from toolglot.gateway.routing.middleware_chain import load_steps
 from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.protocols.errors.failures import ProviderError
-from toolglot.store import StoreError, is_address, open_store, shown
+from toolglot.store import StoreError, display_location, is_address, open_store
 from toolglot.store.schema import MIGRATIONS, check_database, version_of
 from toolglot.upstream import Upstream
 from toolglot.upstream.settings import UpstreamSettings
@@ -150,7 +150,7 @@ async def check_store(config: Config) -> list[CheckResult]:
         message = f"{location}: stored conversations are lost when the gateway stops, and workers share nothing"
         return [CheckResult(_STORE, "warn", message, "set store in [gateway] to a file")]
     if is_address(location):
-        return [await _check_writing(location, shown(location))]
+        return [await _check_writing(location, display_location(location))]
     path = Path(location).expanduser()
     if not path.exists():
         return [_check_folder(path), _check_disk(path)]
@@ -194,7 +194,7 @@ def _check_version(path: Path) -> CheckResult:
 
 async def _check_writing(location: str, description: str) -> CheckResult:
     """Write a row, read it and remove it."""
-    where = shown(location)
+    where = display_location(location)
     begun = time.monotonic()
     try:
         async with asyncio.timeout(UPSTREAM_SECONDS):
@@ -315,7 +315,7 @@ async def check_upstreams(
         return found
 
     try:
-        found = await asyncio.gather(*map(one, upstreams.configured()))
+        found = await asyncio.gather(*map(one, upstreams.configured_upstreams()))
     finally:
         await upstreams.close()
     return [*found, *([_check_clock(min(skews, key=abs))] if skews else [])]

@@ -67,7 +67,7 @@ class Link(Struct, frozen=True, kw_only=True):
     links: int
     size: int
     """The number of links, and of bytes, of it and all before it, as far as they were known here."""
-    kept: float
+    stored_at: float = msgspec.field(name="kept")
     stored_by: str = msgspec.field(name="home")
     """The upstream that has stored the response itself; empty: none. Rows have it under its old name."""
     input: list[Any]
@@ -197,8 +197,8 @@ class StoredResponses:
     async def _renew(self, client: str, links: Sequence[Link]) -> None:
         """Renew links whose time is half over."""
         now = self._clock()
-        old = [link for link in links if link.kept + self._seconds / 2 < now]
-        rows = ((key, row) for link in old for key, row in _rows(replace(link, kept=now)))
+        old = [link for link in links if link.stored_at + self._seconds / 2 < now]
+        rows = ((key, row) for link in old for key, row in _rows(replace(link, stored_at=now)))
         while some := dict(islice(rows, _MAX_ROWS)):
             await self._keep(client, some, now)
 
@@ -227,7 +227,7 @@ class StoredResponses:
             return False
         body = {key: value for key, value in with_request(request, response).items() if key != "output"}
         try:
-            await self._keep(client, {f"body:{id}": json_bytes(body), **dict(_rows(link))}, link.kept)
+            await self._keep(client, {f"body:{id}": json_bytes(body), **dict(_rows(link))}, link.stored_at)
         except LimitError:
             return False
         return True
@@ -246,7 +246,7 @@ class StoredResponses:
             nearest=nearest,
             links=1 + (before.links if before is not None else 0),
             size=size + (before.size if before is not None else 0),
-            kept=self._clock(),
+            stored_at=self._clock(),
             stored_by=stored_by,
             input=items,
             output=output,

@@ -118,7 +118,7 @@ class Vault:
         self.misses: int = 0
         """Turns of models that were not."""
 
-    def serves(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:
+    def is_needed(self, source: Profile, target: Profile, *, is_renamed: bool = False) -> bool:
         """Whether a client of the source cannot send back something that the target wants.
 
         is_renamed: the client has another name for the model. Then its history does not show who made a turn.
@@ -133,7 +133,7 @@ class Vault:
         """Whether `recall` may change something."""
         if self._refused:
             return True
-        return self.serves(source, target, is_renamed=conversation.model != destination.model)
+        return self.is_needed(source, target, is_renamed=conversation.model != destination.model)
 
     async def recall(
         self,
@@ -145,12 +145,12 @@ class Vault:
         offload: WorkOffloader = at_once,
     ) -> tuple[Conversation, list[Entry]]:
         """The conversation with what was kept of its turns, and without what this provider has refused before."""
-        serves = self.serves(source, target, is_renamed=conversation.model != destination.model)
-        if not serves and not self._refused:
+        needs_vault = self.is_needed(source, target, is_renamed=conversation.model != destination.model)
+        if not needs_vault and not self._refused:
             return conversation, []
         keys = await offload(lambda: dict(keys_of(conversation.turns)))
         refused = {index for index, (key, *_) in keys.items() if self._refused.get((client, key)) == destination}
-        wanted = {index: some for index, some in keys.items() if index not in refused} if serves else {}
+        wanted = {index: some for index, some in keys.items() if index not in refused} if needs_vault else {}
         entries: list[Entry] = []
         if wanted:
             mark = _issuer_mark(destination)

@@ -39,14 +39,14 @@ from toolglot.protocols.fields.failed_result import has_failed, result_content
 from toolglot.protocols.fields.reading import (
     Fields,
     each_by_type,
-    expected,
-    held,
     leftover,
     optional,
     own_value,
+    read_required,
     require_all,
     required,
-    restored,
+    type_error,
+    with_extra,
 )
 
 _TEXT = frozenset({"type", "text"})
@@ -74,7 +74,7 @@ def read_content(content: Any, path: str = ".content", readers: dict[str, Reader
     if type(content) is str:
         return (Text(content),)
     if type(content) is not list:
-        raise expected("a string or an array of blocks", content, path)
+        raise type_error("a string or an array of blocks", content, path)
     return tuple(each_by_type(content, readers or READERS, unknown, path))
 
 
@@ -126,7 +126,7 @@ def _tool_result(fields: Fields) -> ToolResult:
         id = required(fields, "tool_use_id", str)
     if content is not None and type(content) is not str:
         if type(content) is not list:
-            raise expected("a string or an array of blocks", content, ".content")
+            raise type_error("a string or an array of blocks", content, ".content")
         content = _only_text(content) or tuple(each_by_type(content, _RESULT_READERS, _unknown_part, ".content"))
     if len(fields) == 3 and content is not None:
         return ToolResult(id, content, False, "", True)
@@ -177,7 +177,7 @@ def _media(kind: Any) -> Callable[[Fields], _Part]:
                 extra=extra,
             )
 
-        return held(fields, "source", read_source)
+        return read_required(fields, "source", read_source)
 
     return read
 
@@ -281,12 +281,12 @@ def _write_text(block: Text) -> Fields:
     form = block.form
     if type(form) is AnthropicText and _text_of(form.block) == block.text:
         fields = dict(form.block)
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
     fields = {"type": "tool_use", "id": call.id, "name": call.name, "input": object_of(call)}
-    return restored(fields, call.extra, PROTOCOL)
+    return with_extra(fields, call.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
@@ -302,17 +302,17 @@ def _write_result(result: ToolResult) -> Fields:
         fields["is_error"] = True
     elif type(result.form) is AnthropicResult:
         fields["is_error"] = False
-    return restored(fields, result.extra, PROTOCOL)
+    return with_extra(fields, result.extra, PROTOCOL)
 
 
 def _write_thinking(block: Thinking) -> Fields:
     """Thinking with text is written as text; only thinking without is written as its encrypted data."""
     if block.redacted is not None and not block.text:
-        return restored({"type": "redacted_thinking", "data": block.redacted}, block.extra, PROTOCOL)
+        return with_extra({"type": "redacted_thinking", "data": block.redacted}, block.extra, PROTOCOL)
     fields: Fields = {"type": "thinking", "thinking": block.text}
     if block.signature is not None:
         fields["signature"] = block.signature
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def _write_media(block: Media) -> Fields:
@@ -325,7 +325,7 @@ def _write_media(block: Media) -> Fields:
     fields: Fields = {"type": "image" if block.kind == "image" else "document", "source": source}
     if block.name is not None and block.kind != "image":
         fields["title"] = block.name
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def _write_compaction(block: Compaction) -> Fields | None:
@@ -336,7 +336,7 @@ def _write_compaction(block: Compaction) -> Fields | None:
         fields["content"] = block.summary
     if block.data is not None:
         fields["encrypted_content"] = block.data
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def _write_own(block: Block) -> Fields | None:

@@ -15,7 +15,7 @@ from toolglot.protocols.fields.reading import (
     one_of,
     optional,
     required,
-    restored,
+    with_extra,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.fields.token_counts import CountNames, read_details, read_split, write_details, write_split
@@ -101,7 +101,7 @@ def encode(reply: Reply) -> Fields:
         body["usage"] = {_COUNTS.input: 0, _COUNTS.output: 0, **_write_usage(reply.usage or Usage())}
     elif reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)
 
 
 def _write_foreign(blocks: tuple[Block, ...]) -> list[Fields]:
@@ -126,4 +126,4 @@ def _write_usage(usage: Usage) -> Fields:
     rest = usage.form.details_rest if type(usage.form) is AnthropicUsage else None
     if usage.reasoning_tokens is not None or rest is not None:
         fields[_DETAILS] = write_details({_THOUGHT: usage.reasoning_tokens}, rest)
-    return restored(fields, usage.extra, PROTOCOL)
+    return with_extra(fields, usage.extra, PROTOCOL)

@@ -37,18 +37,18 @@ from toolglot.protocols.anthropic.tools import read_tool, write_tools
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
     from_root,
-    held,
     held_or_none,
     leftover,
     one_of,
     opaque_value,
     optional,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 
@@ -118,7 +118,7 @@ def _read_system(body: Fields) -> list[Turn]:
     if system is None:
         return []
     if type(system) is not str and type(system) is not list:
-        raise expected("a string or an array of text blocks", system, ".system")
+        raise type_error("a string or an array of text blocks", system, ".system")
     form = PROMPT_STRING if type(system) is str else PROMPT
     return [Turn("system", read_content(system, ".system"), form=form)]
 
@@ -191,7 +191,7 @@ def _read_reasoning(body: Fields) -> Reasoning | None:
         budget = optional(thinking, "budget_tokens", int)
         return Reasoning(mode, effort, budget, extra=leftover(thinking, _THINKING, PROTOCOL))
 
-    return held(body, "thinking", read)
+    return read_required(body, "thinking", read)
 
 
 def _read_format(format: Fields) -> OutputFormat:
@@ -228,8 +228,8 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
         body["stream"] = options.stream
     if options.user is not None or form.metadata_rest is not None:
         user: Fields = {"user_id": options.user} if options.user is not None else {}
-        body["metadata"] = refilled(user, form.metadata_rest)
-    return restored(body, conversation.extra, PROTOCOL)
+        body["metadata"] = with_rest(user, form.metadata_rest)
+    return with_extra(body, conversation.extra, PROTOCOL)
 
 
 def _split_system(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
@@ -261,8 +261,8 @@ def _write_message(turn: Turn) -> Fields:
     role = "user" if turn.role == "tool" else "system" if turn.role == "developer" else turn.role
     blocks = turn.blocks
     if len(blocks) == 1 and _is_string(turn) and isinstance(block := blocks[0], Text):
-        return restored({"role": role, "content": block.text}, turn.extra, PROTOCOL)
-    return restored({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
+        return with_extra({"role": role, "content": block.text}, turn.extra, PROTOCOL)
+    return with_extra({"role": role, "content": write_blocks(blocks)}, turn.extra, PROTOCOL)
 
 
 def _write_choice(choice: ToolChoice) -> Fields:
@@ -274,7 +274,7 @@ def _write_choice(choice: ToolChoice) -> Fields:
         fields["name"] = choice.names[0]
     if choice.parallel is not None:
         fields["disable_parallel_tool_use"] = not choice.parallel
-    return restored(fields, choice.extra, PROTOCOL)
+    return with_extra(fields, choice.extra, PROTOCOL)
 
 
 def _write_reasoning_and_output(body: Fields, options: Options, form: AnthropicRequest) -> None:
@@ -287,7 +287,7 @@ def _write_reasoning_and_output(body: Fields, options: Options, form: AnthropicR
         fields: Fields = {"type": _MODES_BACK[reasoning.mode]}
         if reasoning.budget_tokens is not None:
             fields["budget_tokens"] = reasoning.budget_tokens
-        body["thinking"] = restored(fields, reasoning.extra, PROTOCOL)
+        body["thinking"] = with_extra(fields, reasoning.extra, PROTOCOL)
     if reasoning is not None and reasoning.effort is not None:
         config["effort"] = reasoning.effort
     if options.output is not None:
@@ -296,6 +296,6 @@ def _write_reasoning_and_output(body: Fields, options: Options, form: AnthropicR
             config["format"] = verbatim
         elif options.output.schema is not None:
             format = {"type": "json_schema", "schema": options.output.schema}
-            config["format"] = restored(format, options.output.extra, PROTOCOL)
+            config["format"] = with_extra(format, options.output.extra, PROTOCOL)
     if config or form.output_config_rest is not None:
-        body["output_config"] = refilled(config, form.output_config_rest)
+        body["output_config"] = with_rest(config, form.output_config_rest)

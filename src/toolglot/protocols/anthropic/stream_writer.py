@@ -75,13 +75,13 @@ class Encoder(BlockStreamEncoder):
             kind = type(event)
             if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
                 text: str = event.text  # type: ignore[union-attr]
-                if self._before is None and self._waits:
+                if self._prefix is None and self._waits:
                     text = self._first_delta(text)
-                if self._before is not None and text:
+                if self._prefix is not None and text:
                     try:
-                        out.append(self._before + _encode(text) + _END_OF_DELTA)
+                        out.append(self._prefix + _encode(text) + _END_OF_DELTA)
                     except UnicodeEncodeError:
-                        out.append(self._before + json_bytes(text) + _END_OF_DELTA)
+                        out.append(self._prefix + json_bytes(text) + _END_OF_DELTA)
             elif not self._is_over:
                 self._write(event)
         if self._started is not None and not self._is_begun:
@@ -191,7 +191,7 @@ class Encoder(BlockStreamEncoder):
         self._out.append(_event({"type": "content_block_start", "index": self._index, "content_block": fields}))
 
     def _start_deltas(self, kind: str, key: str) -> None:
-        self._before = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b"%b":' % (
+        self._prefix = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b"%b":' % (
             self._index,
             b'{"type":"%b",' % kind.encode(),
             key.encode(),

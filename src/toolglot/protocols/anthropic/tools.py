@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from toolglot.conversation import Block, Opaque, ToolChange, ToolReference, ToolSpec
 from toolglot.protocols.anthropic.form import PROTOCOL, AnthropicTool
 from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
-from toolglot.protocols.fields.reading import Fields, leftover, optional, required, restored
+from toolglot.protocols.fields.reading import Fields, leftover, optional, required, with_extra
 
 _TOOL = frozenset({"name", "description", "input_schema", "type", "strict", "defer_loading"})
 _REFERENCE = frozenset({"type", "tool_name"})
@@ -123,11 +123,11 @@ def write_tool(tool: ToolSpec) -> Fields | None:
         fields["strict"] = tool.strict
     if tool.deferred or form.is_not_deferred:
         fields["defer_loading"] = tool.deferred
-    return restored(fields, tool.extra, PROTOCOL)
+    return with_extra(fields, tool.extra, PROTOCOL)
 
 
 def write_reference(reference: ToolReference) -> Fields:
-    return restored({"type": "tool_reference", "tool_name": reference.name}, reference.extra, PROTOCOL)
+    return with_extra({"type": "tool_reference", "tool_name": reference.name}, reference.extra, PROTOCOL)
 
 
 def write_change(change: ToolChange) -> list[Fields]:
@@ -138,5 +138,5 @@ def write_change(change: ToolChange) -> list[Fields]:
             definition = None if tool.definition is None else write_tool(tool.definition)
             named: Fields = {"type": "tool_reference", "name": tool.name}
             written = named if definition is None else {"type": "tool_definition", "definition": definition}
-            blocks.append(restored({"type": kind, "tool": written}, change.extra, PROTOCOL))
+            blocks.append(with_extra({"type": kind, "tool": written}, change.extra, PROTOCOL))
     return blocks

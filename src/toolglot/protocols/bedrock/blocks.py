@@ -34,14 +34,14 @@ from toolglot.protocols.fields.media import AUDIO_TYPES
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    held,
     leftover,
     optional,
     own_value,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 
 _TOOL_USE = frozenset({"toolUseId", "name", "input"})
@@ -154,7 +154,7 @@ def _tool_use(fields: Fields) -> Block:
             form=BedrockCall(rest, not id) if rest or not id else None,
         )
 
-    return held(fields, "toolUse", read)
+    return read_required(fields, "toolUse", read)
 
 
 def _tool_result(fields: Fields) -> Block:
@@ -175,7 +175,7 @@ def _tool_result(fields: Fields) -> Block:
             form=form,
         )
 
-    return held(fields, "toolResult", read)
+    return read_required(fields, "toolResult", read)
 
 
 def _read_result_part(fields: Fields) -> Text | Media | Opaque:
@@ -196,9 +196,9 @@ def _reasoning(fields: Fields) -> Block:
         form = BedrockThinking(block_rest, rest) if block_rest or rest else PLAIN_THINKING
         if hidden is not None:
             return Thinking(redacted=required(reasoning, "redactedContent", str), form=form)
-        return held(reasoning, "reasoningText", lambda text: _reasoning_text(text, form))
+        return read_required(reasoning, "reasoningText", lambda text: _reasoning_text(text, form))
 
-    return held(fields, "reasoningContent", read)
+    return read_required(fields, "reasoningContent", read)
 
 
 def _reasoning_text(fields: Fields, form: BedrockThinking) -> Thinking:
@@ -215,7 +215,7 @@ def _media(kind: Any) -> Callable[[Fields], Block]:
 
     def read_media(fields: Fields, media: Fields) -> Block:
         format = optional(media, "format", str)
-        source = held(media, "source", _read_source)
+        source = read_required(media, "source", _read_source)
         if source is None:
             return _as_text(kind)(fields)
         media_type = "" if format is None else _TYPES.get(kind, {}).get(format, f"{kind}/{format}")
@@ -237,7 +237,7 @@ def _media(kind: Any) -> Callable[[Fields], Block]:
             form=None if form == PLAIN_MEDIA else form,
         )
 
-    return lambda fields: held(fields, kind, lambda media: read_media(fields, media))
+    return lambda fields: read_required(fields, kind, lambda media: read_media(fields, media))
 
 
 def _read_source(source: Fields) -> tuple[str | None, str | None, Fields | None] | None:
@@ -246,7 +246,7 @@ def _read_source(source: Fields) -> tuple[str | None, str | None, Fields | None]
         return None
     if "bytes" in source:
         return required(source, "bytes", str), None, None
-    return held(source, "s3Location", _read_location)
+    return read_required(source, "s3Location", _read_location)
 
 
 def _read_location(location: Fields) -> tuple[None, str, Fields | None]:
@@ -312,8 +312,8 @@ def _write_block(block: Block) -> Fields | None:
         return _write_text(block)
     if isinstance(block, ToolCall):
         fields = {"toolUseId": block.id, "name": block.name, "input": object_of(block)}
-        call = {"toolUse": restored(fields, block.extra, PROTOCOL)}
-        return refilled(call, block.form.block_rest) if type(block.form) is BedrockCall else call
+        call = {"toolUse": with_extra(fields, block.extra, PROTOCOL)}
+        return with_rest(call, block.form.block_rest) if type(block.form) is BedrockCall else call
     if isinstance(block, ToolResult):
         return _write_result(block)
     if isinstance(block, Thinking):
@@ -329,7 +329,7 @@ def _write_text(block: Text) -> Fields:
         return {"json": form.value}
     if type(form) is BedrockText:
         return form.block if text_of(form.block) == block.text else {"text": block.text}
-    return restored({"text": block.text}, block.extra, PROTOCOL)
+    return with_extra({"text": block.text}, block.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
@@ -340,8 +340,8 @@ def _write_result(result: ToolResult) -> Fields:
     status = "error" if has_failed(result) else None if form is None else form.status
     if status is not None:
         fields["status"] = status
-    written = {"toolResult": restored(fields, result.extra, PROTOCOL)}
-    return written if form is None else refilled(written, form.block_rest)
+    written = {"toolResult": with_extra(fields, result.extra, PROTOCOL)}
+    return written if form is None else with_rest(written, form.block_rest)
 
 
 def _write_thinking(block: Thinking) -> Fields | None:
@@ -355,10 +355,10 @@ def _write_thinking(block: Thinking) -> Fields | None:
         shown: Fields = {"text": block.text}
         if block.signature is not None:
             shown["signature"] = block.signature
-        fields = {"reasoningText": restored(shown, block.extra, PROTOCOL)}
+        fields = {"reasoningText": with_extra(shown, block.extra, PROTOCOL)}
     if form is None:
         return {"reasoningContent": fields}
-    return refilled({"reasoningContent": refilled(fields, form.reasoning_rest)}, form.block_rest)
+    return with_rest({"reasoningContent": with_rest(fields, form.reasoning_rest)}, form.block_rest)
 
 
 def _write_media(block: Media) -> Fields | None:
@@ -367,7 +367,7 @@ def _write_media(block: Media) -> Fields | None:
     if block.data is not None:
         source: Fields = {"bytes": block.data}
     elif block.url is not None and (form.location_rest is not None or block.url.startswith(_S3)):
-        source = {"s3Location": refilled({"uri": block.url}, form.location_rest)}
+        source = {"s3Location": with_rest({"uri": block.url}, form.location_rest)}
     else:
         return None
     kind = "document" if block.kind == "file" else block.kind
@@ -377,4 +377,4 @@ def _write_media(block: Media) -> Fields | None:
         fields["format"] = format
     if kind == "document" and (block.name is not None or not form.has_no_name):
         fields["name"] = "document" if block.name is None else block.name
-    return refilled({kind: restored(fields, block.extra, PROTOCOL)}, form.block_rest)
+    return with_rest({kind: with_extra(fields, block.extra, PROTOCOL)}, form.block_rest)

@@ -14,7 +14,7 @@ from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest, E
 from toolglot.errors import InputError
 from toolglot.profiles import Profile
 from toolglot.protocols.cohere import embeddings as cohere
-from toolglot.protocols.fields.reading import Fields, from_root, held, leftover, optional, required, restored
+from toolglot.protocols.fields.reading import Fields, from_root, leftover, optional, read_required, required, with_extra
 from toolglot.protocols.fields.vectors import read_reply, texts_of
 
 PROTOCOL: Final = "bedrock"
@@ -51,7 +51,7 @@ def decode_request(body: Fields) -> EmbeddingRequest:
             extra=leftover(body, _TITAN_READ, PROTOCOL),
         )
     if "singleEmbeddingParams" in body:
-        request = held(body, "singleEmbeddingParams", _read_nova)
+        request = read_required(body, "singleEmbeddingParams", _read_nova)
         return replace(request, extra=leftover(body, _NOVA_READ, PROTOCOL))
     if "texts" in body or "inputs" in body:
         request = cohere.decode_request(body)
@@ -69,7 +69,7 @@ def decode_request(body: Fields) -> EmbeddingRequest:
 def _read_nova(fields: Fields) -> EmbeddingRequest:
     if "text" not in fields:
         raise InputError("only texts can be embedded by another provider", hint="send a text")
-    text = held(fields, "text", lambda inner: inner)
+    text = read_required(fields, "text", lambda inner: inner)
     return EmbeddingRequest(
         (required(text, "value", str),),
         is_list=False,
@@ -83,14 +83,14 @@ def _read_nova(fields: Fields) -> EmbeddingRequest:
 def encode_request(request: EmbeddingRequest, profile: Profile) -> Fields:
     form = profile.embeddings.form
     if form == COHERE:
-        return restored(cohere.encode_body(request), request.extra, PROTOCOL)
+        return with_extra(cohere.encode_body(request), request.extra, PROTOCOL)
     text = texts_of(request.inputs)[0]
     if form == NOVA:
-        return restored(_write_nova(text, request), request.extra, PROTOCOL)
+        return with_extra(_write_nova(text, request), request.extra, PROTOCOL)
     fields: Fields = {"inputText": text}
     if request.dimensions is not None:
         fields["dimensions"] = request.dimensions
-    return restored(fields, request.extra, PROTOCOL)
+    return with_extra(fields, request.extra, PROTOCOL)
 
 
 def _write_nova(text: str, request: EmbeddingRequest) -> Fields:

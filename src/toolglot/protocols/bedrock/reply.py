@@ -11,15 +11,15 @@ from toolglot.protocols.fields.reading import (
     Fields,
     each,
     from_root,
-    held,
     held_or_none,
     leftover,
     one_of,
     optional,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 from toolglot.protocols.fields.token_counts import CountNames, read_split, write_split
@@ -54,7 +54,9 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 @from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. Why it ended follows from the calls in it; the stop reason is kept."""
-    turn, rest = held(body, "output", lambda output: (held(output, "message", _read_message), rest_of(output, _OUTPUT)))
+    turn, rest = read_required(
+        body, "output", lambda output: (read_required(output, "message", _read_message), rest_of(output, _OUTPUT))
+    )
     stop_reason = optional(body, "stopReason", str)
     return Reply(
         turn,
@@ -85,8 +87,8 @@ def encode(reply: Reply) -> Fields:
     """A reply as a body that a Bedrock client reads."""
     form = reply.form if type(reply.form) is BedrockReply else None
     message: Fields = {"role": "assistant", "content": write_reply(reply.turn.blocks)}
-    output: Fields = {"message": restored(message, reply.turn.extra, PROTOCOL)}
-    body: Fields = {"output": output if form is None else refilled(output, form.output_rest)}
+    output: Fields = {"message": with_extra(message, reply.turn.extra, PROTOCOL)}
+    body: Fields = {"output": output if form is None else with_rest(output, form.output_rest)}
     original = None if form is None else form.stop_reason
     word = word_for(reply.stop, original, stop_of(original, has_calls=bool(reply.turn.calls)), _STOPS_BACK)
     if word is not None:
@@ -95,7 +97,7 @@ def encode(reply: Reply) -> Fields:
         body["usage"] = _write_usage(reply.usage or Usage())
     if form is None:
         body["metrics"] = {"latencyMs": 0}
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)
 
 
 def _write_usage(usage: Usage) -> Fields:
@@ -104,4 +106,4 @@ def _write_usage(usage: Usage) -> Fields:
     if type(usage.form) is not BedrockUsage:
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         fields = {"inputTokens": 0, "outputTokens": 0, **fields, "totalTokens": total}
-    return restored(fields, usage.extra, PROTOCOL)
+    return with_extra(fields, usage.extra, PROTOCOL)

@@ -37,16 +37,16 @@ from toolglot.protocols.fields.reading import (
     Fields,
     each,
     from_root,
-    held,
     held_or_none,
     leftover,
     one_of,
     opaque_value,
     optional,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
@@ -147,7 +147,7 @@ def _marked(tool: ToolSpec, before: list[Fields], after: list[Fields]) -> ToolSp
 def _read_tool(fields: Fields) -> ToolSpec | Fields:
     """A tool, or a cache marker among the tools as it came."""
     if fields.get("toolSpec") is not None:
-        return held(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
+        return read_required(fields, "toolSpec", lambda spec: _read_spec(fields, spec))
     kind = next((key for key, value in fields.items() if value is not None), "unknown")
     if kind == CACHE_MARKING.block:
         return fields
@@ -187,7 +187,7 @@ def _read_choice(fields: Fields) -> ToolChoice:
         extra, rest = leftover(inner, frozenset({"name"} if names else ()), PROTOCOL), beside(fields, member)
         return ToolChoice(_CHOICES[member], names, extra=extra, form=BedrockChoice(rest) if rest else None)
 
-    return held(fields, member, read)
+    return read_required(fields, member, read)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -203,12 +203,12 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     body["messages"] = [_write_message(turn) for turn in conversation.turns[end:]]
     inference = write_sampling(conversation.options.sampling, _SAMPLING)
     if inference or form.inference_rest is not None:
-        body["inferenceConfig"] = refilled(inference, form.inference_rest)
+        body["inferenceConfig"] = with_rest(inference, form.inference_rest)
     body.update(model_options.write(conversation.options, form.model_fields))
     config = _write_tools(conversation)
     if "tools" in config or form.tool_config_rest is not None:
-        body["toolConfig"] = refilled(config, form.tool_config_rest)
-    return restored(body, conversation.extra, PROTOCOL)
+        body["toolConfig"] = with_rest(config, form.tool_config_rest)
+    return with_extra(body, conversation.extra, PROTOCOL)
 
 
 def _is_system(turn: Turn) -> bool:
@@ -218,7 +218,7 @@ def _is_system(turn: Turn) -> bool:
 def _write_message(turn: Turn) -> Fields:
     """Converse has two roles: what is not the assistant's is the user's."""
     role = "assistant" if turn.role == "assistant" else "user"
-    return restored({"role": role, "content": write_blocks(turn.blocks)}, turn.extra, PROTOCOL)
+    return with_extra({"role": role, "content": write_blocks(turn.blocks)}, turn.extra, PROTOCOL)
 
 
 def _write_tools(conversation: Conversation) -> Fields:
@@ -254,15 +254,15 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
         fields["inputSchema"] = schema
     if tool.strict is not None:
         fields["strict"] = tool.strict
-    return refilled({"toolSpec": restored(fields, tool.extra, PROTOCOL)}, form.block_rest)
+    return with_rest({"toolSpec": with_extra(fields, tool.extra, PROTOCOL)}, form.block_rest)
 
 
 def _write_schema(tool: ToolSpec, form: BedrockTool) -> Fields | None:
     """The schema, which Converse requires; None if a client of the protocol left it out."""
     if tool.parameters is not None:
-        return refilled({"json": tool.parameters}, form.schema_rest)
+        return with_rest({"json": tool.parameters}, form.schema_rest)
     if form.schema_rest is not None:
-        return refilled({}, form.schema_rest)
+        return with_rest({}, form.schema_rest)
     return None if form.has_no_schema else {"json": no_parameters()}
 
 
@@ -271,5 +271,5 @@ def _write_choice(choice: ToolChoice) -> Fields:
     if verbatim is not None:
         return verbatim
     fields: Fields = {"name": choice.names[0]} if choice.mode == "named" else {}
-    written = {_CHOICES_BACK[choice.mode]: restored(fields, choice.extra, PROTOCOL)}
-    return refilled(written, choice.form.block_rest) if type(choice.form) is BedrockChoice else written
+    written = {_CHOICES_BACK[choice.mode]: with_extra(fields, choice.extra, PROTOCOL)}
+    return with_rest(written, choice.form.block_rest) if type(choice.form) is BedrockChoice else written

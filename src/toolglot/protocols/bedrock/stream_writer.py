@@ -74,10 +74,10 @@ class Encoder(BlockStreamEncoder):
             kind = type(event)
             if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
                 text: str = event.text  # type: ignore[union-attr]
-                if self._before is None and self._waits:
+                if self._prefix is None and self._waits:
                     text = self._first_delta(text)
-                if self._before is not None and text:
-                    out.append(message(_DELTA_HEADERS, self._before + json_bytes(text) + self._after))
+                if self._prefix is not None and text:
+                    out.append(message(_DELTA_HEADERS, self._prefix + json_bytes(text) + self._suffix))
                     self._is_open = True
             elif not self._is_over:
                 self._write(event)
@@ -104,7 +104,7 @@ class Encoder(BlockStreamEncoder):
         self._write_event(event)
 
     def _fail(self, failure: Failure) -> None:
-        self._before, self._waits = None, False
+        self._prefix, self._waits = None, False
         name, body = _exception(failure)
         self._out.append(message(event_headers(name, is_exception=True), json_bytes(body)))
 
@@ -151,8 +151,8 @@ class Encoder(BlockStreamEncoder):
         self._add("contentBlockStart", {"contentBlockIndex": self._index, "start": {member: start}})
 
     def _start_deltas(self, before: bytes, after: bytes) -> None:
-        self._before = b'{"contentBlockIndex":%d,"delta":{%b' % (self._index, before)
-        self._after = after + b"}}"
+        self._prefix = b'{"contentBlockIndex":%d,"delta":{%b' % (self._index, before)
+        self._suffix = after + b"}}"
 
     def _add_delta(self, delta: Fields) -> None:
         self._is_open = True

@@ -41,9 +41,9 @@ class BlockStreamEncoder(ABC):
         """The open block of the events."""
         self._is_open = False
         """Whether it is open for the client too."""
-        self._before: bytes | None = None
-        self._after = b""
-        """What comes before and after the text of a delta; `_before` is None while deltas are not written."""
+        self._prefix: bytes | None = None
+        self._suffix = b""
+        """What comes before and after the text of a delta; `_prefix` is None while deltas are not written."""
         self._waits = False
         """Whether the first delta of the block decides how it is written."""
         self._is_cut = False
@@ -77,7 +77,7 @@ class BlockStreamEncoder(ABC):
     # --- blocks -------------------------------------------------------------------------------------
 
     def _start_block(self, block: Block) -> None:
-        self._block, self._before, self._waits, self._is_open = block, None, False, False
+        self._block, self._prefix, self._waits, self._is_open = block, None, False, False
         if isinstance(block, Text):
             self._start_text(block)
         elif isinstance(block, Thinking):
@@ -106,7 +106,7 @@ class BlockStreamEncoder(ABC):
         if isinstance(block, ToolCall):
             self._has_cut_calls = self._has_cut_calls or is_cut
             self._has_whole_calls = self._has_whole_calls or not is_cut
-            if self._before is None and not is_cut:
+            if self._prefix is None and not is_cut:
                 self._start_call()
                 self._write_input(block)
         elif isinstance(block, Text):
@@ -121,7 +121,7 @@ class BlockStreamEncoder(ABC):
 
     def _close_block(self) -> None:
         """Close the block that the client has open."""
-        self._block, self._before, self._waits, self._is_cut = None, None, False, False
+        self._block, self._prefix, self._waits, self._is_cut = None, None, False, False
         if self._is_open:
             self._is_open = False
             self._write_block_stop()

@@ -17,7 +17,7 @@ from toolglot.protocols.fields.reading import (
     optional,
     optional_texts,
     required,
-    restored,
+    with_extra,
 )
 from toolglot.protocols.fields.vectors import base64_of, read_reply, texts_of
 
@@ -83,7 +83,7 @@ def encode_body(request: EmbeddingRequest) -> Fields:
         fields["output_dimension"] = request.dimensions
     if request.truncation is not None:
         fields["truncate"] = _TRUNCATION_NAMES[request.truncation]
-    return restored(fields, request.extra, PROTOCOL)
+    return with_extra(fields, request.extra, PROTOCOL)
 
 
 def with_model(body: Fields, model: str) -> Fields:

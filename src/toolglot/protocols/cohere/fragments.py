@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from toolglot.conversation import Block
 from toolglot.protocols.cohere.messages import read_message
-from toolglot.protocols.fields.reading import Fields, held
+from toolglot.protocols.fields.reading import Fields, read_required
 
 
 def read_fragment(fields: Fields) -> Iterable[Block]:
     """The blocks in a piece of a reply."""
     if "message" in fields:
-        return held(fields, "message", read_fragment)
+        return read_required(fields, "message", read_fragment)
     if "function" in fields:
         fields = {"role": "assistant", "tool_calls": [fields]}
     return read_message(fields).blocks

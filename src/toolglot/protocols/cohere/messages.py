@@ -31,16 +31,16 @@ from toolglot.protocols.fields.media import data_url, image_detail, read_data_ur
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
-    held,
     leftover,
     one_of,
     optional,
     own_value,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 
 _MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan"})
@@ -90,7 +90,7 @@ def _read_content(content: Any, read: Callable[[Fields], Any]) -> tuple[Any, ...
     if type(content) is str:
         return (Text(content),)
     if type(content) is not list:
-        raise expected("a string or an array of parts", content, ".content")
+        raise type_error("a string or an array of parts", content, ".content")
     return tuple(each(content, read, ".content"))
 
 
@@ -130,7 +130,7 @@ def _image(fields: Fields) -> Media:
         detail = image_detail(image)
         return required(image, "url", str), detail, rest_of(image, _URL if detail is None else _DETAILED_URL)
 
-    url, detail, rest = held(fields, "image_url", read)
+    url, detail, rest = read_required(fields, "image_url", read)
     extra, form = leftover(fields, _IMAGE, PROTOCOL), None if rest is None else CohereMedia(rest)
     inline = read_data_url(url)
     if inline is None:
@@ -152,7 +152,7 @@ def _document(fields: Fields) -> Text | Opaque:
 
 def _read_call(fields: Fields) -> ToolCall:
     kind = optional(fields, "type", str)
-    name, written, rest = held(
+    name, written, rest = read_required(
         fields,
         "function",
         lambda inner: (required(inner, "name", str), optional(inner, "arguments", str), rest_of(inner, _FUNCTION)),
@@ -202,7 +202,7 @@ def write_message(turn: Turn, *, as_parts: bool = False) -> Fields:
         fields["content"] = ""
     if calls or (own is not None and own.has_empty_calls):
         fields["tool_calls"] = [_write_call(call) for call in calls]
-    return restored(fields, turn.extra, PROTOCOL)
+    return with_extra(fields, turn.extra, PROTOCOL)
 
 
 def _split_plan(blocks: Iterable[Block], *, is_planned: bool) -> tuple[list[Text], list[Block]]:
@@ -240,17 +240,17 @@ def _write_thinking(block: Thinking) -> Fields | None:
     """The thinking of any model. What another provider does not show is not written."""
     if not block.text and type(block.form) is not CohereThinking:
         return None
-    return restored({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
+    return with_extra({"type": "thinking", "thinking": block.text}, block.extra, PROTOCOL)
 
 
 def _write_text(block: Text) -> Fields:
     form = block.form
     if type(form) is not CohereText or form.document_rest is None:
-        return restored({"type": "text", "text": block.text}, block.extra, PROTOCOL)
+        return with_extra({"type": "text", "text": block.text}, block.extra, PROTOCOL)
     data = form.document_data
     written = data if data is not None and compact(data) == block.text else block.text
-    document = refilled({"data": written}, form.document_rest)
-    return restored({"type": "document", "document": document}, block.extra, PROTOCOL)
+    document = with_rest({"data": written}, form.document_rest)
+    return with_extra({"type": "document", "document": document}, block.extra, PROTOCOL)
 
 
 def _write_image(block: Media) -> Fields | None:
@@ -259,8 +259,8 @@ def _write_image(block: Media) -> Fields | None:
     if url is None or block.kind != "image":
         return None
     inner = {"url": url} if block.detail is None else {"url": url, "detail": block.detail}
-    image = refilled(inner, block.form.image_rest) if type(block.form) is CohereMedia else inner
-    return restored({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
+    image = with_rest(inner, block.form.image_rest) if type(block.form) is CohereMedia else inner
+    return with_extra({"type": "image_url", "image_url": image}, block.extra, PROTOCOL)
 
 
 def _write_result(result: ToolResult) -> Fields:
@@ -271,7 +271,7 @@ def _write_result(result: ToolResult) -> Fields:
         fields["content"] = _write_parts(part for part in content if not isinstance(part, Media))
     elif content is not None or type(result.form) is not CohereMessage or result.form.content != "none":
         fields["content"] = content or ""
-    return restored(fields, result.extra, PROTOCOL)
+    return with_extra(fields, result.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
@@ -281,7 +281,7 @@ def _write_call(call: ToolCall) -> Fields:
         function["arguments"] = call.raw_input
     elif call.arguments is not None or not form.has_no_arguments:
         function["arguments"] = compact(object_of(call))
-    fields: Fields = {"id": call.id, "function": refilled(function, form.function_rest)}
+    fields: Fields = {"id": call.id, "function": with_rest(function, form.function_rest)}
     if not form.is_untyped:
         fields["type"] = "function" if form.type is None else form.type
-    return restored(fields, call.extra, PROTOCOL)
+    return with_extra(fields, call.extra, PROTOCOL)

@@ -11,17 +11,17 @@ from toolglot.protocols.fields.media import without_media
 from toolglot.protocols.fields.reading import (
     Fields,
     from_root,
-    held,
     held_or_none,
     leftover,
     one_of,
     optional,
     optional_number,
     present,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
 
@@ -51,7 +51,7 @@ _STOPS_BACK: Final[dict[StopReason, str]] = {
 @from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. The stop reason is derived from the calls in it; the form keeps the original."""
-    turn = held(body, "message", _read_message)
+    turn = read_required(body, "message", _read_message)
     finish_reason = optional(body, "finish_reason", str)
     return Reply(
         turn,
@@ -102,7 +102,7 @@ def encode(reply: Reply) -> Fields:
         body["finish_reason"] = word
     if reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)
 
 
 def _write_usage(usage: Usage) -> Fields:
@@ -116,5 +116,5 @@ def _write_usage(usage: Usage) -> Fields:
     tokens: Fields = {key: counts[key] for key in _TOKENS if key in counts}
     fields: Fields = {_CACHED: counts[_CACHED]} if _CACHED in counts else {}
     if tokens or form.tokens_rest is not None:
-        fields["tokens"] = refilled(tokens, form.tokens_rest)
-    return restored(fields, usage.extra, PROTOCOL)
+        fields["tokens"] = with_rest(tokens, form.tokens_rest)
+    return with_extra(fields, usage.extra, PROTOCOL)

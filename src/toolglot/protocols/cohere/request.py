@@ -28,7 +28,7 @@ from toolglot.protocols.fields.reading import (
     opaque_value,
     optional,
     required,
-    restored,
+    with_extra,
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
@@ -132,7 +132,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
         body["thinking"] = thinking
     if options.output is not None:
         body["response_format"] = _write_output(options.output)
-    return restored(body, conversation.extra, PROTOCOL)
+    return with_extra(body, conversation.extra, PROTOCOL)
 
 
 def _write_tools(body: Fields, tools: tuple[ToolSpec, ...]) -> None:
@@ -166,7 +166,7 @@ def _write_reasoning(reasoning: Reasoning | None) -> Fields | None:
     fields: Fields = {"type": "disabled" if reasoning.mode == "off" else "enabled"}
     if reasoning.budget_tokens is not None:
         fields["token_budget"] = reasoning.budget_tokens
-    return restored(fields, reasoning.extra, PROTOCOL)
+    return with_extra(fields, reasoning.extra, PROTOCOL)
 
 
 def _write_output(output: OutputFormat) -> Fields:
@@ -177,4 +177,4 @@ def _write_output(output: OutputFormat) -> Fields:
     if output.schema is not None:
         form = output.form
         fields[(type(form) is CohereOutput and form.schema_field) or "json_schema"] = output.schema
-    return restored(fields, output.extra, PROTOCOL)
+    return with_extra(fields, output.extra, PROTOCOL)

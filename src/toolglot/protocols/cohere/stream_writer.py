@@ -53,7 +53,7 @@ class Encoder:
         """Whether the beginning of the block has been written."""
         self._has_input = False
         self._has_calls = False
-        self._before = self._after = b""
+        self._prefix = self._suffix = b""
         """What stands around a delta of the block."""
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -61,10 +61,10 @@ class Encoder:
         for event in events:
             kind = type(event)
             if kind is TextDelta and self._is_open:
-                written.append(self._before + json_line(event.text) + self._after)  # type: ignore[union-attr]
+                written.append(self._prefix + json_line(event.text) + self._suffix)  # type: ignore[union-attr]
             elif kind is InputDelta and self._is_open:
                 self._has_input = True
-                written.append(self._before + json_line(event.text) + _INPUT_END)  # type: ignore[union-attr]
+                written.append(self._prefix + json_line(event.text) + _INPUT_END)  # type: ignore[union-attr]
             else:
                 self._write(event, written)
         return b"".join(written)
@@ -107,7 +107,7 @@ class Encoder:
         if isinstance(block, Text):
             self._is_open = True
             if is_plan(block):
-                self._before, self._after = _PLAN, _PLAN_END
+                self._prefix, self._suffix = _PLAN, _PLAN_END
             else:
                 self._start_content({"type": "text", "text": ""}, written)
         elif isinstance(block, Thinking) and type(block.form) is CohereThinking:
@@ -121,16 +121,16 @@ class Encoder:
             self._is_open = True
             self._start_content({"type": "thinking", "thinking": ""}, written)
         if text:
-            written.append(self._before + json_line(text) + self._after)
+            written.append(self._prefix + json_line(text) + self._suffix)
 
     def _start_content(self, part: Fields, written: list[bytes]) -> None:
         index = self._contents
         written.append(_event("content-start", index=index, delta={"message": {"content": part}}))
-        self._before = (
+        self._prefix = (
             b'event: content-delta\ndata: {"type":"content-delta","index":%d,"delta":{"message":{"content":{"%s":'
             % (index, str(part["type"]).encode())
         )
-        self._after = _TEXT_END
+        self._suffix = _TEXT_END
 
     def _end_content(self, written: list[bytes]) -> None:
         written.append(_event("content-end", index=self._contents))
@@ -141,7 +141,7 @@ class Encoder:
         (fields,) = write_message(Turn("assistant", (call,)))["tool_calls"]
         fields["function"]["arguments"] = ""
         written.append(_event("tool-call-start", index=self._calls, delta={"message": {"tool_calls": fields}}))
-        self._before = (
+        self._prefix = (
             b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,'
             b'"delta":{"message":{"tool_calls":{"function":{"arguments":' % self._calls
         )
@@ -150,7 +150,7 @@ class Encoder:
         if isinstance(block, ToolCall):
             self._end_call(block, cut, written)
         elif isinstance(block, Text | Thinking):
-            if self._is_open and self._before is not _PLAN:
+            if self._is_open and self._prefix is not _PLAN:
                 self._end_content(written)
         elif self._is_own or not isinstance(block, Media):
             for part in write_message(Turn("assistant", (block,)), as_parts=True)["content"]:
@@ -167,7 +167,7 @@ class Encoder:
         (fields,) = write_message(Turn("assistant", (call,)))["tool_calls"]
         rest = fields["function"].get("arguments")
         if not self._has_input and rest is not None:
-            written.append(self._before + json_line(rest) + _INPUT_END)
+            written.append(self._prefix + json_line(rest) + _INPUT_END)
         written.append(_event("tool-call-end", index=self._calls))
         self._calls += 1
         self._has_calls = True

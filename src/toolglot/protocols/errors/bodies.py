@@ -81,10 +81,10 @@ def read_document(body: object) -> tuple[object, str]:
     if inner.startswith(("data:", "event:", ":")):
         data = _EVENT_DATA.search(inner)
         inner = data[1] if data else inner
-    return parsed(inner), text
+    return parse_object(inner), text
 
 
-def parsed(text: str, limits: Limits | None = None) -> object:
+def parse_object(text: str, limits: Limits | None = None) -> object:
     """The object or array of a JSON string; None for any other string."""
     if not text.startswith(("{", "[")):
         return None
@@ -130,7 +130,7 @@ def message_of_page(text: str) -> str:
     if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
         found = _CUT_MESSAGE.search(text[:_MAX_SCANNED])
         if found:
-            value = parsed(f'["{found[1]}"]', BODY_LIMITS)
+            value = parse_object(f'["{found[1]}"]', BODY_LIMITS)
             return message_of(value[0] if isinstance(value, list) else found[1])
     return message_of(text, PAGE_CHARACTERS)
 
@@ -240,7 +240,7 @@ def _upstream(error: Fields) -> ParsedError | None:
     """The error of a router's provider, which the router passes on as a string (`metadata.raw` of OpenRouter)."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    document = parsed(raw, BODY_LIMITS) if isinstance(raw, str) else raw
+    document = parse_object(raw, BODY_LIMITS) if isinstance(raw, str) else raw
     if isinstance(document, dict):
         inner = error_in(document)
         plain = {key: value for key, value in inner.items() if key != "metadata"} if isinstance(inner, dict) else inner

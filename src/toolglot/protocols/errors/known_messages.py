@@ -21,7 +21,7 @@ from toolglot import profiles
 from toolglot.profiles import loader
 from toolglot.profiles.loader import ProfileFile
 from toolglot.profiles.target_names import resolve
-from toolglot.protocols.errors.bodies import error_in, parsed, read_error
+from toolglot.protocols.errors.bodies import error_in, parse_object, read_error
 
 MESSAGE_CHARACTERS: Final = 8_000
 LETTERS: Final = 16
@@ -119,7 +119,7 @@ def _known_errors(file: ProfileFile) -> Iterator[tuple[str, str]]:
 def _pieces(words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pieces of a pattern, exact and loose; none if the words are not a message but a shape or a comment."""
     if words.startswith("{"):
-        document = parsed(words.replace("{…}", "{}"))
+        document = parse_object(words.replace("{…}", "{}"))
         error = read_error(error_in(document), document)
         words = error.message or " ".join(error.codes)
     if words.startswith(":"):

@@ -12,15 +12,15 @@ from toolglot.conversation.forms import FormStruct
 from toolglot.conversation.version_1 import form_of_notes, opaque_of_notes
 from toolglot.protocols.fields.reading import (
     Fields,
-    held,
     leftover,
     opaque_value,
     optional,
     present,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 
 _TOOL = frozenset({"type", "function"})
@@ -88,7 +88,7 @@ def read_function_tool(fields: Fields, form: type[FunctionToolForm], *, strict: 
             form=None if is_plain else form(rest, is_untyped, parameters is None),
         )
 
-    return held(fields, "function", read)
+    return read_required(fields, "function", read)
 
 
 def write_function_tool(
@@ -103,7 +103,7 @@ def write_function_tool(
     if parameters is None and needs_parameters and not written.has_no_parameters:
         parameters = no_parameters()
     function = {"name": tool.name, **present({"description": tool.description, "parameters": parameters})}
-    fields: Fields = {"function": refilled(function, written.function_rest)}
+    fields: Fields = {"function": with_rest(function, written.function_rest)}
     if not written.is_untyped:
         fields["type"] = "function"
-    return restored(fields, tool.extra, form.protocol)
+    return with_extra(fields, tool.extra, form.protocol)

@@ -25,7 +25,7 @@ def is_number(value: object) -> bool:
     return type(value) is int or type(value) is float
 
 
-def expected(what: str, got: object, path: str, hint: str = "") -> InputError:
+def type_error(what: str, got: object, path: str, hint: str = "") -> InputError:
     """An error of the wrong type, with a path relative to the object being read."""
     kind = "null" if got is None else _KINDS.get(type(got), "a number" if is_number(got) else quote(got))
     return InputError(f"expected {what}, got {kind}", path=path, hint=hint)
@@ -61,7 +61,7 @@ def required(fields: Fields, key: str, kind: type[T]) -> T:
     if type(value) is not kind:
         if key not in fields:
             raise InputError(f"expected {_KINDS[kind]}, but the field is missing", path=f".{key}")
-        raise expected(_KINDS[kind], value, f".{key}")
+        raise type_error(_KINDS[kind], value, f".{key}")
     return value
 
 
@@ -82,7 +82,7 @@ def optional(fields: Fields, key: str, kind: type[T]) -> T | None:
     """A field that may be absent or null, and is otherwise of this type."""
     value = fields.get(key)
     if value is not None and type(value) is not kind:
-        raise expected(_KINDS[kind], value, f".{key}")
+        raise type_error(_KINDS[kind], value, f".{key}")
     return value
 
 
@@ -99,7 +99,7 @@ def one_of(fields: Fields, key: str, meanings: Mapping[str, T]) -> T:
 def optional_number(fields: Fields, key: str) -> int | float | None:
     value: Any = fields.get(key)
     if value is not None and not is_number(value):
-        raise expected("a number", value, f".{key}")
+        raise type_error("a number", value, f".{key}")
     return value  # type: ignore[no-any-return]
 
 
@@ -108,7 +108,7 @@ def optional_texts(fields: Fields, key: str) -> tuple[str, ...]:
     values = optional(fields, key, list) or []
     for index, value in enumerate(values):
         if type(value) is not str:
-            raise expected("a string", value, f".{key}[{index}]")
+            raise type_error("a string", value, f".{key}[{index}]")
     return tuple(values)
 
 
@@ -118,7 +118,7 @@ def each(items: Iterable[Any], read: Callable[[Fields], T], outer: str) -> list[
     try:
         for item in items:
             if type(item) is not dict:
-                raise expected("an object", item, "")
+                raise type_error("an object", item, "")
             found.append(read(item))
     except InputError as error:
         raise inside(error, f"{outer}[{len(found)}]") from None
@@ -136,7 +136,7 @@ def each_by_type(
                 read = readers[item["type"]]
             except (KeyError, TypeError):
                 if type(item) is not dict:
-                    raise expected("an object", item, "") from None
+                    raise type_error("an object", item, "") from None
                 read = otherwise
             found.append(read(item))
     except InputError as error:
@@ -144,7 +144,7 @@ def each_by_type(
     return found
 
 
-def held(fields: Fields, key: str, read: Callable[[Fields], T]) -> T:
+def read_required(fields: Fields, key: str, read: Callable[[Fields], T]) -> T:
     """The object in a field that must be there, read."""
     inner = required(fields, key, dict)
     try:
@@ -155,7 +155,7 @@ def held(fields: Fields, key: str, read: Callable[[Fields], T]) -> T:
 
 def held_or_none(fields: Fields, key: str, read: Callable[[Fields], T]) -> T | None:
     """The object in a field, read; None if the field is absent or null."""
-    return None if fields.get(key) is None else held(fields, key, read)
+    return None if fields.get(key) is None else read_required(fields, key, read)
 
 
 def leftover(fields: Fields, known: frozenset[str], protocol: str, read: int = -1) -> Extra | None:
@@ -202,12 +202,12 @@ def present(fields: Fields) -> Fields:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def restored(fields: Fields, extra: Extra | None, protocol: str) -> Fields:
+def with_extra(fields: Fields, extra: Extra | None, protocol: str) -> Fields:
     """The fields of a wire object with those that were left over when it was read."""
-    return refilled(fields, extra.get(protocol)) if extra else fields
+    return with_rest(fields, extra.get(protocol)) if extra else fields
 
 
-def refilled(fields: Fields, rest: Fields | None) -> Fields:
+def with_rest(fields: Fields, rest: Fields | None) -> Fields:
     """The fields with those that were left over. What the fields say themselves counts."""
     if rest:
         for key, value in rest.items():

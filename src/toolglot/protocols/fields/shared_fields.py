@@ -22,7 +22,7 @@ _WHO_KNOWS: Final = frozenset({"openai", "openai_responses"})
 """Whose fields these are. Many hosts that imitate them refuse what they did not take over."""
 
 
-def carried(conversation: Conversation, source: str, to: Profile) -> Conversation:
+def carry_shared_fields(conversation: Conversation, source: str, to: Profile) -> Conversation:
     """The conversation, with fields of its body that the target shares under the name of its protocol."""
     extra, form, target = conversation.extra or {}, conversation.form, to.protocol
     shared = get(source).shared_fields & get(target).shared_fields

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from toolglot.conversation import Extra, Form, Usage
-from toolglot.protocols.fields.reading import Fields, held_or_none, optional, present, refilled, rest_of
+from toolglot.protocols.fields.reading import Fields, held_or_none, optional, present, rest_of, with_rest
 
 
 class CountNames(NamedTuple):
@@ -53,4 +53,4 @@ def read_details(fields: Fields, key: str, *names: str) -> tuple[list[int | None
 def write_details(counts: Fields, rest: Fields | None) -> Fields | None:
     """The details, if there is one or if there were some."""
     written = present(counts)
-    return refilled(written, rest) if written or rest is not None else None
+    return with_rest(written, rest) if written or rest is not None else None

@@ -11,7 +11,7 @@ import msgspec
 
 from toolglot.conversation.embeddings import EmbeddingInput
 from toolglot.errors import InputError
-from toolglot.protocols.fields.reading import Fields, expected
+from toolglot.protocols.fields.reading import Fields, type_error
 
 T = TypeVar("T")
 _FLOAT_BYTES = 4
@@ -60,14 +60,14 @@ def read_inputs(fields: Fields, key: str) -> tuple[tuple[EmbeddingInput, ...], b
     if type(value) is str:
         return (value,), False
     if type(value) is not list:
-        raise expected("a string or an array", value, f".{key}")
+        raise type_error("a string or an array", value, f".{key}")
     if not value:
         raise InputError("expected at least one input", path=f".{key}", hint="send the texts to embed")
     if _is_tokens(value):
         return (tuple(value),), False
     for index, item in enumerate(value):
         if type(item) is not str and not _is_tokens(item):
-            raise expected("a string, or an array of token ids", item, f".{key}[{index}]")
+            raise type_error("a string, or an array of token ids", item, f".{key}[{index}]")
     return tuple([item if type(item) is str else tuple(item) for item in value]), True
 
 

@@ -18,14 +18,14 @@ from toolglot.protocols.fields.failed_result import has_failed, text_of
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    held,
     leftover,
     optional,
     own_value,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.gemini.form import (
     PLAIN_CALL,
@@ -96,7 +96,7 @@ def with_unknown_fields(fields: Fields, extra: Extra | None, form: object) -> Fi
 def refill(fields: Fields, rest: Fields | None, snake: Snake | None) -> Fields:
     """The same for an object that has no canonical value of its own."""
     if rest:
-        refilled(fields, rest)
+        with_rest(fields, rest)
     if snake:
         for written, camel in snake.items():
             if camel in fields:
@@ -145,11 +145,11 @@ def _call(fields: Fields, snake: Snake | None) -> Block:
         arguments, extra = {} if args is None else args, unknown_fields(fields, _CALL_PART)
         return ToolCall(id or "", name, arguments, signature=signature, extra=extra, form=form)
 
-    return held(fields, "functionCall", read)
+    return read_required(fields, "functionCall", read)
 
 
 def _result(fields: Fields, snake: Snake | None) -> Block:
-    return held(fields, "functionResponse", lambda result: _read_result(fields, snake, result))
+    return read_required(fields, "functionResponse", lambda result: _read_result(fields, snake, result))
 
 
 def _read_result(fields: Fields, snake: Snake | None, result: Fields) -> ToolResult:
@@ -206,7 +206,7 @@ def _media(key: str) -> Callable[[Fields, Snake | None], Block]:
             form=None if form == PLAIN_MEDIA else form,
         )
 
-    return lambda fields, snake: held(fields, key, lambda source: read(fields, snake, source))
+    return lambda fields, snake: read_required(fields, key, lambda source: read(fields, snake, source))
 
 
 def _standard(data: str) -> tuple[str, bool, str]:
@@ -274,7 +274,7 @@ def write_parts(fields: Fields, parts: list[Fields], turn: Turn) -> Fields:
         fields["parts"] = parts[0]
     elif parts or original != "absent":
         fields["parts"] = parts
-    return restored(fields, turn.extra, PROTOCOL)
+    return with_extra(fields, turn.extra, PROTOCOL)
 
 
 def write_part(block: Block, *, for_client: bool = False) -> Fields | None:
@@ -313,7 +313,7 @@ def _write_call(call: ToolCall) -> Fields:
     arguments = object_of(call)
     if arguments or not form.has_no_args:
         fields["args"] = arguments
-    call_fields = _without_refused(refilled(fields, form.call_rest), call)
+    call_fields = _without_refused(with_rest(fields, form.call_rest), call)
     return with_unknown_fields(_signed({"functionCall": call_fields}, call.signature), call.extra, form)
 
 
@@ -339,7 +339,7 @@ def _write_result(result: ToolResult) -> Fields:
         fields["response"] = _write_response(result, text)
     if media:
         fields["parts"] = media
-    response_fields = _without_refused(refilled(fields, form.response_rest), result)
+    response_fields = _without_refused(with_rest(fields, form.response_rest), result)
     return with_unknown_fields({"functionResponse": response_fields}, result.extra, form)
 
 

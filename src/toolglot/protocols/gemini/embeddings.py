@@ -17,12 +17,12 @@ from toolglot.protocols.fields.reading import (
     Fields,
     each,
     from_root,
-    held,
     leftover,
     optional,
     present,
+    read_required,
     required,
-    restored,
+    with_extra,
 )
 from toolglot.protocols.fields.vectors import read_reply, texts_of
 
@@ -75,7 +75,9 @@ def _settings(request: EmbeddingRequest) -> tuple[Any, ...]:
 
 
 def _read_one(fields: Fields) -> EmbeddingRequest:
-    texts = held(fields, "content", lambda content: each(required(content, "parts", list), _read_text, ".parts"))
+    texts = read_required(
+        fields, "content", lambda content: each(required(content, "parts", list), _read_text, ".parts")
+    )
     model = optional(fields, "model", str) or ""
     return EmbeddingRequest(
         ("".join(texts),),
@@ -113,7 +115,7 @@ def _write_one(text: str, request: EmbeddingRequest) -> Fields:
         fields["title"] = request.title
     if request.dimensions is not None:
         fields["outputDimensionality"] = request.dimensions
-    return restored(fields, request.extra, PROTOCOL)
+    return with_extra(fields, request.extra, PROTOCOL)
 
 
 def _encode_predict(request: EmbeddingRequest) -> Fields:

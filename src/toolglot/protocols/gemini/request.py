@@ -22,7 +22,6 @@ from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, pro
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
     from_root,
     held_or_none,
     one_of,
@@ -31,6 +30,7 @@ from toolglot.protocols.fields.reading import (
     optional_texts,
     required,
     rest_of,
+    type_error,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.gemini.blocks import (
@@ -236,7 +236,7 @@ def _whole(fields: Fields, key: str, floats: Fields) -> int | None:
     if type(value) is not float:
         return value  # type: ignore[return-value]
     if not value.is_integer() or abs(value) > _EXACT:
-        raise expected("a whole number", value, f".{key}")
+        raise type_error("a whole number", value, f".{key}")
     floats[key] = value
     return int(value)
 

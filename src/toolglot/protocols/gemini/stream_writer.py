@@ -34,9 +34,9 @@ from toolglot.protocols.gemini.streaming.framing import JsonArrayWriter
 array_writer: Final = JsonArrayWriter
 _DEFAULT_OPTIONS: Final = StreamOptions()
 
-_BEFORE: Final = b'data: {"candidates":[{"content":{"parts":['
-_BEFORE_TEXT: Final = _BEFORE + b'{"text":'
-_AFTER: Final = b'],"role":"model"},"index":0}]'
+_PREFIX: Final = b'data: {"candidates":[{"content":{"parts":['
+_TEXT_PREFIX: Final = _PREFIX + b'{"text":'
+_SUFFIX: Final = b'],"role":"model"},"index":0}]'
 _PLAIN: Final = frozenset({"text", "thought"})
 
 
@@ -54,9 +54,9 @@ class Encoder:
         for event in events:
             kind = type(event)
             if kind is TextDelta:
-                written.append(_BEFORE_TEXT + json_line(event.text) + self._after_text)  # type: ignore[union-attr]
+                written.append(_TEXT_PREFIX + json_line(event.text) + self._text_suffix)  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
-                written.append(_BEFORE_TEXT + json_line(event.text) + self._after_thought)  # type: ignore[union-attr]
+                written.append(_TEXT_PREFIX + json_line(event.text) + self._thought_suffix)  # type: ignore[union-attr]
             else:
                 written.append(self._write(event))
         return b"".join(written)
@@ -88,9 +88,9 @@ class Encoder:
         if started.id:
             names["responseId"] = started.id
         tail = b"," + json_line(names)[1:] if names else b"}"
-        self._after = _AFTER + tail + b"\n\n"
-        self._after_text = b"}" + self._after
-        self._after_thought = b',"thought":true}' + self._after
+        self._suffix = _SUFFIX + tail + b"\n\n"
+        self._text_suffix = b"}" + self._suffix
+        self._thought_suffix = b',"thought":true}' + self._suffix
 
     def _end(self, block: Block, *, cut: bool) -> bytes:
         if isinstance(block, Text | Thinking):
@@ -103,7 +103,7 @@ class Encoder:
         return self._part(part) if part is not None else b""
 
     def _part(self, part: Fields) -> bytes:
-        return _BEFORE + json_line(part) + self._after
+        return _PREFIX + json_line(part) + self._suffix
 
     def _finish(self) -> bytes:
         """The last chunk: a whole body that has no parts. A call in it is only for the choice of the word."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest
 from toolglot.profiles import Profile
-from toolglot.protocols.fields.reading import Fields, from_root, leftover, optional, required, restored
+from toolglot.protocols.fields.reading import Fields, from_root, leftover, optional, required, with_extra
 from toolglot.protocols.fields.vectors import read_inputs, read_reply, texts_of
 
 PROTOCOL: Final = "ollama"
@@ -39,7 +39,7 @@ def encode_request(request: EmbeddingRequest, _profile: Profile) -> Fields:
         fields["truncate"] = request.truncation != "none"
     if request.dimensions is not None:
         fields["dimensions"] = request.dimensions
-    return restored(fields, request.extra, PROTOCOL)
+    return with_extra(fields, request.extra, PROTOCOL)
 
 
 def with_model(body: Fields, model: str) -> Fields:

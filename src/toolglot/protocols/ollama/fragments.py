@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolglot.conversation import Block
-from toolglot.protocols.fields.reading import Fields, held
+from toolglot.protocols.fields.reading import Fields, read_required
 from toolglot.protocols.ollama.messages import read_message
 
 
 def read_fragment(fields: Fields) -> Iterable[Block]:
     """The blocks in a piece of a reply."""
     if "message" in fields:
-        return held(fields, "message", read_fragment)
+        return read_required(fields, "message", read_fragment)
     if "function" in fields:
         fields = {"role": "assistant", "tool_calls": [fields]}
     return read_message(fields).blocks

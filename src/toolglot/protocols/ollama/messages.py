@@ -16,15 +16,15 @@ from toolglot.protocols.fields.failed_result import content_with_error, text_of
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    held,
     leftover,
     one_of,
     optional,
     optional_texts,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
     without_empty,
 )
 from toolglot.protocols.ollama.form import NO_CONTENT, NULL_CONTENT, PROTOCOL, OllamaCall, OllamaMessage
@@ -81,7 +81,7 @@ def _read_result(fields: Fields, content: str | None, form: OllamaMessage | None
 
 
 def _read_call(fields: Fields) -> ToolCall:
-    name, arguments, rest = held(
+    name, arguments, rest = read_required(
         fields,
         "function",
         lambda inner: (required(inner, "name", str), required(inner, "arguments", dict), rest_of(inner, _FUNCTION)),
@@ -109,7 +109,7 @@ def write_message(turn: Turn) -> Fields:
     calls = [_write_call(call) for call in turn.calls]
     if calls:
         fields["tool_calls"] = calls
-    return restored(fields, turn.extra, PROTOCOL)
+    return with_extra(fields, turn.extra, PROTOCOL)
 
 
 def _write_content(
@@ -134,13 +134,13 @@ def _write_result(result: ToolResult) -> Fields:
         fields["tool_name"] = result.name
     if result.call_id and result.id_omitted is None:
         fields["tool_call_id"] = result.written_id or result.call_id
-    return restored(fields, result.extra, PROTOCOL)
+    return with_extra(fields, result.extra, PROTOCOL)
 
 
 def _write_call(call: ToolCall) -> Fields:
     function: Fields = {"name": call.name, "arguments": object_of(call)}
     if type(call.form) is OllamaCall:
-        function = refilled(function, call.form.function_rest)
+        function = with_rest(function, call.form.function_rest)
     has_id = call.id and call.id_omitted is None
     fields: Fields = {"id": call.id, "function": function} if has_id else {"function": function}
-    return restored(fields, call.extra, PROTOCOL)
+    return with_extra(fields, call.extra, PROTOCOL)

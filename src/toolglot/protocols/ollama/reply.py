@@ -9,12 +9,12 @@ from toolglot.protocols.fields.media import without_media
 from toolglot.protocols.fields.reading import (
     Fields,
     from_root,
-    held,
     leftover,
     one_of,
     optional,
+    read_required,
     required,
-    restored,
+    with_extra,
 )
 from toolglot.protocols.fields.stop_reason import meant_by
 from toolglot.protocols.ollama.form import PROTOCOL, OllamaReply
@@ -30,7 +30,7 @@ _CUT: Final = ("length", "error")
 @from_root
 def decode(body: Fields) -> Reply:
     """A reply's body. The stop reason is derived from the calls in it; the form keeps the original."""
-    turn = held(body, "message", _read_message)
+    turn = read_required(body, "message", _read_message)
     done, reason = required(body, "done", bool), optional(body, "done_reason", str)
     return Reply(
         turn,
@@ -73,4 +73,4 @@ def encode(reply: Reply) -> Fields:
         body["prompt_eval_count"] = counts.input_tokens
     if counts.output_tokens is not None:
         body["eval_count"] = counts.output_tokens
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)

@@ -10,16 +10,16 @@ from toolglot.protocols.fields.function_tools import read_function_tool, write_f
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
     from_root,
     held_or_none,
     leftover,
     opaque_value,
     optional,
-    refilled,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
     without_empty,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
@@ -82,7 +82,7 @@ def _read_reasoning(body: Fields) -> Reasoning | None:
     if type(think) is bool:
         return Reasoning("on" if think else "off")
     if type(think) is not str:
-        raise expected("true, false or a string", think, ".think")
+        raise type_error("true, false or a string", think, ".think")
     return Reasoning("on", think)
 
 
@@ -93,7 +93,7 @@ def _read_output(body: Fields) -> OutputFormat | None:
     if type(format) is dict:
         return OutputFormat("json_schema", schema=format)
     if type(format) is not str:
-        raise expected('"json" or an object', format, ".format")
+        raise type_error('"json" or an object', format, ".format")
     return OutputFormat("json") if format == "json" else OutputFormat(opaque=Opaque(PROTOCOL, format))
 
 
@@ -111,11 +111,11 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
     settings = write_sampling(options.sampling, _SAMPLING)
     form = conversation.form if type(conversation.form) is OllamaRequest else _NOTHING
     if settings or form.options_rest is not None:
-        body["options"] = refilled(settings, form.options_rest)
+        body["options"] = with_rest(settings, form.options_rest)
     if not (options.stream and form.is_stream_implied):
         body["stream"] = bool(options.stream)  # this protocol streams by default
     _write_reasoning_and_output(body, options)
-    return restored(body, conversation.extra, PROTOCOL)
+    return with_extra(body, conversation.extra, PROTOCOL)
 
 
 def _write_reasoning_and_output(body: Fields, options: Options) -> None:

@@ -45,7 +45,7 @@ class Encoder:
         for event in events:
             kind = type(event)
             if kind is TextDelta:
-                written.append(self._before_text + json_line(event.text) + b'},"done":false}\n')  # type: ignore[union-attr]
+                written.append(self._text_prefix + json_line(event.text) + b'},"done":false}\n')  # type: ignore[union-attr]
             elif kind is ThinkingDelta:
                 written.append(self._before_thought + json_line(event.text) + b'},"done":false}\n')  # type: ignore[union-attr]
             else:
@@ -54,7 +54,7 @@ class Encoder:
 
     def ping(self) -> bytes:
         """A line without content."""
-        return self._before_text + b'""},"done":false}\n'
+        return self._text_prefix + b'""},"done":false}\n'
 
     def _write(self, event: Event) -> bytes:
         if isinstance(event, BlockEnded):
@@ -74,9 +74,9 @@ class Encoder:
         model = started.model or self._model
         self._sum.add((replace(started, model=model),))
         head = json_line({"model": model, "created_at": self._created})[:-1]
-        self._before = head + b',"message":'
-        self._before_text = self._before + b'{"role":"assistant","content":'
-        self._before_thought = self._before_text + b'"","thinking":'
+        self._prefix = head + b',"message":'
+        self._text_prefix = self._prefix + b'{"role":"assistant","content":'
+        self._before_thought = self._text_prefix + b'"","thinking":'
         self._is_own = type(started.form) is OllamaReply
 
     def _end(self, block: Block) -> bytes:
@@ -87,7 +87,7 @@ class Encoder:
         message = write_message(Turn("assistant", (block,)))
         if len(message) == 2:
             return b""  # a medium that has no field
-        return self._before + json_line(message) + b',"done":false}\n'
+        return self._prefix + json_line(message) + b',"done":false}\n'
 
     def _finish(self) -> bytes:
         """Write the last line: a whole body without content. Only its stop reason depends on the calls."""

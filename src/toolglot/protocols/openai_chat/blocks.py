@@ -25,14 +25,14 @@ from toolglot.protocols.fields.media import (
 from toolglot.protocols.fields.reading import (
     Fields,
     each_by_type,
-    expected,
-    held,
     leftover,
     optional,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.openai_chat.form import (
     BARE,
@@ -89,7 +89,7 @@ def _read_content(fields: Fields, readers: Mapping[str, Callable[[Fields], Any]]
     if type(content) is str:
         return (Text(content),), "text"
     if type(content) is not list:
-        raise expected("a string or an array of parts", content, ".content")
+        raise type_error("a string or an array of parts", content, ".content")
     return tuple(each_by_type(content, readers, _unknown, ".content")), "parts"
 
 
@@ -138,7 +138,7 @@ def _by_address(kind: Literal["image", "video"], key: str) -> Callable[[Fields],
             rest = rest_of(inner, _URL if detail is None else _DETAILED_URL)
             return media(fields, required(inner, "url", str), ChatMedia(url_rest=rest) if rest else None, detail)
 
-        return held(fields, key, read_object)
+        return read_required(fields, key, read_object)
 
     return read
 
@@ -160,7 +160,7 @@ def _audio(fields: Fields) -> Part:
         if ":" in written:
             return Media("audio", url=written, extra=outer, form=BARE)
         return Media("audio", audio_type_of(written), data=written, extra=outer, form=BARE)
-    return held(fields, "input_audio", read)
+    return read_required(fields, "input_audio", read)
 
 
 def _file(fields: Fields) -> Part:
@@ -184,7 +184,7 @@ def _file(fields: Fields) -> Part:
     if type(bare) is str and fields.get("file") is None:
         rest = leftover(fields, frozenset({"type", "file_id"}), PROTOCOL)
         return Media("file", file_id=bare, extra=rest, form=BARE)
-    return held(fields, "file", read)
+    return read_required(fields, "file", read)
 
 
 def _document(fields: Fields) -> Part:
@@ -220,7 +220,7 @@ def _file_address(fields: Fields) -> Part:
             form=ChatMedia("file_url", is_plain_data=is_plain, object_rest=rest_of(inner, _URL)),
         )
 
-    return held(fields, "file_url", read) if type(fields.get("file_url")) is dict else _unknown(fields)
+    return read_required(fields, "file_url", read) if type(fields.get("file_url")) is dict else _unknown(fields)
 
 
 _READERS: Final[dict[str, Callable[[Fields], Part]]] = {
@@ -283,7 +283,7 @@ def _custom_call(fields: Fields) -> ToolCall:
             form=_call_form(fields, rest_of(inner, _CUSTOM)),
         )
 
-    return held(fields, "custom", read)
+    return read_required(fields, "custom", read)
 
 
 def _function_call(fields: Fields) -> ToolCall:
@@ -295,7 +295,7 @@ def _function_call(fields: Fields) -> ToolCall:
         extra, name = _call_extra(fields, "function"), required(inner, "name", str)
         return ToolCall(id, name, parsed, raw_input=raw, extra=extra, form=form, argument_fixes=done)
 
-    return held(fields, "function", read)
+    return read_required(fields, "function", read)
 
 
 _Arguments = tuple[Fields | None, str | None, Literal["raw", "object", "none"] | None, tuple[str, ...]]
@@ -310,7 +310,7 @@ def _read_arguments(fields: Fields) -> _Arguments:
     if type(written) is dict:
         return written, None, "object", ()
     if type(written) is not str:
-        raise expected("a string", written, ".arguments")
+        raise type_error("a string", written, ".arguments")
     parsed, raw, done = read_arguments(written)
     return parsed, raw, None if raw is None else "raw", done
 
@@ -347,7 +347,7 @@ def write_part(block: Block, documents: Literal["file", "document_url"] = "file"
         if not own and not is_refusal:
             return block.text
         kind = "refusal" if is_refusal else "text"
-        return refilled({"type": kind, kind: block.text}, own)
+        return with_rest({"type": kind, kind: block.text}, own)
     if type(block) is Media:
         return _write_media(block, documents)
     if type(block) is Opaque and block.protocol == PROTOCOL and type(block.form) is not ChatOpaque:
@@ -364,7 +364,7 @@ def write_chunk(block: Thinking) -> Fields:
     fields: Fields = {"type": "thinking", "thinking": parts}
     if block.signature is not None:
         fields["signature"] = block.signature
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def _write_media(block: Media, documents: Literal["file", "document_url"]) -> Fields | None:
@@ -383,10 +383,10 @@ def _write_media(block: Media, documents: Literal["file", "document_url"]) -> Fi
             fields["document_name"] = block.name
     elif form.part == "file_url" and address is not None:
         written = block.data if form.is_plain_data and block.data is not None else address
-        fields = {"type": "file_url", "file_url": refilled({"url": written}, form.object_rest)}
+        fields = {"type": "file_url", "file_url": with_rest({"url": written}, form.object_rest)}
     else:
         fields = _write_file(block, address, form)
-    return None if fields is None else restored(fields, block.extra, PROTOCOL)
+    return None if fields is None else with_extra(fields, block.extra, PROTOCOL)
 
 
 _PLAIN_MEDIA: Final = ChatMedia()
@@ -394,7 +394,7 @@ _PLAIN_MEDIA: Final = ChatMedia()
 
 def _write_address(block: Media, address: str, form: ChatMedia) -> Fields:
     inner: Fields = {"url": address} if block.detail is None else {"url": address, "detail": block.detail}
-    return refilled(inner, form.url_rest)
+    return with_rest(inner, form.url_rest)
 
 
 def _write_file(block: Media, address: str | None, form: ChatMedia) -> Fields:
@@ -403,7 +403,7 @@ def _write_file(block: Media, address: str | None, form: ChatMedia) -> Fields:
         inner["file_data"] = address if block.media_type or block.data is None else block.data
     if block.name is not None:
         inner["filename"] = block.name
-    return {"type": "file", "file": refilled(inner, form.object_rest)}
+    return {"type": "file", "file": with_rest(inner, form.object_rest)}
 
 
 def _write_audio(block: Media, form: ChatMedia) -> Fields | None:
@@ -412,7 +412,7 @@ def _write_audio(block: Media, form: ChatMedia) -> Fields | None:
     if block.data is None:
         return None
     inner: Fields = {"data": block.data, "format": form.audio_format or audio_format(block.media_type)}
-    return {"type": "input_audio", "input_audio": refilled(inner, form.object_rest)}
+    return {"type": "input_audio", "input_audio": with_rest(inner, form.object_rest)}
 
 
 def write_content(parts: list[str | Fields], form: ContentForm | None, *, joined: bool = False) -> str | list[Fields]:
@@ -448,7 +448,7 @@ def write_function_call(call: ToolCall) -> Fields | None:
     form = call.form
     if call.id or type(form) is not ChatCall or form.function_call_rest is None:
         return None
-    return refilled({"name": call.name, "arguments": _written_arguments(call, form)}, form.function_call_rest)
+    return with_rest({"name": call.name, "arguments": _written_arguments(call, form)}, form.function_call_rest)
 
 
 def _write_custom_call(call: ToolCall) -> Fields:
@@ -462,8 +462,8 @@ def _around(key: str, inner: Fields, call: ToolCall, form: ChatCall) -> Fields:
     fields: Fields = {"id": call.id} if call.id or not form.has_no_id else {}
     if not form.is_untyped:
         fields["type"] = key
-    fields[key] = refilled(inner, form.inner_rest)
-    return restored(fields, call.extra, PROTOCOL)
+    fields[key] = with_rest(inner, form.inner_rest)
+    return with_extra(fields, call.extra, PROTOCOL)
 
 
 def _written_arguments(call: ToolCall, form: ChatCall) -> Any:
@@ -495,4 +495,4 @@ def write_result(result: ToolResult) -> Fields:
         fields["content"] = write_content(parts, missing)
     elif content is not None or missing != "none":
         fields["content"] = content or ""
-    return refilled(fields, own)
+    return with_rest(fields, own)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from toolglot.conversation.embeddings import EmbeddingReply, EmbeddingRequest, EmbeddingTask
 from toolglot.profiles import Profile
-from toolglot.protocols.fields.reading import Fields, from_root, leftover, optional, required, restored
+from toolglot.protocols.fields.reading import Fields, from_root, leftover, optional, required, with_extra
 from toolglot.protocols.fields.vectors import base64_of, read_inputs, read_reply, vector_of
 
 PROTOCOL: Final = "openai_chat"
@@ -47,7 +47,7 @@ def encode_request(request: EmbeddingRequest, profile: Profile) -> Fields:
     fields: Fields = {"model": request.model, "input": inputs if request.is_list or len(inputs) > 1 else inputs[0]}
     if request.dimensions is not None:
         fields[profile.embeddings.dimensions_field] = request.dimensions
-    return restored(fields, request.extra, PROTOCOL)
+    return with_extra(fields, request.extra, PROTOCOL)
 
 
 def with_model(body: Fields, model: str) -> Fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolglot.conversation import Block
-from toolglot.protocols.fields.reading import Fields, each, held, held_or_none, required, unknown_fragment
+from toolglot.protocols.fields.reading import Fields, each, held_or_none, read_required, required, unknown_fragment
 from toolglot.protocols.openai_chat.blocks import read_call
 from toolglot.protocols.openai_chat.messages import read_assistant
 
@@ -16,7 +16,7 @@ def read_fragment(fields: Fields) -> Iterable[Block]:
         first = each(required(fields, "choices", list)[:1], read_fragment, ".choices")
         return [block for blocks in first for block in blocks]
     if "message" in fields:
-        return held(fields, "message", _read_message)
+        return read_required(fields, "message", _read_message)
     if not fields.keys().isdisjoint({"role", "content", "tool_calls", "function_call"}):
         return _read_message(fields)
     if fields.keys().isdisjoint({"type", "function", "custom"}):

@@ -15,7 +15,7 @@ from toolglot.conversation import Block, Conversation, Opaque, ToolCall, ToolRes
 from toolglot.errors import InputError
 from toolglot.jsontext import compact
 from toolglot.protocols.fields.argument_text import read_arguments
-from toolglot.protocols.fields.reading import Fields, expected, inside, optional, required, rest_of
+from toolglot.protocols.fields.reading import Fields, inside, optional, required, rest_of, type_error
 from toolglot.protocols.openai_chat.blocks import FUNCTION_CALL
 from toolglot.protocols.openai_chat.form import PROTOCOL, ChatCall
 
@@ -108,13 +108,13 @@ def function_call_in(block: Block) -> Fields | None:
 
 def _tools(functions: object) -> list[ToolSpec]:
     if not isinstance(functions, list):
-        raise expected("an array", functions, "$.functions", hint="a list of functions, or use tools instead")
+        raise type_error("an array", functions, "$.functions", hint="a list of functions, or use tools instead")
     return [_read_function(fields, f"$.functions[{index}]") for index, fields in enumerate(functions)]
 
 
 def _read_function(fields: object, path: str) -> ToolSpec:
     if not isinstance(fields, dict):
-        raise expected("an object", fields, path)
+        raise type_error("an object", fields, path)
     try:
         return ToolSpec(
             required(fields, "name", str), optional(fields, "description", str), optional(fields, "parameters", dict)

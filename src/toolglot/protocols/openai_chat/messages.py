@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from toolglot.conversation import Block, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult, Turn
 from toolglot.profiles import Profile
-from toolglot.protocols.fields.reading import Fields, each, leftover, one_of, optional, required, restored
+from toolglot.protocols.fields.reading import Fields, each, leftover, one_of, optional, required, with_extra
 from toolglot.protocols.fields.refusals import REFUSAL
 from toolglot.protocols.openai_chat.blocks import (
     FUNCTION_CALL,
@@ -175,7 +175,7 @@ def write_turn(turn: Turn, messages: list[Fields], style: HostStyle = PLAIN) -> 
         fields: Fields = {"role": _written_role(turn.role, style)}
         if parts or form != "none":
             fields["content"] = write_content(parts, form)
-        messages.append(restored(fields, turn.extra, PROTOCOL))
+        messages.append(with_extra(fields, turn.extra, PROTOCOL))
 
 
 def _plain_text(turn: Turn) -> str | None:
@@ -306,4 +306,4 @@ def _write_as_it_was(
         fields["content"] = None if has_nothing else write_content(parts, form.content, joined=True)
     if calls or form.has_empty_calls:
         fields["tool_calls"] = calls
-    restored(fields, turn.extra, PROTOCOL)
+    with_extra(fields, turn.extra, PROTOCOL)

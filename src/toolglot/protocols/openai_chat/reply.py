@@ -10,7 +10,6 @@ from toolglot.conversation import Block, Reply, StopReason, ToolCall, Turn, Usag
 from toolglot.errors import InputError
 from toolglot.protocols.fields.reading import (
     Fields,
-    expected,
     from_root,
     held_or_none,
     inside,
@@ -18,10 +17,11 @@ from toolglot.protocols.fields.reading import (
     one_of,
     optional,
     present,
-    refilled,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.stop_reason import meant_by, word_for
@@ -73,7 +73,7 @@ def decode(body: Fields) -> Reply:
     choices = _choices(body)
     try:
         if type(choices[0]) is not dict:
-            raise expected("an object", choices[0], "")
+            raise type_error("an object", choices[0], "")
         turn, form = _read_choice(choices[0])
     except InputError as error:
         raise inside(error, ".choices[0]") from None
@@ -200,14 +200,14 @@ def encode(reply: Reply) -> Fields:
     if not is_native:
         choice = {"index": 0, "finish_reason": None, "logprobs": None, **choice}
         body = {"id": "", "object": "chat.completion", "created": 0, "model": "", **body}
-    body["choices"] = [refilled(choice, form.choice_rest), *form.choices]
+    body["choices"] = [with_rest(choice, form.choice_rest), *form.choices]
     if not is_native:
         usage = reply.usage or Usage()
         counts = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
         body["usage"] = {**counts, "total_tokens": sum(counts.values()), **_write_usage(usage)}
     elif reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)
 
 
 _PLAIN_REPLY: Final = ChatReply()
@@ -235,7 +235,7 @@ def _write_usage(usage: Usage) -> Fields:
             _COMPLETION: write_details({"reasoning_tokens": usage.reasoning_tokens}, form.completion_details_rest),
         }
     )
-    fields = restored(fields, usage.extra, PROTOCOL)
+    fields = with_extra(fields, usage.extra, PROTOCOL)
     if prompt is not None and completion is not None and not form.has_no_total:
         fields.setdefault("total_tokens", prompt + completion)
     return fields

@@ -23,17 +23,17 @@ from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
     from_root,
-    held,
     held_or_none,
     leftover,
     optional,
     optional_texts,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.openai_chat.form import MODE_UNSET, PROTOCOL, ChatChoice, ChatOutput, ChatRequest
@@ -139,19 +139,19 @@ def _read_choice(body: Fields) -> ToolChoice | None:
             return ToolChoice(parallel=parallel, opaque=Opaque(PROTOCOL, written))
         return ToolChoice(mode, (), parallel, form=ChatChoice(written=written) if written == "any" else None)
     if type(written) is not dict:
-        raise expected("a string or an object", written, ".tool_choice")
-    return held(body, "tool_choice", lambda fields: _read_choice_object(fields, parallel))
+        raise type_error("a string or an object", written, ".tool_choice")
+    return read_required(body, "tool_choice", lambda fields: _read_choice_object(fields, parallel))
 
 
 def _read_choice_object(fields: Fields, parallel: bool | None) -> ToolChoice:
     kind = required(fields, "type", str)
     if kind in ("function", "custom"):
-        name, rest = held(fields, kind, lambda inner: (required(inner, "name", str), rest_of(inner, _NAMED)))
+        name, rest = read_required(fields, kind, lambda inner: (required(inner, "name", str), rest_of(inner, _NAMED)))
         extra = leftover(fields, frozenset({"type", kind}), PROTOCOL)
         form = ChatChoice(type="custom" if kind == "custom" else "function", inner_rest=rest)
         return ToolChoice("named", (name,), parallel, extra, form)
     if kind == "allowed_tools":
-        names = held(fields, kind, _allowed_names)
+        names = read_required(fields, kind, _allowed_names)
         is_forced = fields[kind].get("mode") == "required"
         form = ChatChoice(written=fields)
         return ToolChoice("required" if is_forced else "allowed", names, parallel, form=form)
@@ -167,7 +167,7 @@ def _allowed_name(fields: Fields) -> str | None:
     kind = required(fields, "type", str)
     if kind not in ("function", "custom"):
         return None
-    return held(fields, kind, lambda inner: required(inner, "name", str))
+    return read_required(fields, kind, lambda inner: required(inner, "name", str))
 
 
 def _read_output(format: Fields) -> OutputFormat:
@@ -180,7 +180,7 @@ def _read_output(format: Fields) -> OutputFormat:
     name = inner.get("name") if type(inner) is dict else None
     if kind != "json_schema" or type(inner) is not dict or not (name is None or type(name) is str):
         return OutputFormat(opaque=Opaque(PROTOCOL, format, kind if type(kind) is str else ""))
-    return held(format, "json_schema", lambda inner: _read_schema(format, inner, name))
+    return read_required(format, "json_schema", lambda inner: _read_schema(format, inner, name))
 
 
 def _read_schema(format: Fields, inner: Fields, name: str | None) -> OutputFormat:
@@ -228,7 +228,7 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
         body["stream"] = options.stream
     if options.user is not None:
         body["user"] = options.user
-    return restored(body, conversation.extra, PROTOCOL)
+    return with_extra(body, conversation.extra, PROTOCOL)
 
 
 def _write_tools(tools: tuple[ToolSpec, ...]) -> list[Fields]:
@@ -249,8 +249,8 @@ def _write_choice(body: Fields, choice: ToolChoice, tools: tuple[ToolSpec, ...])
     elif choice.mode == "named":
         name = choice.names[0]
         kind = form.type or kinds.get(name, "function")
-        fields: Fields = {"type": kind, kind: refilled({"name": name}, form.inner_rest)}
-        body["tool_choice"] = restored(fields, choice.extra, PROTOCOL)
+        fields: Fields = {"type": kind, kind: with_rest({"name": name}, form.inner_rest)}
+        body["tool_choice"] = with_extra(fields, choice.extra, PROTOCOL)
     elif choice.mode == "allowed" or (choice.mode == "required" and choice.names):
         named = [(name, kinds.get(name, "function")) for name in choice.names]
         mode = "required" if choice.mode == "required" else "auto"
@@ -305,7 +305,7 @@ def _write_output(output: OutputFormat) -> Fields:
         verbatim: Fields = output.opaque.value
         return verbatim
     if output.kind != "json_schema":
-        return restored({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
+        return with_extra({"type": "json_object" if output.kind == "json" else "text"}, output.extra, PROTOCOL)
     form = output.form if type(output.form) is ChatOutput else _PLAIN_OUTPUT
     inner: Fields = {}
     if output.name is not None or not form.has_no_name:
@@ -316,5 +316,5 @@ def _write_output(output: OutputFormat) -> Fields:
         inner["strict"] = output.strict
     if output.description is not None:
         inner["description"] = output.description
-    fields = {"type": "json_schema", "json_schema": refilled(inner, form.json_schema_rest)}
-    return restored(fields, output.extra, PROTOCOL)
+    fields = {"type": "json_schema", "json_schema": with_rest(inner, form.json_schema_rest)}
+    return with_extra(fields, output.extra, PROTOCOL)

@@ -149,7 +149,7 @@ class Decoder:
             if call is None:
                 return False
             self._add_arguments(call, text)
-        self._templates.matched()
+        self._templates.note_match()
         return True
 
     def _adds_arguments(self, delta: Delta, entries: list[CallEntry]) -> bool:

@@ -29,7 +29,7 @@ from toolglot.conversation.events import (
 )
 from toolglot.conversation.reply_events import input_text
 from toolglot.protocols.base import StreamOptions
-from toolglot.protocols.fields.reading import Fields, restored
+from toolglot.protocols.fields.reading import Fields, with_extra
 from toolglot.protocols.fields.refusals import REFUSAL, without_refusals
 from toolglot.protocols.framing.json_line import json_bytes
 from toolglot.protocols.openai_chat import errors, reply
@@ -60,9 +60,9 @@ class Encoder:
         """A chunk up to its choices."""
         self._delta: bytes = b""
         """A chunk up to the content of its delta."""
-        self._before: bytes | None = None
+        self._prefix: bytes | None = None
         """What comes before a piece of the open block; None while its pieces are not written."""
-        self._after: bytes = b""
+        self._suffix: bytes = b""
         self._blocks: list[Block] = []
         """The blocks that the finish reason depends on."""
         self._calls = 0
@@ -82,13 +82,13 @@ class Encoder:
             kind = type(event)
             if kind is TextDelta or kind is InputDelta or kind is ThinkingDelta:
                 text: str = event.text  # type: ignore[union-attr]
-                if self._before is not None and (self._has_input or self._begins_input(text, out)):
-                    out.append(self._before)
+                if self._prefix is not None and (self._has_input or self._begins_input(text, out)):
+                    out.append(self._prefix)
                     try:
                         out.append(_encode(text))
                     except UnicodeEncodeError:
                         out.append(json_bytes(text))
-                    out.append(self._after)
+                    out.append(self._suffix)
             elif not self._is_over:
                 self._write(event, out)
         return b"".join(out)
@@ -138,7 +138,7 @@ class Encoder:
         form = finished.form if type(finished.form) is ChatReply else started.form
         body = reply.encode(Reply(turn, finished.stop, self._usage, started.id, started.model, extra, form))
         choice = body["choices"][0]
-        delta = restored({}, finished.turn_extra, PROTOCOL)
+        delta = with_extra({}, finished.turn_extra, PROTOCOL)
         if not self._has_text and not self._calls:
             delta["content"] = ""
         rest = {key: value for key, value in choice.items() if key not in _NOT_IN_CHOICES and value is not None}
@@ -170,15 +170,15 @@ class Encoder:
     # --- blocks -------------------------------------------------------------------------------------
 
     def _begin(self, block: Block) -> None:
-        self._before, self._after, self._has_input, self._head = None, _END_OF_DELTA, True, None
+        self._prefix, self._suffix, self._has_input, self._head = None, _END_OF_DELTA, True, None
         if isinstance(block, ToolCall):
             self._begin_call(block)
         elif isinstance(block, Text):
             field = self._refusal_field(block)
             if field is not None:
-                self._before = self._field(field)
+                self._prefix = self._field(field)
             elif type(write_part(block)) is str:
-                self._before = self._field("content")
+                self._prefix = self._field("content")
         elif isinstance(block, Thinking):
             self._begin_thinking(block)
 
@@ -195,10 +195,10 @@ class Encoder:
         form = block.form if type(block.form) is ChatThinking else None
         field = form.field if form is not None else None
         if self._options.thinking_parts:
-            self._before = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
-            self._after = b"}]}]" + _END_OF_DELTA
+            self._prefix = self._field("content") + b'[{"type":"thinking","thinking":[{"type":"text","text":'
+            self._suffix = b"}]}]" + _END_OF_DELTA
         else:
-            self._before = self._field(field or "reasoning_content")
+            self._prefix = self._field(field or "reasoning_content")
 
     def _begin_call(self, block: ToolCall) -> None:
         index = self._calls
@@ -207,11 +207,11 @@ class Encoder:
         id = block.id or f"call_{self._started.id if self._started else ''}_{index}"
         head = {"index": index, "id": id, "type": key}
         self._head = {**head, **fields, **head, key: {**fields[key], text: ""}}
-        self._before = self._delta + b'"tool_calls":[{"index":%d,"%b":{"%b":' % (index, key.encode(), text.encode())
-        self._after = b"}}]" + _END_OF_DELTA
+        self._prefix = self._delta + b'"tool_calls":[{"index":%d,"%b":{"%b":' % (index, key.encode(), text.encode())
+        self._suffix = b"}}]" + _END_OF_DELTA
         self._has_input = False
         if self._options.whole_calls:
-            self._before = None
+            self._prefix = None
 
     def _begins_input(self, text: str, out: list[bytes]) -> bool:
         """Spaces before arguments are left out, since there may be nothing else. Those of a free text are its own."""
@@ -236,11 +236,11 @@ class Encoder:
         elif isinstance(block, Text):
             self._end_text(block, out)
         elif isinstance(block, Thinking):
-            if self._after is not _END_OF_DELTA and block.signature is not None:
+            if self._suffix is not _END_OF_DELTA and block.signature is not None:
                 self._add_delta({"content": [{"type": "thinking", "thinking": [], "signature": block.signature}]}, out)
         elif isinstance(block, Opaque | Media):
             self._write_block(block, out)
-        self._before = None
+        self._prefix = None
 
     def _end_call(self, call: ToolCall, out: list[bytes]) -> None:
         if self._has_input:
@@ -251,14 +251,14 @@ class Encoder:
             key, field = ("custom", "input") if call.type == "custom" else ("function", "arguments")
             self._head[key][field] = written
         self._show_call(out)
-        if self._before is not None and written:
-            out += (self._before, json_bytes(written), self._after)
+        if self._prefix is not None and written:
+            out += (self._prefix, json_bytes(written), self._suffix)
 
     def _end_text(self, block: Text, out: list[bytes]) -> None:
         if block.text:
             self._blocks.append(replace(block, text="."))
         self._has_text = self._has_text or position_of(block) is None
-        if self._before is None:
+        if self._prefix is None:
             self._add_delta({"content": [write_part(block)]}, out)
 
     def _write_block(self, block: Opaque | Media, out: list[bytes]) -> None:

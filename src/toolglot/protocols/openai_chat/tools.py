@@ -14,13 +14,13 @@ from toolglot.conversation import Conversation, ToolSpec
 from toolglot.protocols.fields.function_tools import as_it_came, is_foreign, no_parameters, provider_tool
 from toolglot.protocols.fields.reading import (
     Fields,
-    held,
     leftover,
     optional,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.openai_chat.form import PROTOCOL, ChatRequest, ChatTool
 
@@ -34,9 +34,9 @@ _CUSTOM = frozenset({"name", "description", "format"})
 def read_tool(fields: Fields) -> ToolSpec:
     kind = optional(fields, "type", str)
     if kind == "custom":
-        return held(fields, "custom", lambda inner: _custom_tool(fields, inner))
+        return read_required(fields, "custom", lambda inner: _custom_tool(fields, inner))
     if kind == "function" or (kind is None and "function" in fields):
-        return held(fields, "function", lambda inner: _function_tool(fields, inner))
+        return read_required(fields, "function", lambda inner: _function_tool(fields, inner))
     return provider_tool(fields, PROTOCOL, required(fields, "type", str), optional(fields, "name", str) or "")
 
 
@@ -108,8 +108,8 @@ def write_tool(tool: ToolSpec) -> Fields | None:
     elif tool.format is not None:
         inner["format"] = tool.format if form.has_own_format else _nested(tool.format)
     fields: Fields = {} if form.is_untyped else {"type": key}
-    fields[key] = refilled(inner, form.inner_rest)
-    return restored(fields, tool.extra, PROTOCOL)
+    fields[key] = with_rest(inner, form.inner_rest)
+    return with_extra(fields, tool.extra, PROTOCOL)
 
 
 def _write_parameters(inner: Fields, tool: ToolSpec, form: ChatTool) -> None:

@@ -45,10 +45,10 @@ from toolglot.protocols.fields.reading import (
     one_of,
     optional,
     own_value,
-    refilled,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.openai_responses.form import (
     PLAIN_RESULT,
@@ -333,7 +333,7 @@ class ItemWriter:
         is_untyped = form is not None and form.is_untyped
         fields: Fields = {"role": role} if is_untyped else {"type": "message", "role": role}
         fields["content"] = []
-        self._open, self._is_open_own = refilled(fields, rest), form is not None
+        self._open, self._is_open_own = with_rest(fields, rest), form is not None
         self._items.append(self._open)
         return self._open
 
@@ -393,7 +393,7 @@ class ItemWriter:
         if content is not None or way != "absent":
             text = result.error or "" if content is None else content
             fields["output"] = _write_output(text, as_parts=way == "parts")
-        return restored(fields, result.extra, PROTOCOL)
+        return with_extra(fields, result.extra, PROTOCOL)
 
 
 def _add(message: Fields, part: Fields, *, as_text: bool) -> None:
@@ -412,7 +412,7 @@ def _write_call(call: ToolCall) -> Fields:
         fields["namespace"] = call.namespace
     if not call_form(call).has_item_id_only or (call.extra or {}).get(PROTOCOL, {}).get("id") != call.id:
         fields["call_id"] = call.id
-    return restored(fields, call.extra, PROTOCOL)
+    return with_extra(fields, call.extra, PROTOCOL)
 
 
 def _written_arguments(call: ToolCall) -> str:
@@ -446,7 +446,7 @@ def _write_reasoning(block: Thinking) -> Fields | None:
         fields["id"] = block.id
     if block.redacted is not None:
         fields["encrypted_content"] = block.redacted
-    return restored(fields, block.extra, PROTOCOL)
+    return with_extra(fields, block.extra, PROTOCOL)
 
 
 def write_compaction(block: Compaction) -> Fields | None:

@@ -12,13 +12,13 @@ from toolglot.protocols.fields.media import audio_format, audio_type, data_url, 
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
-    held,
     leftover,
     optional,
     present,
+    read_required,
     required,
-    restored,
+    type_error,
+    with_extra,
 )
 from toolglot.protocols.openai_responses.form import (
     NO_DETAIL,
@@ -52,7 +52,7 @@ def read_content(content: Any, text_type: str, path: str = ".content") -> tuple[
     if type(content) is str:
         return (Text(content),)
     if type(content) is not list:
-        raise expected("a string or an array of parts", content, path)
+        raise type_error("a string or an array of parts", content, path)
     return tuple(each(content, lambda fields: _read_part(fields, text_type), path))
 
 
@@ -117,7 +117,7 @@ def _read_audio(fields: Fields) -> Media | None:
             return None
         return Media("audio", audio_type(form), data=data, extra=leftover(fields, _AUDIO, PROTOCOL))
 
-    return held(fields, "input_audio", read)
+    return read_required(fields, "input_audio", read)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def write_part(block: Block, text_type: str) -> Fields | None:
     if isinstance(block, Text):
         kind = (block.form.type if type(block.form) is ResponsesText else None) or text_type
         fields: Fields = {"type": kind, "refusal" if kind == "refusal" else "text": block.text}
-        return restored(fields, block.extra, PROTOCOL)
+        return with_extra(fields, block.extra, PROTOCOL)
     if isinstance(block, Media):
         return _write_media(block)
     if isinstance(block, Opaque) and is_part(block):
@@ -166,11 +166,11 @@ def _write_media(media: Media) -> Fields | None:
         written["detail"] = media.detail
     elif media.kind == "image" and (form is None or not form.has_no_detail):
         written["detail"] = (media.extra or {}).get(PROTOCOL, {}).get("detail", "auto")
-    return restored(written, media.extra, PROTOCOL)
+    return with_extra(written, media.extra, PROTOCOL)
 
 
 def _write_audio(media: Media) -> Fields | None:
     if media.data is None:
         return None
     sound = {"data": media.data, "format": audio_format(media.media_type)}
-    return restored({"type": "input_audio", "input_audio": sound}, media.extra, PROTOCOL)
+    return with_extra({"type": "input_audio", "input_audio": sound}, media.extra, PROTOCOL)

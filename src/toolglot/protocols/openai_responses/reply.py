@@ -15,7 +15,7 @@ from toolglot.protocols.fields.reading import (
     optional,
     present,
     required,
-    restored,
+    with_extra,
 )
 from toolglot.protocols.fields.refusals import only_refuses
 from toolglot.protocols.fields.token_counts import read_details, write_details
@@ -124,7 +124,7 @@ def encode(reply: Reply) -> Fields:
         body["status"] = status
     if reply.usage is not None:
         body["usage"] = _write_usage(reply.usage)
-    return restored(body, reply.extra, PROTOCOL)
+    return with_extra(body, reply.extra, PROTOCOL)
 
 
 def _completed(reply: Reply, items: list[Fields], status: str) -> list[Fields]:
@@ -165,7 +165,7 @@ def _write_usage(usage: Usage) -> Fields:
         _INPUT: write_details(cached, form.input_details_rest),
         _OUTPUT: write_details(thought, form.output_details_rest),
     }
-    return restored(present({**counts, **details}), usage.extra, PROTOCOL)
+    return with_extra(present({**counts, **details}), usage.extra, PROTOCOL)
 
 
 def _counted(counts: Mapping[str, int | None]) -> dict[str, int]:

@@ -21,18 +21,18 @@ from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import (
     Fields,
     each,
-    expected,
     from_root,
-    held,
     held_or_none,
     leftover,
     opaque_value,
     optional,
     present,
-    refilled,
+    read_required,
     required,
     rest_of,
-    restored,
+    type_error,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.fields.sampling import read_sampling, write_sampling
 from toolglot.protocols.openai_responses.form import (
@@ -110,7 +110,7 @@ def _read_input(body: Fields) -> list[Turn]:
     if type(found) is str:
         return [Turn("user", (Text(found),), form=INPUT_STRING)]
     if type(found) is not list:
-        raise expected("a string or an array of items", found, ".input")
+        raise type_error("a string or an array of items", found, ".input")
     return joined_runs(each(found, read_item, ".input"))
 
 
@@ -134,8 +134,8 @@ def _read_choice(body: Fields) -> ToolChoice | None:
         mode = _CHOICES.get(found)
         return ToolChoice(mode or "auto", (), parallel, opaque=None if mode else Opaque(PROTOCOL, found))
     if type(found) is not dict:
-        raise expected("a string or an object", found, ".tool_choice")
-    return held(body, "tool_choice", lambda fields: _read_choice_of_tools(fields, parallel))
+        raise type_error("a string or an object", found, ".tool_choice")
+    return read_required(body, "tool_choice", lambda fields: _read_choice_of_tools(fields, parallel))
 
 
 def _read_choice_of_tools(fields: Fields, parallel: bool | None) -> ToolChoice:
@@ -212,8 +212,8 @@ def encode(conversation: Conversation, profile: Profile | None = None) -> Fields
         _write_reasoning(body, options.reasoning)
     if options.output is not None or form.text_rest is not None:
         format: Fields = {} if options.output is None else {"format": _write_format(options.output)}
-        body["text"] = refilled(refilled(format, form.text_rest), _text_from_elsewhere(extra))
-    return restored(body, extra, PROTOCOL)
+        body["text"] = with_rest(with_rest(format, form.text_rest), _text_from_elsewhere(extra))
+    return with_extra(body, extra, PROTOCOL)
 
 
 def _text_from_elsewhere(extra: Extra | None) -> Fields | None:
@@ -251,7 +251,7 @@ def _write_choice(body: Fields, choice: ToolChoice) -> None:
         body["tool_choice"] = verbatim
     elif choice.mode == "named":
         kind = "custom" if form.is_custom else "function"
-        body["tool_choice"] = restored({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)
+        body["tool_choice"] = with_extra({"type": kind, "name": choice.names[0]}, choice.extra, PROTOCOL)
     elif choice.mode == "allowed" or choice.names or form.allowed_tools is not None:
         body["tool_choice"] = _write_allowed(choice, form)
     else:
@@ -268,14 +268,14 @@ def _write_allowed(choice: ToolChoice, form: ResponsesChoice) -> Fields:
     mode = usual if written is None else form.allowed_mode
     if mode is not None:
         fields["mode"] = mode
-    return restored(fields, choice.extra, PROTOCOL)
+    return with_extra(fields, choice.extra, PROTOCOL)
 
 
 def _write_reasoning(body: Fields, reasoning: Reasoning) -> None:
     fields = {"effort": reasoning.effort, "summary": reasoning.summary}
     written = present(fields)
     if written or type(reasoning.form) is ResponsesReasoning:
-        body["reasoning"] = restored(written, reasoning.extra, PROTOCOL)
+        body["reasoning"] = with_extra(written, reasoning.extra, PROTOCOL)
 
 
 def _write_format(output: OutputFormat) -> Fields:
@@ -283,11 +283,11 @@ def _write_format(output: OutputFormat) -> Fields:
     if verbatim is not None:
         return verbatim
     if output.kind != "json_schema":
-        return restored({"type": _FORMATS_BACK[output.kind]}, output.extra, PROTOCOL)
+        return with_extra({"type": _FORMATS_BACK[output.kind]}, output.extra, PROTOCOL)
     name = "output" if output.name is None else output.name  # the protocol wants one
     fields: Fields = {"type": "json_schema", "name": name, "schema": output.schema or {}}
     if output.strict is not None:
         fields["strict"] = output.strict
     if output.description is not None:
         fields["description"] = output.description
-    return restored(fields, output.extra, PROTOCOL)
+    return with_extra(fields, output.extra, PROTOCOL)

@@ -19,10 +19,10 @@ from toolglot.protocols.fields.reading import (
     each,
     leftover,
     optional,
-    refilled,
     required,
     rest_of,
-    restored,
+    with_extra,
+    with_rest,
 )
 from toolglot.protocols.openai_responses.form import PLAIN_TOOL, PROTOCOL, ResponsesTool
 
@@ -114,7 +114,7 @@ def _entries(tools: Iterable[ToolSpec]) -> Iterator[Fields]:
 def _write_namespace(name: str, tools: list[Fields], own: Fields | None) -> Fields:
     """A namespace. The protocol wants a description; one from elsewhere has none but its name."""
     fields: Fields = {"type": "namespace", "name": name, "tools": tools}
-    return refilled(fields, {"description": name} if own is None else own)
+    return with_rest(fields, {"description": name} if own is None else own)
 
 
 def _write_tool(tool: ToolSpec) -> Fields | None:
@@ -127,7 +127,7 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
     if tool.type == "custom":
         if tool.format is not None:
             fields["format"] = tool.format
-        return restored(fields, tool.extra, PROTOCOL)
+        return with_extra(fields, tool.extra, PROTOCOL)
     if tool.parameters is not None:
         fields["parameters"] = tool.parameters
     elif not _form(tool).has_no_parameters:
@@ -135,4 +135,4 @@ def _write_tool(tool: ToolSpec) -> Fields | None:
     if tool.strict is not None or not _form(tool).has_no_strict:
         # Left out, it means strict where possible, which a schema from elsewhere does not ask for.
         fields["strict"] = bool(tool.strict)
-    return restored(fields, tool.extra, PROTOCOL)
+    return with_extra(fields, tool.extra, PROTOCOL)

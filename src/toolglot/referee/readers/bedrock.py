@@ -248,7 +248,7 @@ def read(body: dict[str, Any]) -> View:
         output=Setting("$.outputConfig.textFormat", "json_schema") if fields(output.get("textFormat")) else None,
         cache_markers=tuple(markers),
         extra_fields=found.take("$"),
-        extra_paths=found.left(),
+        extra_paths=found.unknown_paths(),
         shapes=tuple(found.shapes),
     )
 

@@ -170,7 +170,7 @@ def read(body: dict[str, Any]) -> View:
         budget=setting(thinking, "token_budget", "$.thinking"),
         output=_output(fields(request.get("response_format"))),
         extra_fields=found.take("$"),
-        extra_paths=found.left(),
+        extra_paths=found.unknown_paths(),
         shapes=tuple(found.shapes),
     )
 

@@ -48,7 +48,7 @@ class FormFaults:
         """The unknown fields of the object at a path, for that part of the view."""
         return tuple(self._extras.pop(path, ()))
 
-    def left(self) -> tuple[str, ...]:
+    def unknown_paths(self) -> tuple[str, ...]:
         """The paths of the unknown fields that were not taken."""
         return tuple(step(path, name) for path, names in self._extras.items() for name in names)
 

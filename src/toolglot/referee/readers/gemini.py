@@ -347,7 +347,7 @@ def read(body: dict[str, Any]) -> View:
         budget=budget,
         output=_output(config, inner_path),
         extra_fields=found.take("$"),
-        extra_paths=found.left(),
+        extra_paths=found.unknown_paths(),
         shapes=tuple(found.shapes),
     )
 

@@ -130,7 +130,7 @@ def read(body: dict[str, Any]) -> View:
         effort=Setting("$.think", think) if isinstance(think, str) else None,
         output=_output(request.get("format")),
         extra_fields=found.take("$"),
-        extra_paths=found.left(),
+        extra_paths=found.unknown_paths(),
         shapes=tuple(found.shapes),
     )
 

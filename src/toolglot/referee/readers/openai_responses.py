@@ -81,7 +81,7 @@ def read(body: dict[str, Any]) -> View:
         keeps_items=request.get("store") is not False,
         is_continued=_is_continued(request),
         extra_fields=found.take("$"),
-        extra_paths=found.left(),
+        extra_paths=found.unknown_paths(),
         shapes=tuple(found.shapes),
     )
 

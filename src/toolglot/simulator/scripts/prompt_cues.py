@@ -252,7 +252,7 @@ class UserPrompt:
                 return found[1].strip()
         return ""
 
-    def named(self, name: str) -> str:
+    def named_value(self, name: str) -> str:
         """A value with the name of an argument: `city: Bonn`, `limit=5`."""
         spelled = r"[ _-]?".join(map(re.escape, _parts(name)[:8]))
         value = r"\s?[:=]\s?(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s,;]+))"

@@ -162,7 +162,7 @@ class _Values:
     def _candidates(self, name: str, *, is_required: bool) -> Iterator[Any]:
         schema = self.properties[name]
         kinds = _kinds(schema)
-        named = self.prompt.named(name)
+        named = self.prompt.named_value(name)
         choices = _choices(schema)
         if choices:
             words = prompt_cues.words_of(self.prompt.text) | {named.lower()}

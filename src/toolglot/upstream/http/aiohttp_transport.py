@@ -39,9 +39,9 @@ from toolglot.upstream.http.transport import (
     HttpRequest,
     TimeLimits,
     connection_error,
-    failed,
     join_headers,
     not_connected,
+    provider_error,
     read_whole,
     refuse_redirect,
 )
@@ -168,10 +168,10 @@ class AiohttpResponse:
                 yield piece
         except TimeoutError:
             self._response.close()
-            raise failed(self._request, "timeout", f"was silent for {self._limits.idle:g} s") from None
+            raise provider_error(self._request, "timeout", f"was silent for {self._limits.idle:g} s") from None
         except (aiohttp.ClientError, OSError):
             self._response.close()
-            raise failed(self._request, "server", BROKEN_OFF) from None
+            raise provider_error(self._request, "server", BROKEN_OFF) from None
 
     async def whole(self, max_bytes: int) -> bytes:
         return await read_whole(self._request, self, max_bytes)
@@ -236,7 +236,7 @@ def _fail(request: HttpRequest, limits: TimeLimits, proxy: str | None, error: Ex
     kind, reason = _reason(limits, proxy or "", error)
     if is_kept and reason == NO_RESPONSE:
         reason = CLOSED_KEPT
-    raise failed(request, kind, reason) from None
+    raise provider_error(request, kind, reason) from None
 
 
 def _reason(limits: TimeLimits, proxy: str, error: Exception) -> tuple[FailureKind, str]:

@@ -20,9 +20,9 @@ from toolglot.upstream.http.transport import (
     NO_RESPONSE,
     HttpRequest,
     TimeLimits,
-    failed,
     host_of,
     join_headers,
+    provider_error,
     read_whole,
     refuse_redirect,
 )
@@ -139,9 +139,9 @@ class AsgiResponse:
                 while not self.status and not self._is_over:
                     await self._wait()
         except TimeoutError:
-            raise failed(self._request, "timeout", f"sent nothing within {limit:g} s") from None
+            raise provider_error(self._request, "timeout", f"sent nothing within {limit:g} s") from None
         if not self.status:
-            raise failed(self._request, "server", f"{NO_RESPONSE}{self._fault}")
+            raise provider_error(self._request, "server", f"{NO_RESPONSE}{self._fault}")
 
     async def _wait(self) -> None:
         self._came.clear()
@@ -156,7 +156,7 @@ class AsgiResponse:
             elif self._is_whole:
                 return
             elif self._is_over or self._gone.is_set():
-                raise failed(self._request, "server", f"{BROKEN_OFF}{self._fault}")
+                raise provider_error(self._request, "server", f"{BROKEN_OFF}{self._fault}")
             else:
                 await self._wait_for_piece()
 
@@ -167,7 +167,7 @@ class AsgiResponse:
                 await self._wait()
         except TimeoutError:
             await self.close()
-            raise failed(self._request, "timeout", f"was silent for {limit:g} s") from None
+            raise provider_error(self._request, "timeout", f"was silent for {limit:g} s") from None
 
     async def whole(self, max_bytes: int) -> bytes:
         return await read_whole(self._request, self, max_bytes)

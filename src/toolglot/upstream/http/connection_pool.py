@@ -22,8 +22,8 @@ from toolglot.upstream.http.transport import (
     HttpRequest,
     TimeLimits,
     connection_error,
-    failed,
     not_connected,
+    provider_error,
     refuse_redirect,
 )
 from toolglot.upstream.retry import REPEATABLE
@@ -73,7 +73,7 @@ class ConnectionPool:
                     raise
                 response = await (await self._open(server, limits)).send(head, request.body, limits)
         except NoResponseError as lost:
-            raise failed(request, lost.kind, lost.reason) from None
+            raise provider_error(request, lost.kind, lost.reason) from None
         response.request = request
         if 300 <= response.status < 400:
             await response.close()

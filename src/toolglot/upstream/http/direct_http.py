@@ -32,7 +32,7 @@ from toolglot.upstream.http.transport import (
     SWITCHING,
     HttpRequest,
     TimeLimits,
-    failed,
+    provider_error,
     read_whole,
 )
 
@@ -356,7 +356,7 @@ class DirectResponse:
             decompressor.finish()
         except (zlib.error, ValueError):
             await self.close()
-            raise failed(self.request, "server", BROKEN_OFF) from None
+            raise provider_error(self.request, "server", BROKEN_OFF) from None
 
     async def _raw(self) -> AsyncIterator[bytes]:
         pieces = self._pieces
@@ -371,7 +371,7 @@ class DirectResponse:
                 elif self._is_over:
                     return
                 elif self._why is not None:
-                    raise failed(self.request, self._why.kind, self._why.reason)
+                    raise provider_error(self.request, self._why.kind, self._why.reason)
                 else:
                     await self._wait_for_data()
         finally:

@@ -146,7 +146,7 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def failed(request: HttpRequest, kind: FailureKind, reason: str) -> ProviderError:
+def provider_error(request: HttpRequest, kind: FailureKind, reason: str) -> ProviderError:
     """An error with the upstream and the reason."""
     return ProviderError(Failure(kind, f"{request.recipient} {reason}"))
 
@@ -192,7 +192,7 @@ SWITCHED: Final = "responded with status 101, a change of protocol that was not 
 def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str]) -> None:
     """A 3xx is an error: a key is sent to its own host, and to no other. So is a change of protocol."""
     if status == SWITCHING:
-        raise failed(request, "server", SWITCHED)
+        raise provider_error(request, "server", SWITCHED)
     if 300 <= status < 400:
         try:
             host = host_of(headers.get("location", ""))
@@ -200,7 +200,7 @@ def refuse_redirect(request: HttpRequest, status: int, headers: Mapping[str, str
             host = ""
         where = f" to {host[:100]}" if host else ""
         reason = f"responded with a redirect{where} (status {status}), which is not followed; check its url"
-        raise failed(request, "server", reason)
+        raise provider_error(request, "server", reason)
 
 
 async def read_whole(request: HttpRequest, response: HttpResponse, max_bytes: int) -> bytes:

@@ -102,7 +102,7 @@ class Router:
 
     @cached_property
     def _errors(self) -> RouteErrors:
-        return RouteErrors(self._table, self._listed)
+        return RouteErrors(self._table, self._models)
 
     # --- [models] -----------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class Router:
 
     # --- listings -----------------------------------------------------------------------------------
 
-    def listed(self) -> list[Listed]:
+    def list_models(self) -> list[Listed]:
         """Names that clients can use: those of `[models]`, then the models of each upstream, then simulated ones."""
-        return list(dict.fromkeys(self._listed()))
+        return list(dict.fromkeys(self._models()))
 
     def leads_to(self, name: str, upstream: str, model: str) -> bool:
         """Whether a name is routed to this model of this upstream first."""
@@ -178,7 +178,7 @@ class Router:
             return False
         return (route.upstream_name, route.model, route.simulated) == (upstream, model, False)
 
-    def _listed(self) -> Iterator[Listed]:
+    def _models(self) -> Iterator[Listed]:
         for name in self._candidates():
             route = self.route(name)
             yield Listed(name, route.upstream_name, route.model, route.simulated)

@@ -58,7 +58,7 @@ class TemplateMaker:
             return None
         return _split(data, b'"arguments":', entry.function.arguments, entry.index)
 
-    def matched(self) -> None:
+    def note_match(self) -> None:
         """Note that a chunk matched its template."""
         self._tries = _TRIES
 
