@@ -69,7 +69,8 @@ class Link(Struct, frozen=True, kw_only=True):
     """The number of links, and of bytes, of it and all before it, as far as they were known here."""
     stored_at: float = msgspec.field(name="kept")
     stored_by: str = msgspec.field(name="home")
-    """The upstream that has stored the response itself; empty: none. Rows have it under its old name."""
+    """When it was stored, and the upstream that has stored the response itself (empty: none). Rows have both under
+    their old names."""
     input: list[Any]
     output: list[Any]
 
@@ -411,7 +412,7 @@ def is_id(id: str) -> bool:
 def _rows(link: Link) -> Iterator[tuple[str, bytes]]:
     """The rows of an exchange, without its body."""
     fields = asdict(link)
-    fields["home"] = fields.pop("stored_by")
+    fields["kept"], fields["home"] = fields.pop("stored_at"), fields.pop("stored_by")
     yield f"link:{link.id}", json_bytes(fields)
     yield from _item_rows(link)
 

@@ -456,7 +456,7 @@ def write_compaction(block: Compaction) -> Fields | None:
     fields: Fields = {"type": "compaction"}
     if block.id is not None:
         fields["id"] = block.id
-    return restored({**fields, "encrypted_content": block.data}, block.extra, PROTOCOL)
+    return with_extra({**fields, "encrypted_content": block.data}, block.extra, PROTOCOL)
 
 
 def _write_output(content: str | tuple[ResultPart, ...], *, as_parts: bool) -> str | list[Fields]:
