@@ -111,7 +111,7 @@ test: check servers $(CLIENTS)
 
 test-agents: $(READY) $(AGENTS)
 	@echo "==> tests with coding agents"
-	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents.py
+	@$(BIN)/pytest -n $(WORKERS) -m agents tests/test_agents*.py
 
 # The lock file names no registry: `npm ci` asks the one that is configured.
 agents-update:

@@ -39,7 +39,9 @@ def one_or_null(*allowed: str) -> Maybe:
 
 
 TEXT_OR_NULL: Final = Maybe(TEXT)
-ID: Final[dict[str, Form]] = {"id": TEXT_OR_NULL}
+_PASSED_THROUGH: Final[dict[str, Form]] = {"internal_chat_message_metadata_passthrough": OBJECT}
+"""What Codex 0.169 sends with items to OpenAI itself. OpenAI does not describe it."""
+ID: Final[dict[str, Form]] = {"id": TEXT_OR_NULL, **_PASSED_THROUGH}
 CALL_ID: Final[dict[str, Form]] = {"call_id": TEXT}
 RULES: Final = {"call_id": "openai-responses-id-required"}
 STATUS: Final = Values(("in_progress", "completed", "incomplete"))
@@ -117,7 +119,7 @@ def content(table: dict[str, Form]) -> ByKind:
 _MESSAGE_FIELDS: Final[dict[str, Form]] = {
     "type": ANYTHING,
     "role": ANYTHING,
-    "id": TEXT_OR_NULL,
+    **ID,
     "status": STATUS,
     "phase": one_or_null("commentary", "final_answer"),
 }
