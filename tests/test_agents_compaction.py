@@ -109,7 +109,7 @@ def test_openai_compacts_for_codex_itself(simulated: Server, work: Path) -> None
         run = run_codex(f"{served.url}/v1", "Write the proof files.", work)
         assert (run.text, run.exit) == ("Done.", 0), run.output()
         kinds = [[item["type"] for item in json.loads(body)["input"]] for body in bodies(simulated)]
-        assert kinds[1][-1] == "compaction_trigger" and kinds[2][-1] == "compaction", run.output()
+        assert (kinds[1][-1], kinds[2][-1]) == ("compaction_trigger", "compaction"), run.output()
         assert SUMMARY not in "".join(bodies(simulated))
         check_statuses(simulated, served)
 
