@@ -64,6 +64,7 @@ from toolglot.gateway.routing.upstreams import Upstreams
 from toolglot.gateway.services import Services
 from toolglot.gateway.state.background_store import BackgroundStore
 from toolglot.gateway.state.bounded_store import BoundedStore
+from toolglot.gateway.state.conversations import Conversations
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.summaries import Summaries
@@ -220,6 +221,7 @@ class Gateway:
             BackgroundRuns(
                 BackgroundStore(self._store, seconds=seconds), responses, self.serve, self.request_log.notice
             ),
+            Conversations(self._store, seconds=seconds),
             GatewayMiddleware(steps),
             own_secrets(config),
             ring,

@@ -11,6 +11,7 @@ from toolglot.gateway.accounting.metering import Meter
 from toolglot.gateway.config.settings import Config
 from toolglot.gateway.routing.middleware_chain import GatewayMiddleware
 from toolglot.gateway.routing.upstreams import Upstreams
+from toolglot.gateway.state.conversations import Conversations
 from toolglot.gateway.state.store_watch import StoreWatch
 from toolglot.gateway.state.stored_responses import StoredResponses
 from toolglot.gateway.state.summaries import Summaries
@@ -39,6 +40,7 @@ class Services(Struct, frozen=True):
     summaries: Summaries
     responses: StoredResponses
     background: BackgroundRuns
+    conversations: Conversations
     chain: GatewayMiddleware
     secrets: KnownSecrets
     """The gateway's own keys."""

@@ -423,6 +423,10 @@ ClientAction = Literal[
     "response",
     "input_items",
     "cancel",
+    "conversations",
+    "conversation",
+    "conversation_items",
+    "conversation_item",
     "show",
     "version",
     "telemetry",  # what a client reports of itself to its maker: it is neither forwarded nor kept
@@ -435,7 +439,7 @@ class ClientRoute(Struct, frozen=True, kw_only=True):
     action: ClientAction
     paths: tuple[str, ...]
     is_pattern: bool = False
-    """Whether the paths are regular expressions, with the groups `model` and `name`."""
+    """Whether the paths are regular expressions, with the groups `model`, `name` and `part`."""
     stream: bool | None = None
     """Whether the path asks for a stream; None: the request says so."""
     streams_by_default: bool = False

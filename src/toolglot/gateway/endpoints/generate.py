@@ -22,7 +22,11 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
+<<<<<<< Updated upstream
 from toolglot.gateway.endpoints.compacting import Compactor
+=======
+from toolglot.gateway.endpoints.response_history import ResponseHistory
+>>>>>>> Stashed changes
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
 from toolglot.gateway.endpoints.warm_up import send_warm_up
@@ -31,7 +35,7 @@ from toolglot.gateway.http.body_budget import VALUE_BYTES
 from toolglot.gateway.http.graceful_shutdown import STOPPING, resume_if_cut
 from toolglot.gateway.http.keep_alive import KeepAlive
 from toolglot.gateway.http.offloading import VALUES_A_BLOCK, count_values_of
-from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal, refusal
+from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.observability.record_text import report_header
 from toolglot.gateway.observability.report_counts import count_entries
 from toolglot.gateway.observability.request_record import RecordedRoute, RequestRecord
@@ -107,6 +111,7 @@ class ModelRequest:
         """The client wants a response that it can continue by its id, and it was not stored."""
         self._is_in_thread = False
         """A thread works on the stream."""
+        self._history = ResponseHistory(services, request.client)
         self._is_background = False
         """The client wants it to run in the background."""
 
@@ -261,17 +266,8 @@ class ModelRequest:
         if self._endpoint.source != RESPONSES:
             return received
         is_native = self._call.target(upstream, received.conversation) == RESPONSES
-        # If several clients share an upstream's account, a response that is not known here may be another client's.
-        is_alone = not self._services.ring.is_shared
-        if not is_alone and received.fields.get("conversation") is not None:
-            message = "conversations at the provider are not separated by client key: send previous_response_id"
-            raise refusal("bad_request", message, 400)
-        expanded = await self._services.responses.expand(
-            self._request.client,
-            received.fields,
-            may_be_elsewhere=is_native and is_alone,
-            stored_by=upstream.name if is_native else "",
-            offload=self._call.offload,
+        expanded = await self._history.expand(
+            received.fields, upstream.name if is_native else "", is_native=is_native, offload=self._call.offload
         )
         if expanded is None:
             return received
@@ -596,10 +592,7 @@ class ModelRequest:
         if fields is None or body is None:
             return False
         stored_by = upstream.name if out.target.protocol == RESPONSES else ""
-        responses = self._services.responses
-        return await responses.keep(client, fields, body, stored_by=stored_by) or bool(
-            stored_by and not responses.is_on
-        )
+        return await self._history.keep(fields, body, stored_by)
 
     @property
     def _is_responses(self) -> bool:

@@ -31,6 +31,7 @@ from toolglot.gateway.observability.record_text import describe, summarize
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.gateway.observability.request_record import SIMULATED_HEADER, RequestRecord
 from toolglot.gateway.services import Services
+from toolglot.jsontext import parse
 from toolglot.protocols.base import ListedModel, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.translate.requests import ConvertedRequest
@@ -65,6 +66,10 @@ class InformationEndpoints:
             "response": self._response,
             "input_items": self._response,
             "cancel": self._response,
+            "conversations": self._conversations,
+            "conversation": self._conversations,
+            "conversation_items": self._conversations,
+            "conversation_item": self._conversations,
             "root": self._root,
             "health": self._health,
             "ready": self._ready,
@@ -213,6 +218,18 @@ class InformationEndpoints:
             after=int(after or -1),
             ping_seconds=self._services.config.gateway.ping_seconds,
         )
+
+    async def _conversations(
+        self, endpoint: GatewayEndpoint, request: ClientRequest, _record: RequestRecord
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        body = parse(request.body, limits=self._services.limits).value if request.body else {}
+        if type(body) is not dict:
+            raise InputError("expected an object")
+        client, query = request.client, request.query
+        found = await self._services.conversations.serve(
+            client, endpoint.action, request.method, endpoint.name, endpoint.part, body, query
+        )
+        return 200, found, {}
 
     # --- the gateway itself -------------------------------------------------------------------------
 

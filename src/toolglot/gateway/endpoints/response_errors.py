@@ -29,6 +29,25 @@ def missing_response(id: str) -> MissingError:
     return MissingError(_failure(404, f"Response with id '{id[:_MAX_LENGTH]}' not found."))
 
 
+def missing_conversation(id: str) -> MissingError:
+    return MissingError(_failure(404, f"Conversation with id '{id[:_MAX_LENGTH]}' not found."))
+
+
+def long_conversation(id: str) -> ProviderError:
+    text = f"The conversation '{id[:_MAX_LENGTH]}' is larger than what is stored. Begin a new one."
+    return invalid("conversation", text)
+
+
+def two_histories() -> ProviderError:
+    text = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Send only one of them."
+    return invalid("conversation", text)
+
+
+def in_conversation(id: str) -> ProviderError:
+    text = f"The previous response belongs to a conversation: send conversation '{id[:_MAX_LENGTH]}' instead."
+    return invalid("previous_response_id", text)
+
+
 def missing_item(id: str, param: str = "input", *, stores: bool = True) -> MissingError:
     text = f"Item with id '{id[:_MAX_LENGTH]}' not found."
     if not stores:

@@ -55,6 +55,8 @@ class GatewayEndpoint(Struct, frozen=True):
     """The path at the protocol's own provider, if it is not the one that the record names for the action."""
     name: str = ""
     """The id of the object, such as a stored response."""
+    part: str = ""
+    """The id of a part of it, such as an item of a conversation."""
 
 
 class KnownPath(NamedTuple):
@@ -95,6 +97,10 @@ _METHODS: Final[dict[ClientAction, tuple[str, ...]]] = {
     "response": ("GET", "DELETE"),
     "input_items": _READ,
     "cancel": ("POST",),
+    "conversations": ("POST",),
+    "conversation": ("GET", "POST", "DELETE"),
+    "conversation_items": ("GET", "POST"),
+    "conversation_item": ("GET", "DELETE"),
     "show": ("POST",),
     "version": _READ,
     "telemetry": ("POST",),
@@ -208,7 +214,9 @@ def _match(table: _Table, path: str) -> GatewayEndpoint | None:
         found = pattern.fullmatch(path)
         if found is not None:
             groups = {key: unquote(value) for key, value in found.groupdict("").items()}
-            return replace(endpoint, model=groups.get("model", ""), name=groups.get("name", ""))
+            return replace(
+                endpoint, model=groups.get("model", ""), name=groups.get("name", ""), part=groups.get("part", "")
+            )
     return None
 
 

@@ -95,6 +95,11 @@ def with_request(request: Mapping[str, Any], response: Mapping[str, Any]) -> dic
     for key, default in _ECHOED.items():
         if request.get(key) is not None and (body.get(key) is None or body[key] == default):
             body[key] = request[key]
+    conversation = request.get("conversation")
+    if type(conversation) is str and body.get("conversation") is None:
+        body["conversation"] = {"id": conversation}
+    elif type(conversation) is dict and body.get("conversation") is None:
+        body["conversation"] = conversation
     return body
 
 

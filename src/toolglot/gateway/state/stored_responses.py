@@ -73,6 +73,8 @@ class Link(Struct, frozen=True, kw_only=True):
     their old names."""
     input: list[Any]
     output: list[Any]
+    conversation: str = ""
+    """The conversation that it belongs to; empty: none."""
 
 
 class StoredItem(Struct, frozen=True):
@@ -116,28 +118,31 @@ class StoredResponses:
         may_be_elsewhere: bool = False,
         stored_by: str = "",
         offload: WorkOffloader = at_once,
+        earlier: Sequence[tuple[str, list[Any]]] | None = None,
     ) -> dict[str, Any] | None:
         """A request with everything that it refers to; None: it refers to nothing, or to what its upstream has stored.
 
         may_be_elsewhere: what is not known here is left to the upstream to find or to refuse.
         stored_by: the upstream, if it stores responses itself, by the name that `keep` got; what it has is left to it.
+        earlier: the items of its conversation, with the upstreams that have stored them; None: it names none.
         """
         previous, items = fields.get("previous_response_id"), input_of(fields)
         if items is None:
             return None
         named = await offload(lambda: referenced_ids(items))
-        if type(previous) is not str and not named:
+        if type(previous) is not str and not named and earlier is None:
             return None
         try:
             last = previous if type(previous) is str else None
-            found = await self._all_items(client, last, items, named, stored_by, fields, offload)
+            found = await self._all_items(client, last, items, named, stored_by, fields, offload, earlier)
         except response_errors.MissingError:
             if may_be_elsewhere:
                 return None
             raise
         if found is None:
             return None
-        rest = {key: value for key, value in fields.items() if key != "previous_response_id"}
+        replaced = ("previous_response_id",) if earlier is None else ("conversation",)
+        rest = {key: value for key, value in fields.items() if key not in replaced}
         return {**rest, "input": found}
 
     async def _all_items(
@@ -149,17 +154,24 @@ class StoredResponses:
         stored_by: str,
         fields: Mapping[str, Any],
         offload: WorkOffloader,
+        earlier: Sequence[tuple[str, list[Any]]] | None,
     ) -> list[Any] | None:
         """All items of a conversation up to now; None: its upstream has stored them."""
         last = None if previous is None else await self._link(client, previous)
         known = await self._items(client, named)
         is_stored_there = all(stored.stored_by == stored_by for stored in known.values()) and len(known) == len(named)
+        if last is not None and last.conversation:
+            raise response_errors.in_conversation(last.conversation)
+        is_stored_there = is_stored_there and earlier is None
         if stored_by and is_stored_there and (last is None or last.stored_by == stored_by):
             return None
         links = [] if last is None else await self._chain(client, last)
         budget = self._max_bytes - (last.size if last is not None else 0)
         joined = _JoinedItems(known, budget, stored_by=stored_by, stores=fields.get("store") is not False)
         await self._add_links(client, links, joined)
+        for owner, added in earlier or ():
+            for item in added:
+                joined.add_earlier(item, owner)
 
         def add_all() -> list[Any]:
             for item in items:
@@ -206,16 +218,25 @@ class StoredResponses:
     # --- after a response ---------------------------------------------------------------------------
 
     async def keep(
-        self, client: str, request: Mapping[str, Any], response: Mapping[str, Any], *, stored_by: str = ""
+        self,
+        client: str,
+        request: Mapping[str, Any],
+        response: Mapping[str, Any],
+        *,
+        stored_by: str = "",
+        conversation: str = "",
     ) -> bool:
         """Keep an exchange: the request as the client sent it, the response as the client got it.
 
         Returns whether it was kept.
 
         stored_by: the upstream, if it has stored the response itself.
+        conversation: the conversation of this gateway that it belongs to.
         """
         id, output, items = response.get("id"), response.get("output"), input_of(request)
-        if self._store is None or request.get("store") is False or request.get("conversation") is not None:
+        if self._store is None or request.get("store") is False:
+            return False
+        if request.get("conversation") is not None and not conversation:
             return False
         if type(id) is not str or not is_id(id) or type(output) is not list or items is None:
             return False
@@ -226,6 +247,7 @@ class StoredResponses:
         link = self._new_link(id, previous if type(previous) is str else "", before, items, output, stored_by)
         if link is None:
             return False
+        link = replace(link, conversation=conversation) if conversation else link
         body = {key: value for key, value in with_request(request, response).items() if key != "output"}
         try:
             await self._keep(client, {f"body:{id}": json_bytes(body), **dict(_rows(link))}, link.stored_at)
