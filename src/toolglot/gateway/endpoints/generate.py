@@ -47,6 +47,7 @@ from toolglot.middleware import Request
 from toolglot.protocols.base import ArrayWriter, codec, get
 from toolglot.protocols.errors.failures import ProviderError, from_reply_limit
 from toolglot.store import StoreError
+from toolglot.translate.converted import parse_body
 from toolglot.translate.replies import ConvertedReply, convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest, read_request
 from toolglot.translate.streams import StreamTranslator
@@ -186,11 +187,7 @@ class ModelRequest:
 
     async def _prepare(self, *, is_used: bool = True) -> tuple[ReceivedRequest, Sequence[Route]]:
         """The request as it is to be sent, and the routes, in the order in which they are tried."""
-        body = self._request.body
-        received = await self._call.offload(lambda: self._read(body))
-        if self._endpoint.is_hosted:
-            fields = self._own_fields(received.fields)
-            received = await self._call.offload(lambda: self._read(fields))
+        received = await self._call.offload(self._read_body)
         self._fields = received.fields
         if self._is_responses and self._request.is_background:
             self._fields = {**received.fields, "background": True}
@@ -211,7 +208,14 @@ class ModelRequest:
             routes = self._choose_routes(received)
         return received, routes
 
-    def _read(self, body: bytes | dict[str, Any]) -> ReceivedRequest:
+    def _read_body(self) -> ReceivedRequest:
+        """The request as the client sent it; one for a cloud that hosts the protocol, as one for its own provider."""
+        body = self._request.body
+        return self._read(
+            self._own_fields(parse_body(body, self._services.limits)) if self._endpoint.is_hosted else body
+        )
+
+    def _read(self, body: bytes | Fields) -> ReceivedRequest:
         received = read_request(
             body,
             source=self._endpoint.source,
