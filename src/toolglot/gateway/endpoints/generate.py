@@ -22,11 +22,8 @@ from toolglot.conversation.report import Entry
 from toolglot.conversation.tool_memory import ToolMemory
 from toolglot.errors import InputError, LimitError, RefusedError
 from toolglot.gateway.accounting.metering import BYTES_PER_TOKEN, Ticket
-<<<<<<< Updated upstream
 from toolglot.gateway.endpoints.compacting import Compactor
-=======
 from toolglot.gateway.endpoints.response_history import ResponseHistory
->>>>>>> Stashed changes
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import PendingBytes, read_upstream_body
 from toolglot.gateway.endpoints.warm_up import send_warm_up
