@@ -93,6 +93,16 @@ class ToolRules(Group, frozen=True, kw_only=True):
             "searches for tools itself."
         ),
     ] = ()
+    web_search: Annotated[
+        str, Meta(description="The type of the provider's own tool that searches the web; empty: none.")
+    ] = ""
+    web_fetch: Annotated[
+        str, Meta(description="The type of the provider's own tool that reads a page; empty: none.")
+    ] = ""
+    forced_search: Annotated[bool, Meta(description="A tool choice can demand the provider's own search.")] = False
+    search_with_functions: Annotated[
+        bool, Meta(description="The provider's own search and functions may be in one request.")
+    ] = True
     protocol: Annotated[str, Meta(description="The target to use instead when tools are wanted; empty: this one.")] = ""
     by_prompt: Annotated[
         str,

@@ -36,6 +36,7 @@ from toolglot.profiles.loader import PROTOCOLS
 from toolglot.profiles.rules import ContextRules
 from toolglot.protocols.context_form import ContextForm
 from toolglot.protocols.fields.reading import Fields
+from toolglot.protocols.fields.web_search import SearchCodec
 from toolglot.protocols.framing.event_builder import EventBuilder
 from toolglot.protocols.framing.text_frames import Frame, Framer
 from toolglot.protocols.lenient.fixes import Leniency
@@ -214,6 +215,13 @@ class Codec:
         module = self._load_optional("context")
         form: ContextForm | None = module.CONTEXT if module is not None else None
         return form
+
+    @cached_property
+    def search(self) -> SearchCodec:
+        """Reads and writes web search; a protocol without the file has none."""
+        module = self._load_optional("web_search")
+        found: SearchCodec = module.SEARCH if module is not None else SearchCodec()
+        return found
 
     def _load_optional(self, name: str) -> Any:
         return self._load(name) if importlib.util.find_spec(f"{self._package}.{name}") is not None else None

@@ -38,6 +38,7 @@ from toolglot.translate.reply_report import (
     report_reading,
 )
 from toolglot.translate.requests import ConvertedRequest
+from toolglot.translate.web_search import SearchProjection
 
 
 class ConvertedReply(Converted):
@@ -115,6 +116,9 @@ def _convert_reply(
     rendered = request.rendered if request is not None else None
     reply = _read_text_calls(decoded, rendered, dialect_in_text(from_, request, policy), ctx)
     client = project_reply(reply, from_, to, rendered, ctx, reply_id=reply_id, reply_model=reply_model)
+    search = SearchProjection.between(from_, to)
+    if search is not None:
+        client = search.reply(client)
     if not to.turns.refusals and from_.name != to.name:
         client = replace(client, turn=replace(client.turn, blocks=without_refusals(client.turn.blocks)))
     if request is not None and request.head is not None:
@@ -127,7 +131,7 @@ def _convert_reply(
     if from_.protocol != to.protocol:
         report_missing(missing_fields(fields, from_.protocol), ctx)
         report_arguments(decoded, ctx)
-        report_losses(client, written, ctx)
+        report_losses(client if search is None else search.reported(client), written, ctx)
     elif written != fields:
         report_differences(fields, written, ctx, renamed=(decoded.model, reply_model))
     else:

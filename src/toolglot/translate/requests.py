@@ -56,6 +56,7 @@ from toolglot.translate.converted import (
 )
 from toolglot.translate.reply_head import ReplyHead
 from toolglot.translate.request_reading import decode_request, decode_split_request, modernise
+from toolglot.translate.web_search import search_for_target
 
 _SETTINGS: Final = frozenset(
     {
@@ -309,6 +310,8 @@ class ReceivedRequest:
         stored = stores_answers(conversation.extra)
         requested = conversation if named == conversation.model else replace(conversation, model=named)
         requested, modern = modernise(requested, from_, to, policy)
+        requested, searched = search_for_target(requested, from_, to)
+        modern = [*modern, *searched]
         rendered = render(
             requested,
             to,

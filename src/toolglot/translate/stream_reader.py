@@ -49,6 +49,7 @@ from toolglot.translate.replies import (
 )
 from toolglot.translate.reply_report import report_arguments, report_reading, report_signatures
 from toolglot.translate.requests import ConvertedRequest
+from toolglot.translate.web_search import SearchProjection
 
 DROPPED: Final = Failure("server", "the connection to the model's provider was lost", in_band=True)
 
@@ -125,6 +126,7 @@ class StreamReader:
             reply_id=reply_id,
             reply_model=reply_model,
         )
+        self._search = SearchProjection.between(self.source, self.target)
         self._whole: list[bytes] | None = [] if get(self.source.protocol).stream_type == EVENTS else None
         """The bytes so far, while they may be a whole reply instead of a stream."""
         self._size = 0
@@ -234,6 +236,8 @@ class StreamReader:
             return events
         self._provider_accumulated.add(events)
         passed = self._projection.pass_on(events)
+        if self._search is not None:
+            passed = self._search.pass_on(passed)
         if self._head is not None:
             passed = self._head.add_to_events(passed, self.target.protocol)
         self._accumulated.add(passed)
@@ -246,6 +250,11 @@ class StreamReader:
     def reply(self) -> Reply:
         """The reply so far, with the client's names and ids. Its stop reason is None until the end."""
         return self._accumulated.reply
+
+    @property
+    def reported_reply(self) -> Reply:
+        """The reply with what of the provider's fields could not be carried."""
+        return self.reply if self._search is None else self._search.reported(self.reply)
 
     @property
     def provider_reply(self) -> Reply:

@@ -291,7 +291,7 @@ class StreamTranslator:
             return self._input.report
         ctx = RenderContext(target, DEFAULT_POLICY, source)
         if self._input.is_over and self._input.failure is None:
-            report_losses(self._input.reply, None, ctx)
+            report_losses(self._input.reported_reply, None, ctx)
         return Report((*self._input.report.entries, *ctx.entries))
 
 

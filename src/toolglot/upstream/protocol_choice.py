@@ -16,6 +16,7 @@ from toolglot.conversation import Conversation, ToolCall, ToolChange
 from toolglot.conversation.report import Entry
 from toolglot.profiles import Overrides, Profile
 from toolglot.protocols.base import get
+from toolglot.translate.web_search import wants_search
 from toolglot.upstream.upstream import Upstream
 
 RESPONSES: Final = "openai_responses"
@@ -33,7 +34,7 @@ def profile_for(
 
 def target_for(upstream: Upstream, own: Profile, conversation: Conversation) -> str:
     """The name of that profile; `own` is the profile that the request would be for otherwise, for the model."""
-    instead = own.request.target
+    instead = own.request.target or _searching_target(upstream, own, conversation)
     if not instead and own.tools.protocol and _uses_tools(conversation):
         instead = own.tools.protocol
     return instead if instead == upstream.target or instead in upstream.also else own.name
@@ -59,6 +60,15 @@ def report_target(source: Profile, own: Profile, target: str) -> Entry | None:
         target=target,
         gravity="housekeeping",
     )
+
+
+def _searching_target(upstream: Upstream, own: Profile, conversation: Conversation) -> str:
+    """The profile that searches the web, if the client asks for that and the provider's first one cannot."""
+    if own.tools.web_search or not any(tool.issuer is not None for tool in conversation.tools):
+        return ""
+    if not any(wants_search(conversation, tool.issuer.provider) for tool in conversation.tools if tool.issuer):
+        return ""
+    return next((name for name in upstream.also if profiles.get(name, own.model).tools.web_search), "")
 
 
 def request_encrypted_reasoning(conversation: Conversation, profile: Profile) -> Conversation:

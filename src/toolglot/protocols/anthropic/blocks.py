@@ -34,6 +34,7 @@ from toolglot.protocols.anthropic.tools import (
     write_change,
     write_reference,
 )
+from toolglot.protocols.anthropic.web_search import issuer_of, owned_citations
 from toolglot.protocols.fields.argument_text import object_of
 from toolglot.protocols.fields.failed_result import has_failed, result_content
 from toolglot.protocols.fields.reading import (
@@ -82,10 +83,12 @@ def unknown(fields: Fields) -> Block:
     """A block of a type that only its provider knows: a tool of its own, or something to be carried."""
     name = required(fields, "type", str)
     if name == "server_tool_use" or name.endswith("_tool_use"):
-        return ServerTool(PROTOCOL, "call", fields, str(fields.get("name", "")), str(fields.get("id", "")))
+        id = str(fields.get("id", ""))
+        return ServerTool(issuer_of(id), "call", fields, str(fields.get("name", "")), id)
     if name.endswith("_tool_result"):
+        id = str(fields.get("tool_use_id", ""))
         found = read_found(fields.get("content")) if name == "tool_search_tool_result" else ()
-        return ServerTool(PROTOCOL, "result", fields, name, str(fields.get("tool_use_id", "")), loaded=found)
+        return ServerTool(issuer_of(id), "result", fields, name, id, loaded=found)
     return Opaque(PROTOCOL, fields, name)
 
 
@@ -93,7 +96,7 @@ def _text(fields: Fields) -> Text:
     text = fields.get("text")
     if type(text) is not str:
         text = required(fields, "text", str)
-    return Text(text) if len(fields) == 2 else Text(text, None, leftover(fields, _TEXT, PROTOCOL))
+    return Text(text) if len(fields) == 2 else Text(text, None, owned_citations(leftover(fields, _TEXT, PROTOCOL)))
 
 
 def _thinking(fields: Fields) -> Thinking:

@@ -67,6 +67,7 @@ from toolglot.protocols.openai_responses.form import (
     with_arguments,
 )
 from toolglot.protocols.openai_responses.parts import INPUT, OUTPUT, Part, is_part, read_content, write_part
+from toolglot.protocols.openai_responses.web_search import issuer_of
 
 _MESSAGE = frozenset({"type", "role", "content"})
 _ENCRYPTED = frozenset({"type", "id", "encrypted_content"})
@@ -136,7 +137,8 @@ def _model_blocks(fields: Fields, kind: str) -> tuple[Block, ...]:
     if kind == "compaction":
         return (_read_compaction(fields),)
     if kind in _SERVER_CALLS:
-        return (ServerTool(PROTOCOL, "call", fields, kind, _server_id(fields)),)
+        id = _server_id(fields)
+        return (ServerTool(issuer_of(id), "call", fields, kind, id),)
     if kind == "tool_search_output":
         return (ServerTool(PROTOCOL, "result", fields, kind, _server_id(fields)),)
     return (Opaque(PROTOCOL, fields, kind),)

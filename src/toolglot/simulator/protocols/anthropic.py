@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import msgspec
 
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
+from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.protocols.base import (
     BOUND_ELSEWHERE,
     ReplyContext,
@@ -22,7 +24,7 @@ from toolglot.simulator.replies.ids import call_id, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
-from toolglot.simulator.scripts.plan import ReplyPlan, tokens_of
+from toolglot.simulator.scripts.plan import ReplyPlan, SimulatedPage, tokens_of
 
 _NAME: Final = "anthropic"
 _CREATED: Final = "2026-01-31T00:00:00Z"
@@ -144,6 +146,35 @@ def _check_compaction(body: Fields, signer: Signer, headers: Mapping[str, str]) 
             signature = signer.read("compaction", str(encrypted))
             if signature is None or signature.content != digest(block.get("content")):
                 return returned_refusal(f"{path}: Invalid `encrypted_content` in `compaction` block", path)
+
+
+def _search_blocks(request: AcceptedRequest, plan: ReplyPlan) -> list[Fields]:
+    id, page = f"srvtoolu_01{letters(request.id_seed, 'search', 22)}", SimulatedPage(plan.search)
+    secret = base64.b64encode(f"page {plan.search}".encode()).decode()
+    found = {"type": "web_search_result", "url": page.url, "title": page.title, "page_age": None}
+    cited = {"type": "web_search_result_location", "url": page.url, "title": page.title, "cited_text": plan.search}
+    return [
+        {"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": plan.search}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": id,
+            "content": [{**found, "encrypted_content": secret}],
+        },
+        {"type": "text", "text": plan.text, "citations": [{**cited, "encrypted_index": secret}]},
+    ]
+
+
+def _check_search(block: Fields) -> str | None:
+    """Refuse a search that Anthropic did not make."""
+    found = block.get("content")
+    pages = found if isinstance(found, list) else []
+    is_search = block.get("type") == "web_search_tool_result"
+    if is_search and not all(isinstance(page, dict) and page.get("encrypted_content") for page in pages):
+        return "Invalid `encrypted_content` in `web_search_result` block"
+    cited = block.get("citations")
+    for citation in cited if isinstance(cited, list) else []:
+        if isinstance(citation, dict) and not citation.get("encrypted_index", "x"):
+            return "Invalid `encrypted_index` in citation"
     return None
 
 
@@ -181,6 +212,11 @@ class _Anthropic(SimulatedProtocol):
             return refused
         latest = max((index for index, message in messages if message.get("role") == "assistant"), default=-1)
         for index, message in messages:
+            for at, block in objects(message.get("content")):
+                problem = _check_search(block)
+                if problem is not None:
+                    path = f"messages.{index}.content.{at}"
+                    return returned_refusal(f"{path}: {problem}", path)
             thoughts = [
                 (at, block)
                 for at, block in objects(message.get("content"))
@@ -217,7 +253,9 @@ class _Anthropic(SimulatedProtocol):
             prefix = _prefix(request.body, len(request.body["messages"]))
             signature = context.signer.sign("thinking", model=request.model, content=plan.thinking, prefix=prefix)
             content.append({"type": "thinking", "thinking": plan.thinking, "signature": signature})
-        if plan.text:
+        if plan.search:
+            content += _search_blocks(request, plan)
+        elif plan.text:
             content.append({"type": "text", "text": plan.text})
         for index, call in enumerate(plan.calls):
             id = call_id(request, index, call.name, "toolu_01", 22)

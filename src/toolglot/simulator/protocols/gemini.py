@@ -24,7 +24,7 @@ from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, sse_event
 from toolglot.simulator.replies.vectors import MAX_INPUTS, EmbeddingCheck, refused, simulated_tokens, simulated_vector
 from toolglot.simulator.replies.wordings import first_field, path_of
-from toolglot.simulator.scripts.plan import ReplyPlan
+from toolglot.simulator.scripts.plan import ReplyPlan, SimulatedPage
 
 _NAME: Final = "gemini"
 _MODEL: Final = r"/v1(?:beta|alpha)?/models/(?P<model>[^:]+)"
@@ -109,6 +109,16 @@ def _end_malformed(body: Fields) -> None:
     candidate |= {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "Malformed function call"}
 
 
+def _grounding(plan: ReplyPlan) -> Fields:
+    page = SimulatedPage(plan.search)
+    segment = {"startIndex": 0, "endIndex": len(plan.text.encode()), "text": plan.text}
+    return {
+        "webSearchQueries": [plan.search],
+        "groundingChunks": [{"web": {"uri": page.url, "title": page.title}}],
+        "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0]}],
+    }
+
+
 class _Gemini(SimulatedProtocol):
     routes = (
         SimulatedRoute(rf"{_MODEL}:generateContent", _NAME),
@@ -169,8 +179,11 @@ class _Gemini(SimulatedProtocol):
         if thought:
             counts["thoughtsTokenCount"] = thought
         content = {"parts": parts, "role": "model"}
+        candidate: Fields = {"content": content, "finishReason": self.stop_reasons[plan.stop], "index": 0}
+        if plan.search:
+            candidate["groundingMetadata"] = _grounding(plan)
         return {
-            "candidates": [{"content": content, "finishReason": self.stop_reasons[plan.stop], "index": 0}],
+            "candidates": [candidate],
             "usageMetadata": {**counts, "totalTokenCount": sum(counts.values())},
             "modelVersion": request.model,
             "responseId": hexadecimal(request.id_seed, "reply", 22),

@@ -23,7 +23,7 @@ from toolglot.simulator.replies.ids import call_id, hexadecimal, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.wordings import first_field, too_long
-from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan, tokens_of
+from toolglot.simulator.scripts.plan import PlannedCall, ReplyPlan, SimulatedPage, tokens_of
 
 _NAME: Final = "openai_responses"
 _TRIGGER: Final = "compaction_trigger"
@@ -104,7 +104,12 @@ def _items(context: ReplyContext, plan: ReplyPlan, status: str) -> list[Fields]:
         )
     last = "completed" if status == "completed" else "incomplete"
     if plan.text:
-        part = {"type": "output_text", "text": plan.text, "annotations": [], "logprobs": []}
+        part: Fields = {"type": "output_text", "text": plan.text, "annotations": [], "logprobs": []}
+        if plan.search:
+            page = SimulatedPage(plan.search)
+            cited = {"start_index": 0, "end_index": len(plan.text), "url": page.url, "title": page.title}
+            part["annotations"] = [{"type": "url_citation", **cited}]
+            items.append(_search_item(request, plan, f"ws_{stem}"))
         own = "completed" if plan.calls else last
         items.append({"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": own, "content": [part]})
     for index, call in enumerate(plan.calls):
@@ -131,6 +136,14 @@ def _is_above_threshold(body: Fields) -> bool:
         if entry.get("type") == "compaction"
     ]
     return any(isinstance(limit, int) and tokens_of(body) > limit for limit in thresholds)
+
+
+def _search_item(request: AcceptedRequest, plan: ReplyPlan, id: str) -> Fields:
+    """A search; the pages that it found only if the request includes them."""
+    action: Fields = {"type": "search", "query": plan.search}
+    if "web_search_call.action.sources" in (request.body.get("include") or []):
+        action["sources"] = [{"type": "url", "url": SimulatedPage(plan.search).url}]
+    return {"id": id, "type": "web_search_call", "status": "completed", "action": action}
 
 
 def _call_item(request: AcceptedRequest, index: int, call: PlannedCall, stem: str, status: str) -> Fields:

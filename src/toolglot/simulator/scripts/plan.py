@@ -52,6 +52,22 @@ class ReplyPlan(Struct, frozen=True, kw_only=True):
     calls: tuple[PlannedCall, ...] = ()
     stop: StopReason = "stop"
     usage: Usage = Usage()
+    search: str = ""
+    """What the provider's own tool searched the web for; empty: it was not used."""
+
+
+class SimulatedPage(Struct, frozen=True):
+    """The page that every simulated search finds."""
+
+    query: str
+
+    @property
+    def url(self) -> str:
+        return f"https://example.com/search/{len(self.query)}"
+
+    @property
+    def title(self) -> str:
+        return f"Simulated page about {self.query[:60]}"
 
 
 def plan(
@@ -78,10 +94,23 @@ def plan(
     if thinking is None:
         thinking = _default_thinking(planned) if request.thinks else ""
     planned = replace(planned, thinking=thinking if request.profile.reasoning.carrier != "none" else "")
+    if planned.text and not planned.calls:
+        planned = replace(planned, search=_searched_words(request))
     stop: StopReason = "tool_calls" if planned.calls else "stop"
     if reply is None:
         return replace(planned, stop=stop, usage=usage(request, planned))
     return replace(planned, stop=reply.stop or stop, usage=reply.usage or usage(request, planned))
+
+
+def _searched_words(request: AcceptedRequest) -> str:
+    """What the provider's own search is used for: the prompt, if it is about a search, or the search is forced."""
+    rules, tools, choice = request.profile.tools, request.conversation.tools, request.conversation.options.tool_choice
+    kinds = tuple([kind for kind in (rules.web_search.partition("_20")[0], rules.web_fetch) if kind])
+    if not kinds or not any(tool.issuer is not None and tool.type.startswith(kinds) for tool in tools):
+        return ""
+    is_forced = choice is not None and choice.mode in ("required", "named")
+    words = shorten_quote(request.prompt)
+    return words if is_forced or len(tools) == 1 or "search" in words.lower() else ""
 
 
 def _default_thinking(planned: ReplyPlan) -> str:
