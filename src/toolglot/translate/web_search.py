@@ -201,11 +201,11 @@ class SearchProjection:
     # --- both ---------------------------------------------------------------------------------------
 
     def _is_search(self, block: Block) -> bool:
-        return isinstance(block, ServerTool) and self._from.is_search(block)
+        return self._to.carries_searches and isinstance(block, ServerTool) and self._from.is_search(block)
 
     def _block(self, block: Block) -> tuple[Block, ...]:
         """A block as the client gets it."""
-        if isinstance(block, ServerTool) and self._from.is_search(block):
+        if self._is_search(block) and isinstance(block, ServerTool):
             run = self._reader.read(block)
             if run is None:
                 return ()
@@ -249,7 +249,7 @@ class SearchProjection:
     def _write_end(self, form: Form | None, extra: Extra | None) -> tuple[Form | None, Extra | None]:
         if not self._runs and not self._citations:
             return form, extra
-        self._read = self._from.without_search(form, extra)
+        self._read = self._from.without_search(form, extra) if self._to.carries_searches else (form, extra)
         if self._to.has_blocks:
             return self._read
         return self._to.write_reply(self._runs, self._citations, "".join(self._texts), None, None)

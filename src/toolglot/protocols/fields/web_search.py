@@ -66,6 +66,8 @@ class SearchCodec:
     new_reader: type[SearchReader] = SearchReader
     has_blocks: bool = False
     """Whether searches are blocks of a reply, and citations fields of its texts."""
+    carries_searches: bool = True
+    """Whether a reply can say what was searched for and found, and not only what it cites."""
     citation_field: str = ""
     """The field of a text, or of a message, that holds its citations."""
 

@@ -22,6 +22,8 @@ _ANNOTATIONS: Final = "annotations"
 
 
 class _ChatSearch(SearchCodec):
+    carries_searches = False
+
     def read_options(self, extra: Extra | None) -> WebSearch | None:
         options: Any = (extra or {}).get(PROTOCOL, {}).get(OPTIONS)
         if not isinstance(options, dict):
