@@ -231,9 +231,8 @@ class SearchProjection:
     def _read_end(self, form: Form | None, extra: Extra | None, last: Block | None) -> tuple[list[Block], Text | None]:
         """The blocks for what only the end of a reply says of its searches, and the last text with its citations."""
         run, citations = self._from.read_reply(form, extra, "".join(self._texts))
-        if run is None:
-            return [], None
-        self._runs.append(run)
+        runs = [*self._reader.unfinished(), *((run,) if run is not None else ())]
+        self._runs += runs
         self._citations += citations
         cited = None
         if isinstance(last, Text) and citations:
@@ -244,7 +243,7 @@ class SearchProjection:
                 if each.end > offset and each.start >= offset
             ]
             cited = self._with_citations(last, tuple(own))
-        return list(self._to.write_run(run)), cited
+        return [block for each in runs for block in self._to.write_run(each)], cited
 
     def _write_end(self, form: Form | None, extra: Extra | None) -> tuple[Form | None, Extra | None]:
         if not self._runs and not self._citations:

@@ -59,6 +59,9 @@ class _Reader(SearchReader):
         pages = pages_of(found if isinstance(found, list) else [found], "url", "title")
         return SearchRun(block.id, self._queries.pop(block.id, ""), pages)
 
+    def unfinished(self) -> list[SearchRun]:
+        return [SearchRun(id, query) for id, query in self._queries.items()]
+
 
 def issuer_of(id: str) -> str:
     """The protocol that a block of a search belongs to: Anthropic takes only its own back."""

@@ -59,6 +59,10 @@ class SearchReader:
         """The search that is complete with this block; None: none is."""
         return None
 
+    def unfinished(self) -> list[SearchRun]:
+        """The searches whose results did not come."""
+        return []
+
 
 class SearchCodec:
     """How a protocol writes web search. What it does not override, the protocol does not have."""

@@ -146,6 +146,10 @@ def _check_compaction(body: Fields, signer: Signer, headers: Mapping[str, str]) 
             signature = signer.read("compaction", str(encrypted))
             if signature is None or signature.content != digest(block.get("content")):
                 return returned_refusal(f"{path}: Invalid `encrypted_content` in `compaction` block", path)
+    return None
+
+
+# --- web search -------------------------------------------------------------------------------------
 
 
 def _search_blocks(request: AcceptedRequest, plan: ReplyPlan) -> list[Fields]:
