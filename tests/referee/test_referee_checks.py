@@ -7,7 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from support.referee.good_bodies import TARGETS, Body, rich
-from support.referee.planted_faults import CHAT_PLANTS, CHAT_UNSEEN, CLAUDE_PLANTS, CLAUDE_UNSEEN, FORCED, Plant
+from support.referee.planted_anthropic_faults import CLAUDE_PLANTS, CLAUDE_UNSEEN
+from support.referee.planted_chat_faults import CHAT_PLANTS, CHAT_UNSEEN
+from support.referee.planted_faults import FORCED, Plant
 from toolglot import profiles
 from toolglot.profiles import Overrides
 from toolglot.referee import lint

@@ -13,7 +13,8 @@ from anthropic import Anthropic, BadRequestError
 from openai import OpenAI
 
 from support.referee.good_bodies import rich
-from support.referee.planted_faults import CHAT_PLANTS, CLAUDE_PLANTS
+from support.referee.planted_anthropic_faults import CLAUDE_PLANTS
+from support.referee.planted_chat_faults import CHAT_PLANTS
 from support.simulator.asgi_client import Answered, ask, request
 from toolglot import lint, profiles
 from toolglot.simulator import Server, Simulator

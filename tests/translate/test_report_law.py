@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from support.conversations.broken_conversations import SOURCES, TARGETS, conversations
 from support.law_examples import MANY
 from support.translate.broken_bodies import Fields, broken_bodies
-from support.translate.request_differences import differences, listed, unreported, view_of
+from support.translate.request_differences import differences, listed, unreported
+from support.translate.request_views import view_of
 from toolglot import Conversation, InputError, Policy, RefusedError, convert, profiles
 from toolglot.protocols.base import codec
 

@@ -1,17 +1,14 @@
-"""The log of a session: committed before it counts, undone when it is not, whole after a crash."""
+"""The log of a session: whole after a crash, bounded, and given up when it is closed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import Any
 
-import anyio
 import pytest
 
-from support.store.faulty_store import HookedStore, nothing
+from support.sessions.session_logs import Failing, calling, on_a_store, session, user
+from support.store.faulty_store import HookedStore
 from toolglot import (
     Attempt,
     HistoryError,
@@ -20,7 +17,6 @@ from toolglot import (
     LimitError,
     Reply,
     Text,
-    ToolCall,
     ToolResult,
     Turn,
     Usage,
@@ -29,52 +25,9 @@ from toolglot.conversation.events import BlockStarted
 from toolglot.conversation.report import Entry
 from toolglot.runtime.log.entries import LogReset, ToolStarted
 from toolglot.runtime.log.memory_log import Log
-from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError, SessionTakenError
+from toolglot.runtime.log.session_log import LogLimits, SessionLog, SessionMissingError
 from toolglot.runtime.log.sessions import read_session, shrink_session
-from toolglot.store import SqliteStore, Store, StoreError
-
-Test = Callable[[HookedStore], Coroutine[Any, Any, None]]
-
-
-def on_a_store(test: Test) -> None:
-    async def whole() -> None:
-        store = HookedStore(SqliteStore(":memory:"))
-        try:
-            await test(store)
-        finally:
-            await store.close()
-
-    asyncio.run(whole())
-
-
-@asynccontextmanager
-async def session(store: Store, **options: Any) -> AsyncIterator[SessionLog]:
-    log = await SessionLog.create(store, **options)
-    try:
-        yield log
-    finally:
-        await log.close()
-
-
-def user(text: str) -> Turn:
-    return Turn("user", (Text(text),))
-
-
-def calling(*names: str) -> Turn:
-    blocks = tuple(ToolCall(f"call_{n}", name, {"n": n}) for n, name in enumerate(names))
-    return Turn("assistant", blocks, issuer=Issuer("openai"))
-
-
-class Failing:
-    """A hook that fails at one moment, once."""
-
-    def __init__(self, moment: str, error: BaseException) -> None:
-        self.moment, self.error, self.is_armed = moment, error, True
-
-    async def __call__(self, moment: str) -> None:
-        if self.is_armed and moment == self.moment:
-            self.is_armed = False
-            raise self.error
+from toolglot.store import StoreError
 
 
 def test_a_session_is_opened_as_it_was_closed() -> None:
@@ -103,219 +56,6 @@ def test_a_started_tool_is_in_the_store_before_the_scheduler_hears_of_it() -> No
             assert standing.runs == {turn.calls[0].id: ToolStarted(call_id=turn.calls[0].id)}
 
     on_a_store(test)
-
-
-def test_what_the_store_refuses_is_undone_and_the_next_write_goes_on() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            kept = await log.add_turn(user("one"))
-            store.hook = Failing("before keep turns", StoreError("the disk is full"))
-            with pytest.raises(StoreError, match="full"):
-                await log.add_turn(user("two"))
-            assert log.history.turns == (kept,)
-            await log.add_turn(user("three"))
-            _, standing = await read_session(store, log.id)
-            assert [turn.text for turn in standing.turns] == ["one", "three"]
-
-    on_a_store(test)
-
-
-def test_what_is_written_while_an_earlier_write_fails_is_undone_with_it() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            store.hook = Failing("before keep turns", StoreError("the disk is full"))
-            writes = [log.add_turn(user("one")), log.add_turn(user("two")), log.record_model("a/b")]
-            outcomes = await asyncio.gather(*writes, return_exceptions=True)
-            assert [type(outcome) for outcome in outcomes] == [StoreError, StoreError, StoreError]
-            assert log.history.turns == ()
-            assert log.model == ""
-
-    on_a_store(test)
-
-
-def test_a_commit_whose_answer_was_lost_counts() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            store.hook = Failing("after keep turns", StoreError("the connection broke"))
-            await log.add_turn(user("one"))
-            await log.add_turn(user("two"))
-            _, standing = await read_session(store, log.id)
-            assert [turn.text for turn in standing.turns] == ["one", "two"]
-
-    on_a_store(test)
-
-
-def test_a_commit_that_cannot_be_looked_up_is_undone_and_no_later_one_is_doubled() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-
-            async def broken(moment: str) -> None:
-                if moment in ("after keep turns", "before find turns"):
-                    raise StoreError("the connection broke")
-
-            store.hook = broken
-            with pytest.raises(StoreError):
-                await log.add_turn(user("one"))
-            assert log.history.turns == ()
-            store.hook = nothing
-            with pytest.raises(SessionTakenError, match="open it again"):
-                await log.add_turn(user("two"))
-            assert log.history.turns == ()
-        async with await SessionLog.open(store, log.id) as again:
-            assert [turn.text for turn in again.history.turns] == ["one"]
-
-    on_a_store(test)
-
-
-def test_an_error_that_is_no_store_s_own_reaches_the_writer() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            store.hook = Failing("before keep turns", ZeroDivisionError())
-            with pytest.raises(ZeroDivisionError):
-                await log.add_turn(user("one"))
-            assert log.history.turns == ()
-
-    on_a_store(test)
-
-
-def test_a_holder_that_lost_a_session_learns_who_has_it_and_changes_nothing() -> None:
-    async def test(store: HookedStore) -> None:
-        first = await SessionLog.create(store, holder="one/1//a")
-        await first.add_turn(user("one"))
-        await first._claim.release()
-        async with await SessionLog.open(store, first.id, holder="two/2//b") as second:
-            turns = first.history.turns
-            with pytest.raises(SessionTakenError, match="held by process 2 on two") as caught:
-                await first.add_turn(user("late"))
-            assert (caught.value.host, caught.value.pid, caught.value.session) == ("two", 2, first.id)
-            assert first.history.turns == turns
-            with pytest.raises(SessionTakenError, match="process 2 on two"):
-                await first.record_start(ToolCall("x", "y", {}), {})
-            await second.add_turn(user("two"))
-            await first.close()
-            assert [turn.text for turn in second.history.turns] == ["one", "two"]
-
-    on_a_store(test)
-
-
-def test_an_old_holder_who_writes_while_the_session_is_taken_is_read() -> None:
-    async def test(store: HookedStore) -> None:
-        first = await SessionLog.create(store)
-        await first._claim.release()
-
-        async def just_in_time(moment: str) -> None:
-            if moment == "before keep turns":
-                store.hook = nothing
-                await first.add_turn(user("just in time"))
-
-        store.hook = just_in_time
-        async with await SessionLog.open(store, first.id) as second:
-            assert [turn.text for turn in second.history.turns] == ["just in time"]
-            with pytest.raises(SessionTakenError):
-                await first.add_turn(user("late"))
-        await first.close()
-
-    on_a_store(test)
-
-
-def test_an_old_holder_who_never_stops_writing_is_reported() -> None:
-    async def test(store: HookedStore) -> None:
-        first = await SessionLog.create(store)
-        await first._claim.release()
-        writing = False
-
-        async def always(moment: str) -> None:
-            nonlocal writing
-            if moment == "before keep turns" and not writing:
-                writing = True
-                await first.add_turn(user("again"))
-                writing = False
-
-        store.hook = always
-        with pytest.raises(StoreError, match="keeps writing"):
-            await SessionLog.open(store, first.id)
-        await first.close()
-
-    on_a_store(test)
-
-
-@pytest.mark.parametrize("with_anyio", [False, True])
-def test_a_write_under_way_is_ended_before_a_cancellation_goes_on(with_anyio: bool) -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            under_way, go_on = asyncio.Event(), asyncio.Event()
-
-            async def slowly(moment: str) -> None:
-                if moment == "before keep turns":
-                    under_way.set()
-                    await go_on.wait()
-
-            store.hook = slowly
-            scope = anyio.CancelScope()
-
-            async def say() -> None:
-                with scope:
-                    await log.add_turn(user("one"))
-                    if with_anyio:
-                        await anyio.lowlevel.checkpoint()
-
-            task = asyncio.create_task(say())
-            await under_way.wait()
-            if with_anyio:
-                scope.cancel()
-            else:
-                task.cancel()
-            asyncio.get_running_loop().call_later(0.01, go_on.set)
-            await asyncio.wait([task])
-            assert task.cancelled() is not with_anyio
-            assert scope.cancelled_caught is with_anyio
-            _, standing = await read_session(store, log.id)
-            assert standing.turns == list(log.history.turns) != []
-
-    on_a_store(test)
-
-
-def test_a_cancelled_writer_does_not_hide_that_the_write_failed() -> None:
-    async def test(store: HookedStore) -> None:
-        async with session(store) as log:
-            under_way, go_on = asyncio.Event(), asyncio.Event()
-
-            async def slowly(moment: str) -> None:
-                if moment == "before keep turns":
-                    under_way.set()
-                    await go_on.wait()
-                    raise StoreError("the disk is full")
-
-            store.hook = slowly
-            task = asyncio.create_task(log.add_turn(user("one")))
-            await under_way.wait()
-            task.cancel()
-            asyncio.get_running_loop().call_later(0.01, go_on.set)
-            await asyncio.wait([task])
-            assert task.cancelled()
-            assert log.history.turns == ()
-
-    on_a_store(test)
-
-
-def test_a_loop_that_ends_in_the_middle_of_a_write_does_not_hang() -> None:
-    async def abandoned() -> None:
-        store = HookedStore(SqliteStore(":memory:"))
-        log = await SessionLog.create(store)
-        under_way = asyncio.Event()
-
-        async def never(moment: str) -> None:
-            if moment == "before keep turns":
-                under_way.set()
-                await asyncio.Event().wait()
-
-        store.hook = never
-        task = asyncio.create_task(log.add_turn(user("one")))
-        await under_way.wait()
-        assert not task.done()
-        await store.close()
-
-    asyncio.run(asyncio.wait_for(abandoned(), 120))
 
 
 def test_what_comes_while_the_store_is_busy_goes_with_the_next_commit() -> None:
