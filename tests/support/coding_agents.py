@@ -181,13 +181,21 @@ GEMINI_ENVIRONMENT: Final = {
 
 
 def run_gemini(
-    address: str, prompt: str, cwd: Path, *, model: str = "gemini-2.5-flash", extra: Sequence[str] = ()
+    address: str,
+    prompt: str,
+    cwd: Path,
+    *,
+    model: str = "gemini-2.5-flash",
+    extra: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> AgentRun:
-    """Gemini CLI at a base address of Gemini's own protocol."""
+    """Gemini CLI at a base address of Gemini's own protocol; `settings` go into its file besides those of all runs."""
     command = started_with("Gemini CLI", "@google/gemini-cli/bundle/gemini.js")
     home = _home(cwd)
     (home / ".gemini").mkdir(exist_ok=True)
-    (home / ".gemini" / "settings.json").write_text(json.dumps(GEMINI_SETTINGS), encoding="utf-8")
+    (home / ".gemini" / "settings.json").write_text(
+        json.dumps({**GEMINI_SETTINGS, **(settings or {})}), encoding="utf-8"
+    )
     command += ["-p", prompt, "--yolo", "--output-format", "json", "-m", model, *extra]
     environment = {
         "GEMINI_API_KEY": KEY,
