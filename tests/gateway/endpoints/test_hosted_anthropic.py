@@ -77,6 +77,17 @@ def test_boto3_invokes_a_model_for_a_stream(simulated: Server, upstream: str) ->
     check_sent(simulated, upstream)
 
 
+def test_boto3_reads_a_stream_that_is_a_compaction(simulated: Server) -> None:
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 0}, "pause_after_compaction": True}
+    body = json.dumps({**BODY, "context_management": {"edits": [edit]}})
+    with gateway(simulated, models={"us.anthropic.*": "gemini/gemini-3-pro"}) as served:
+        got = bedrock(served).invoke_model_with_response_stream(modelId="us.anthropic.claude-opus-5-v1:0", body=body)
+        events = [json.loads(event["chunk"]["bytes"]) for event in got["body"]]
+    (delta,) = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert (delta["type"], delta["content"][:6]) == ("compaction_delta", "Hello.")
+    assert events[-2]["delta"]["stop_reason"] == "compaction"
+
+
 def test_boto3_reads_why_an_invocation_was_refused(simulated: Server) -> None:
     with gateway(simulated) as served, pytest.raises(ClientError) as raised:
         bedrock(served).invoke_model(modelId="us.anthropic.claude-opus-5-v1:0", body=json.dumps({"max_tokens": 5}))

@@ -5,8 +5,12 @@ The clients are the providers' own SDKs, the upstreams the strict simulator.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -15,6 +19,7 @@ import openai
 import pytest
 
 from support.gateway.served_gateway import Served, gateway
+from support.javascript_clients import FOLDER, why_not
 from toolglot.gateway.routing.compaction import INSTRUCTIONS
 from toolglot.simulator import Server, serve
 
@@ -36,6 +41,7 @@ MODELS = {
     "bedrock": "amazon.nova-pro-v1:0",
 }
 NATIVE = {"openai_responses": "gpt-5.5"}
+CHAIN = '["openai_chat/gpt-4.1", "gemini/gemini-3-pro"]'
 HISTORY: list[Any] = [
     {"role": "user", "content": "Read main.py"},
     {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path": "main.py"}'},
@@ -295,6 +301,63 @@ def test_a_model_that_writes_no_summary_is_reported_and_the_request_goes_on(simu
         with pytest.raises(openai.APIStatusError) as caught:
             client(served).responses.compact(model="m", input=HISTORY)
         assert "wrote no summary" in str(caught.value)
+
+
+# --- JavaScript -------------------------------------------------------------------------------------
+
+
+def test_the_javascript_sdks_compact_and_go_on(served: Served) -> None:
+    missing, node = why_not(), shutil.which("node")
+    assert missing is None, missing
+    assert node is not None
+    command = [node, "compact.mjs", served.url, "gemini"]
+    done = subprocess.run(command, cwd=FOLDER, env={}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["openai"] == {"streamed": ["compaction"], "whole": ["message", "compaction"], "text": "Going on."}
+    assert found["anthropic"]["streamed"] == ["compaction", "text"]
+    assert found["anthropic"]["summary"].startswith(SUMMARY)
+    assert found["anthropic"]["iterations"] == ["compaction", "message"]
+    assert found["anthropic"]["text"] == "Going on."
+
+
+# --- what it costs ----------------------------------------------------------------------------------
+
+
+def test_a_summary_is_counted_and_its_key_limited(simulated: Server) -> None:
+    digest = hashlib.sha256(b"sk-a-small-client-key").hexdigest()
+    keys = f'[keys.small]\nkey = "sha256:{digest}"\ntokens_per_day = 1'
+    with gateway(simulated, models={"m": "openai_chat/gpt-4.1"}, upstreams=keys) as served:
+        sdk = client(served, "sk-a-small-client-key")
+        sdk.responses.compact(model="m", input=HISTORY)
+        usage = served.records[-1].reply.usage
+        assert usage is not None
+        assert usage["input_tokens"] > 1
+        with pytest.raises(openai.RateLimitError):
+            sdk.responses.compact(model="m", input=HISTORY)
+        assert len(simulated.requests) == 1
+
+
+def test_a_summary_outlives_the_gateway_that_made_it(simulated: Server, tmp_path: Path) -> None:
+    settings = f'store = "{tmp_path / "store.db"}"'
+    models = {"m": "openai_chat/gpt-4.1"}
+    with gateway(simulated, models=models, settings=settings) as served:
+        item: Any = client(served).responses.compact(model="m", input=HISTORY).output[-1].model_dump(exclude_none=True)
+    with gateway(simulated, models=models, settings=settings) as served:
+        reply = client(served).responses.create(model="m", input=[item, HISTORY[-1]])
+    assert reply.output_text == "Going on."
+    assert SUMMARY in bodies(simulated)[-1]
+
+
+def test_a_summary_that_was_made_is_used_again_if_another_upstream_answers() -> None:
+    failing = {"when": {"provider": "openai"}, "fault": "500"}
+    script = {"rules": [SCRIPT["rules"][0], failing, *SCRIPT["rules"][2:]]}
+    with serve(script) as simulated, gateway(simulated, models={"m": CHAIN}) as served:
+        wanted: Any = [{"type": "compaction", "compact_threshold": 20}]
+        reply = client(served).responses.create(model="m", input=HISTORY, context_management=wanted)
+    assert [item.type for item in reply.output] == ["compaction", "message"]
+    assert [request.provider for request in simulated.requests] == ["openai", "openai", "gemini"]
+    assert SUMMARY in bodies(simulated)[-1]
 
 
 # --- context edits ----------------------------------------------------------------------------------

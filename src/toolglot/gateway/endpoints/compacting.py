@@ -32,7 +32,7 @@ from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.routing.compaction import ContextWork, context_work, is_native, summary_entry
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply
 from toolglot.gateway.services import Services
-from toolglot.protocols.base import StreamOptions, codec, get
+from toolglot.protocols.base import ArrayWriter, StreamOptions, codec, get
 from toolglot.protocols.errors.failures import ProviderError
 from toolglot.store import StoreError
 from toolglot.translate.replies import convert_reply
@@ -75,6 +75,8 @@ class Compactor:
         self._form = codec(endpoint.protocol).context
         self._work: ContextWork | None = None
         self._exchange: UpstreamReply | None = None
+        self._frames: ArrayWriter | None = None
+        """Frames the events of a stream, for a client of a cloud that hosts the protocol."""
 
     async def serve(self, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry]) -> bool:
         """Do what the request wants, before its upstream is called. Returns whether the client has its reply."""
@@ -181,15 +183,17 @@ class Compactor:
             return
         stream = codec(self._endpoint.protocol).stream
         encoder = stream.Encoder(StreamOptions(created=int(time.time()), model=received.conversation.model))
-        pings = KeepAlive(encoder.ping, self._write, self._services.config.gateway.ping_seconds)
+        if self._endpoint.error_protocol and stream.host_writer is not None:
+            self._frames = stream.host_writer()
+        ping = encoder.ping if self._frames is None else bytes
+        pings = KeepAlive(ping, self._write, self._services.config.gateway.ping_seconds)
         try:
             await self._summarise(work, received, upstream, model, entries)
         except ProviderError as error:
             if not self._record.response.status:
                 raise
             self._record.response.fail(self._services.secrets.mask(f"{error.failure.kind}: {error.failure.message}"))
-            await self._write(self._services.secrets.mask_bytes(encoder.write([Failed(error.failure)])))
-            await self._request.channel.end()
+            await self._end(self._services.secrets.mask_bytes(encoder.write([Failed(error.failure)])))
             return
         finally:
             pings.end()
@@ -200,8 +204,7 @@ class Compactor:
             await self._sender.store_reply(exchange, reply, final)
         self._record.times.send()
         self._record.response.complete()
-        await self._write(data, self._sender.headers(exchange.out, exchange.response))
-        await self._request.channel.end()
+        await self._end(data, self._sender.headers(exchange.out, exchange.response))
 
     def _reply(self, work: ContextWork) -> tuple[Reply, UpstreamReply]:
         exchange = self._exchange
@@ -214,10 +217,16 @@ class Compactor:
     async def _write(self, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         if not self._record.response.status:
             self._record.response.begin(200)
-            kind = {"content-type": get(self._endpoint.protocol).stream_type, **_UNBUFFERED}
+            own_type = get(self._endpoint.protocol).stream_type
+            kind = {"content-type": own_type if self._frames is None else self._frames.CONTENT_TYPE, **_UNBUFFERED}
             own = headers or {"x-toolglot-request": self._record.id}
             await self._request.channel.begin(200, {**kind, **own})
         await self._request.channel.write(data)
+
+    async def _end(self, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        frames = self._frames
+        await self._write(data if frames is None else frames.add(data) + frames.end(), headers)
+        await self._request.channel.end()
 
     async def _respond(self, body: Fields, headers: dict[str, str]) -> None:
         self._record.response.complete(200)
