@@ -90,7 +90,7 @@ EDITS = st.builds(
 
 @pytest.mark.law
 @given(st.lists(st.integers(1, 200), max_size=8), EDITS)
-def test_law_2_every_pair_stays_whole_and_what_was_cleared_stays_cleared(lengths: list[int], edit: ClearResults) -> None:
+def test_law_2_pairs_stay_whole_and_what_was_cleared_stays_cleared(lengths: list[int], edit: ClearResults) -> None:
     conversation = history(*lengths)
     edited, _ = edit_context(conversation, [edit], count)
     before, after = (
