@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -247,6 +249,41 @@ def test_claude_code_works_where_it_believes_to_be_in_a_cloud(
     check_accepted(simulated, run)
     assert {path.name for path in work.iterdir()} == set(PROOFS), run.output()
     assert (run.text, run.exit) == (DONE, 0), run.output()
+
+
+NOTES: Final = Path(__file__).parent / "mcp_servers" / "notes.py"
+RECORD: Final = "mcp__notes__record"
+"""A tool that Claude Code defers: the model has to find it first."""
+
+
+@pytest.mark.parametrize("upstream", MODELS)
+def test_claude_code_loads_a_deferred_tool_and_runs_it_on_every_upstream(
+    upstream: str, simulated: Server, work: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"notes": {"command": sys.executable, "args": [str(NOTES)]}}}))
+    search = {"name": "ToolSearch", "arguments": {"query": f"select:{RECORD}", "max_results": 5}}
+    record = {"name": RECORD, "arguments": {"path": "proof.txt", "text": "recorded by a tool that was found"}}
+    simulated.script(
+        rules=[
+            {"when": {"tool": "ToolSearch"}, "times": 1, "reply": {"calls": [search]}},
+            {"when": {"tool": RECORD}, "times": 1, "reply": {"calls": [record]}},
+            {"reply": {"text": DONE}},
+        ]
+    )
+    model = MODELS[upstream] if upstream == CLAUDE.home else ""
+    with gateway(simulated, models=to_upstream(upstream)) as served:
+        extra = ("--mcp-config", str(config), "--dangerously-skip-permissions")
+        run = run_claude(served.url, PROMPT, work, model=model, extra=extra)
+    check_accepted(simulated, run)
+    assert (work / "proof.txt").read_text() == "recorded by a tool that was found", run.output()
+    assert (run.text, run.exit) == (DONE, 0), run.output()
+    first, second, third = map(json.dumps, [request.body for request in model_requests(simulated)])
+    if upstream != CLAUDE.home:
+        assert "DeferredToolPlaceholder" not in first + second + third
+        assert f"You can call them from now on:\\n- {RECORD}: Does a record." in second
+    assert "Does a record." not in first
+    assert "Does a lookup." not in first + second + third
 
 
 def test_claude_code_learns_that_no_upstream_of_the_gateway_can_search_the_web(simulated: Server, work: Path) -> None:

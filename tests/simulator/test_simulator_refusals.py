@@ -334,6 +334,45 @@ def test_the_bodies_of_refusals_are_the_providers_own() -> None:
     assert unknown.status == 422
 
 
+DEFERRED: Body = {"name": "mail", "input_schema": {"type": "object"}, "defer_loading": True}
+FINDER: Body = {"name": "find", "input_schema": {"type": "object"}}
+FOUND: list[Body] = [
+    {"role": "user", "content": "Send it."},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}]},
+    {
+        "role": "user",
+        "content": [
+            {
+                "type": "tool_result",
+                "tool_use_id": "toolu_1",
+                "content": [{"type": "tool_reference", "tool_name": "mail"}],
+            }
+        ],
+    },
+]
+
+
+def test_anthropic_refuses_tools_that_are_all_deferred_and_references_to_tools_that_are_not_there() -> None:
+    body = {"model": "claude-opus-5", "max_tokens": 10, "messages": FOUND[:1], "tools": [DEFERRED]}
+    refused = ask(Simulator(), "anthropic", body)
+    assert refused.status == 400
+    assert message_of("anthropic", refused).startswith("All tools have defer_loading set.")
+    refused = ask(Simulator(), "anthropic", {**body, "messages": FOUND, "tools": [FINDER]})
+    assert refused.status == 400
+    assert message_of("anthropic", refused) == "Tool reference 'mail' has no corresponding tool definition"
+
+
+def test_a_simulated_model_sees_a_deferred_tool_once_it_is_loaded() -> None:
+    rules = [
+        {"when": {"tool": "mail"}, "reply": {"calls": [{"name": "mail", "arguments": {}}]}},
+        {"reply": {"calls": [{"name": "find", "arguments": {}}]}},
+    ]
+    body = {"model": "claude-opus-5", "max_tokens": 10, "messages": FOUND[:1], "tools": [FINDER, DEFERRED]}
+    before = ask(Simulator({"rules": rules}), "anthropic", body)
+    after = ask(Simulator({"rules": rules}), "anthropic", {**body, "messages": FOUND})
+    assert [answered.json["content"][-1]["name"] for answered in (before, after)] == ["find", "mail"]
+
+
 def test_openai_has_codes_for_what_is_too_long() -> None:
     simulator = Simulator()
     codes = {

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from toolglot.conversation import Conversation, ToolResult, ToolSpec, Turn
+from toolglot.conversation.visible_tools import visible_tools
 from toolglot.profiles import Profile
 from toolglot.simulator.replies.json_bytes import canonical_bytes
 
@@ -23,6 +24,8 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
     model: str
     body: dict[str, Any]
     conversation: Conversation
+    tools: tuple[ToolSpec, ...]
+    """The tools that the model sees: no deferred ones that are not loaded."""
     wants_stream: bool
     prompt: str
     """The last text of the user."""
@@ -71,7 +74,7 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
         )
 
     def tool(self, name: str) -> ToolSpec | None:
-        return next((tool for tool in self.conversation.tools if tool.name == name), None)
+        return next((tool for tool in self.tools if tool.name == name), None)
 
 
 def accepted_request(
@@ -92,6 +95,7 @@ def accepted_request(
         model=profile.model,
         body=body,
         conversation=conversation,
+        tools=visible_tools(conversation),
         wants_stream=stream,
         prompt=prompt,
         turn=turn,

@@ -27,7 +27,6 @@ from toolglot.conversation import (
     Compaction,
     Conversation,
     Media,
-    ServerTool,
     Text,
     Thinking,
     ToolCall,
@@ -37,6 +36,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.conversation.visible_tools import visible_tools
 from toolglot.errors import InputError
 from toolglot.gateway.endpoints.image_tokens import media_tokens
 from toolglot.gateway.endpoints.text_tokens import count_texts
@@ -76,9 +76,8 @@ def estimate(conversation: Conversation, *, model: str = "", earlier_thinking: b
         for block in turn.blocks:
             if number >= since or not isinstance(block, Thinking):
                 parts.add(block)
-    for tool in conversation.tools:
-        if not tool.deferred or tool.name in parts.loaded:
-            parts.add_tool(tool)
+    for tool in visible_tools(conversation):
+        parts.add_tool(tool)
     output = conversation.options.output
     if output is not None and output.schema:
         parts.texts.append(_json_text(output.schema))
@@ -107,8 +106,6 @@ class _CountedParts:
         self.model = model
         self.texts: list[str] = []
         self.fixed = 0
-        self.loaded: set[str] = set()
-        """The names of deferred tools that the model sees."""
 
     def add(self, block: Block) -> None:
         match block:
@@ -118,7 +115,6 @@ class _CountedParts:
                 self._add_thinking(block)
             case ToolCall():
                 self.fixed += PER_CALL
-                self.loaded.add(block.name)
                 written = block.raw_input if block.raw_input is not None else _json_text(block.arguments or {})
                 self.texts.append(f'{{"name": "{_full_name(block)}", "arguments": {written}}}')
             case ToolResult():
@@ -127,17 +123,12 @@ class _CountedParts:
                 self.fixed += media_tokens(block, self.model)
             case ToolReference():
                 self.texts.append(block.name)
-                self.loaded.add(block.name)
-                if block.definition is not None:
-                    self.add_tool(block.definition)
             case ToolChange():
                 for tool in (*block.added, *block.removed):
                     self.add(tool)
             case Compaction():
                 self._add_value([block.summary or block.data or ""])
             case _:
-                if isinstance(block, ServerTool):
-                    self.loaded.update(tool.name for tool in block.loaded)
                 self._add_value(block.value)
 
     def add_tool(self, tool: ToolSpec) -> None:

@@ -36,6 +36,7 @@ from toolglot.conversation import (
     ToolSpec,
     Turn,
 )
+from toolglot.conversation.visible_tools import loaded_by
 from toolglot.render.context import RenderContext, unless_same
 from toolglot.render.tools.tool_table import EmittedTool, Key, ToolTable
 from toolglot.render.turn_facts import PROMPTS
@@ -89,7 +90,7 @@ class ToolLoading:
                 if type(block) is ToolCall:
                     self._names[block.namespace, block.name] = None
                 else:
-                    defined = [reference for reference in _references(block) if reference.definition is not None]
+                    defined = [reference for reference in loaded_by(block) if reference.definition is not None]
                     self._names.update(dict.fromkeys((tool.namespace, tool.name) for tool in defined))
 
     def _take(self, turn: Turn) -> None:
@@ -98,7 +99,7 @@ class ToolLoading:
             if type(block) is ToolCall:
                 self.call((block.namespace, block.name))
             else:
-                self._load(_references(block))
+                self._load(loaded_by(block))
 
     def call(self, key: Key) -> None:
         """A tool that the history calls is loaded, however that came about. In a native request, the target knows."""
@@ -314,16 +315,6 @@ def _short(description: str | None) -> str:
     return about if len(about) <= _ABOUT else f"{about[:_ABOUT].rstrip()} …"
 
 
-def _references(block: Block) -> Iterable[ToolReference]:
-    """What a block loads."""
-    if isinstance(block, ToolResult):
-        content = block.content
-        return [part for part in content if isinstance(part, ToolReference)] if isinstance(content, tuple) else ()
-    if isinstance(block, ToolReference):
-        return (block,)
-    return block.added if isinstance(block, ToolChange) else block.loaded if isinstance(block, ServerTool) else ()
-
-
 def _list(names: Iterable[str]) -> str:
     listed = list(names)
     shown = ", ".join(name[:80] for name in listed[:_SHOWN_NAMES])
@@ -332,7 +323,7 @@ def _list(names: Iterable[str]) -> str:
 
 def defines_tools(turn: Turn) -> bool:
     """Whether a turn defines tools that it loads."""
-    return any(reference.definition is not None for block in turn.blocks for reference in _references(block))
+    return any(reference.definition is not None for block in turn.blocks for reference in loaded_by(block))
 
 
 def start_loading(tools: tuple[ToolSpec, ...], ctx: RenderContext) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from toolglot.profiles import Profile
 from toolglot.protocols.fields.reading import Fields
+from toolglot.referee import Violation
 from toolglot.simulator.accepted_request import AcceptedRequest
 from toolglot.simulator.protocols.base import (
     BOUND_ELSEWHERE,
@@ -24,6 +25,7 @@ from toolglot.simulator.replies.ids import call_id, letters
 from toolglot.simulator.replies.refusals import Refusal
 from toolglot.simulator.replies.signatures import Signer, digest
 from toolglot.simulator.replies.streams import StreamJob, encoder_frames, sse_event
+from toolglot.simulator.replies.wordings import first_field
 from toolglot.simulator.scripts.plan import ReplyPlan, SimulatedPage, tokens_of
 
 _NAME: Final = "anthropic"
@@ -182,6 +184,18 @@ def _check_search(block: Fields) -> str | None:
     return None
 
 
+# --- tools that are loaded later -------------------------------------------------------------------
+
+
+def _not_loadable(value: Any, violation: Violation) -> str:
+    """A list of tools that are all deferred, or a reference to a tool that is not in the list."""
+    if isinstance(value, list):
+        return "All tools have defer_loading set. At least one tool must be non-deferred."
+    tool = value.get("tool") if isinstance(value, dict) else None
+    name = first_field(tool or value, "tool_name", "name")
+    return violation.message if name is None else f"Tool reference '{name}' has no corresponding tool definition"
+
+
 class _Anthropic(SimulatedProtocol):
     routes = (
         SimulatedRoute(r"/v1/messages", _NAME),
@@ -189,6 +203,7 @@ class _Anthropic(SimulatedProtocol):
         SimulatedRoute(r"/v1/models", _NAME, "models", "GET"),
         SimulatedRoute(r"/v1/models/(?P<model>.+)", _NAME, "model", "GET"),
     )
+    wordings = {(_NAME, "tools.deferred"): _not_loadable}
     stop_reasons = {
         "stop": "end_turn",
         "tool_calls": "tool_use",

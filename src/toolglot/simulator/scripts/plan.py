@@ -211,7 +211,7 @@ def _callable_tools(request: AcceptedRequest) -> list[ToolSpec]:
     names = choice.names if choice is not None else ()
     return [
         tool
-        for tool in request.conversation.tools
+        for tool in request.tools
         if (tool.type == "custom" or (tool.type == "function" and tool.issuer is None))
         and (not names or tool.name in names)
     ]
