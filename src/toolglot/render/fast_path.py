@@ -60,12 +60,6 @@ class PlainTurns:
         """The tools that are called, by namespace and name. Plain turns have no namespaces."""
         return [(None, name) for name in dict.fromkeys([call.name for call in self.calls])]
 
-    def all_ids_written(self) -> bool:
-        """Whether the ids of all calls and results are written as they are."""
-        return all(call.id_omitted is None for call in self.calls) and all(
-            result.id_omitted is None and result.written_id is None for result in self.results
-        )
-
     def accepts(self, turns: Iterable[Turn]) -> bool:  # noqa: C901 - every turn of every request comes here; calls cost
         """Whether the target accepts turns in this order."""
         calls, results, words = self.calls, self.results, self._words
@@ -174,6 +168,7 @@ def _are_plain_calls(calls: list[ToolCall]) -> bool:
             or call.namespace is not None
             or call.signature is not None
             or call.metadata is not None
+            or call.id_omitted is not None
         ):
             return False
     return True
@@ -184,6 +179,8 @@ def _are_plain_results(results: list[ToolResult]) -> bool:
     for result in results:
         content = result.content
         if result.metadata is not None or result.synthetic is not None or result.status is not None or not content:
+            return False
+        if result.id_omitted is not None or result.written_id is not None:
             return False
         if not isinstance(content, str):
             parts += content

@@ -299,6 +299,8 @@ def _tool_table(
 ) -> ToolTable:
     used: Iterable[Key] = plain.called_tools() if plain is not None else ctx.facts(turns).called_tools
     table = ToolTable(ctx.profile, tools, used)
+    if table.is_plain:
+        return table
     for namespace in table.flattened_namespaces:
         reason = f"namespaces of tools are not supported {ctx.rule('tools.namespaces')}"
         ctx.report(

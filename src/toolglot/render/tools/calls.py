@@ -50,9 +50,7 @@ def emit_calls(
         if swapped is not None:
             ctx.has_new_ids = list(swapped) != list(swapped.values())
             ctx.has_errors = any(result.is_error for result in plain.results)
-            if ctx.has_new_ids or not plain.all_ids_written():
-                return [_swap_ids(turn, swapped) for turn in turns]
-            return turns
+            return [_swap_ids(turn, swapped) for turn in turns] if ctx.has_new_ids else turns
     else:
         _assign_all(turns, projection)
     emitter = _Emitter(table, projection, OmittedIds(turns, ctx), ctx)
@@ -105,16 +103,16 @@ def _emit_turn(
 
 
 def _swap_ids(turn: Turn, ids: Mapping[str, str]) -> Turn:
-    """A plain turn whose calls and results have other ids, all of them written; nothing else of it changes."""
+    """A plain turn whose calls and results have other ids; nothing else of it changes."""
     blocks: list[Block] = []
     has_ids = False
     for block in turn.blocks:
         if type(block) is ToolCall:
             has_ids = True
-            blocks.append(replace(block, id=ids[block.id], id_omitted=None))
+            blocks.append(replace(block, id=ids[block.id]))
         elif type(block) is ToolResult:
             has_ids = True
-            blocks.append(replace(block, call_id=ids[block.call_id], id_omitted=None, written_id=None))
+            blocks.append(replace(block, call_id=ids[block.call_id]))
         else:
             blocks.append(block)
     return replace(turn, blocks=tuple(blocks)) if has_ids else turn
