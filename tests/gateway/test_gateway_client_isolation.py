@@ -7,7 +7,6 @@ import http.client
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,10 +30,7 @@ PRIVATE_TEXT = "The word is heliotrope."
 THINKING = {"rules": [{"reply": {"text": "I know a secret: heliotrope.", "thinking": "heliotrope, heliotrope"}}]}
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
-        yield server
+SCRIPT = {"rules": [{"reply": {"text": "Hello."}}]}
 
 
 def stored(file: Path, act: Any) -> Any:

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import pytest
 
-from support.gateway.served_gateway import Served, gateway
+from support.gateway.served_gateway import Served
 from support.javascript_clients import FOLDER, why_not
-from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
 CITIES: Final = ["Bonn", "Köln", "Oslo"]
@@ -43,18 +42,6 @@ LOOPS: Final = {
     "anthropic/toolRunner": (SONNET, GPT, GEMINI, MISTRAL),
 }
 Run = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve(SCRIPT) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

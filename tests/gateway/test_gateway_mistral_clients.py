@@ -5,15 +5,13 @@ The simulated Mistral refuses what the real one refuses: every field that it doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import httpx
 import pytest
 
 from sdk import simulated as sdk
-from support.gateway.served_gateway import Served, gateway
-from toolglot.simulator import serve
+from support.gateway.served_gateway import Served
 from toolglot.simulator.serving import Server
 
 THOUGHT: Final = "The user greets me."
@@ -37,18 +35,6 @@ TOOL: Final[Any] = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
 THINKERS: Final = ["mistral/magistral-medium-latest", "deepseek/deepseek-reasoner"]
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve(SCRIPT) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 def test_mistral_refuses_what_it_does_not_have(simulated: Server) -> None:

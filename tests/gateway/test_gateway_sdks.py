@@ -79,12 +79,6 @@ def simulated() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def paced(simulated: Server) -> Iterator[tuple[Server, Served]]:
     """Providers whose events come one by one, so that a client has seen some of them when one fails."""
     with serve({**SCRIPT, "pace": 0.01}) as server, gateway(server) as running:

@@ -13,22 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.store.opened_stores import LASTING, LATER, NOW, STORES, Clock, Use
+from support.store.opened_stores import LATER, NOW, STORES, Clock, Use
 from toolglot import InputError, LimitError
 from toolglot.store import Row, Store, StoreConflictError, StoreError, StoreLimits, open_store
 from toolglot.store.interface import ONCE_SECONDS
 
 SMALL = StoreLimits(max_value_bytes=100, max_name_bytes=20, max_rows=5, max_call_bytes=250)
-
-
-@pytest.fixture(params=STORES)
-def use(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
-    return Use(STORES[request.param], tmp_path)
-
-
-@pytest.fixture(params=LASTING)
-def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
-    return Use(STORES[request.param], tmp_path)
 
 
 # --- keep, find, remove -----------------------------------------------------------------------------

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.store.opened_stores import LASTING, LATER, NOW, STORES, Use
+from support.store.opened_stores import LATER, NOW, Use
 from toolglot import InputError
 from toolglot.store import Store, StoreConflictError, StoreError, StoreLimits
 
 SMALL = StoreLimits(max_value_bytes=100, max_name_bytes=20, max_rows=5, max_call_bytes=250)
-
-
-@pytest.fixture(params=STORES)
-def use(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
-    return Use(STORES[request.param], tmp_path)
-
-
-@pytest.fixture(params=LASTING)
-def use_lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Use:
-    return Use(STORES[request.param], tmp_path)
 
 
 # --- unless -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import base64
 import itertools
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -25,8 +25,7 @@ from google.genai import types as gemini_types
 from mistralai.client import Mistral
 
 from support.gateway.http_client import ask
-from support.gateway.served_gateway import Served, gateway
-from toolglot.simulator import serve
+from support.gateway.served_gateway import Served
 from toolglot.simulator.replies.vectors import simulated_vector
 from toolglot.simulator.serving import Server
 
@@ -47,18 +46,6 @@ UPSTREAMS = (
     "bedrock/amazon.nova-2-multimodal-embeddings-v1:0",
     "vllm/nomic-embed-text",
 )
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 # --- clients -----------------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from support.gateway.http_client import PROTOCOLS, ask, request_of
 from support.gateway.served_gateway import Served, gateway
-from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
 CALL = {"name": "read_file", "arguments": {"path": "a.txt"}}
@@ -33,18 +32,6 @@ UPSTREAMS = {
     "cohere": "cohere/command-a-03-2025",
     "bedrock": "bedrock/anthropic.claude-sonnet-4-5-v1:0",
 }
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve(SCRIPT) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 def calls_in(protocol: str, body: Any) -> list[tuple[str, Any]]:

@@ -7,7 +7,6 @@ every real result is beside its own call.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -27,8 +26,7 @@ from support.gateway.client_histories import (
     request,
 )
 from support.gateway.http_client import ask
-from support.gateway.served_gateway import Served, gateway
-from toolglot.simulator import serve
+from support.gateway.served_gateway import Served
 from toolglot.simulator.serving import Server
 
 A: Final = {"name": "read_file", "arguments": {"path": "a.txt"}}
@@ -55,18 +53,6 @@ streams = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream
 LAST_QUESTION: Final = UserText("Go on, please.")
 ONE: Final = Calls((Call("call_1", "a.txt"),))
 TWO: Final = Calls((Call("call_1", "a.txt"), Call("call_2", "b.txt")))
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve(SCRIPT) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 def sent(simulated: Server, served: Served, client: str, upstream: str, turns: list[Turn], **more: Any) -> Any:

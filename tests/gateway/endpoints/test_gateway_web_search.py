@@ -7,7 +7,6 @@ refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -17,8 +16,7 @@ from google import genai
 from google.genai import types as gemini_types
 
 from support.gateway.http_client import ask
-from support.gateway.served_gateway import Served, gateway
-from toolglot.simulator import serve
+from support.gateway.served_gateway import Served
 from toolglot.simulator.scripts.plan import SimulatedPage
 from toolglot.simulator.serving import Server
 
@@ -26,18 +24,6 @@ PROMPT = "Search the web: what is the latest Ruby?"
 PAGE = SimulatedPage(PROMPT)
 UPSTREAMS = ("anthropic/claude-opus-5", "openai/gpt-5.5", "openai_responses/gpt-5.5", "gemini/gemini-3-pro")
 WITHOUT = ("mistral/mistral-large-latest", "openai_chat/gpt-4.1", "deepseek/deepseek-chat")
-
-
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
 
 
 def anthropic_body(model: str, **fields: Any) -> dict[str, Any]:

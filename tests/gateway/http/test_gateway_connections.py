@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from support.gateway.http_client import request_of
-from support.gateway.served_gateway import Served, gateway
+from support.gateway.served_gateway import Served
 from support.hostile.raw_sockets import connect, exchange, post, read_answer, read_to_end
 from support.waiting import HANG_SECONDS
 from toolglot.gateway import Gateway
@@ -20,23 +20,12 @@ from toolglot.gateway.http.connections import (
     MAX_PIPELINED,
 )
 from toolglot.gateway.http.requests import ClientRequest, GoneError
-from toolglot.simulator import serve
-from toolglot.simulator.serving import Server
 
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 CHAT = request_of("openai", "openai_chat/gpt-4.1")[1]
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
+SCRIPT = {"rules": [{"reply": {"text": "Hello."}}]}
 
 
 def test_a_connection_is_kept_for_the_next_request(served: Served) -> None:

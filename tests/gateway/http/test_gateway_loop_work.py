@@ -28,7 +28,6 @@ from toolglot.gateway.config.settings import Config
 from toolglot.gateway.http.offloading import ON_LOOP
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.jsontext import count_marks
-from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
 BOUND = 450_000
@@ -111,10 +110,7 @@ def most_work(config: Config, path: str, first: bytes, data: bytes) -> tuple[int
     return asyncio.run(run())
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
-        yield server
+SCRIPT = {"rules": [{"reply": {"text": "Hello."}}]}
 
 
 def body_of(fault: str, count: int, model: str) -> bytes:

@@ -26,16 +26,7 @@ LONG = {"rules": [{"reply": {"text": "word " * 4000}}], "pace": 0.5}
 """Half an hour of words."""
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
+SCRIPT = {"rules": [{"reply": {"text": "Hello."}}]}
 
 
 # --- clients that go away ---------------------------------------------------------------------------

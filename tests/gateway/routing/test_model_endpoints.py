@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from support.gateway.http_client import ask, request_of
-from support.gateway.served_gateway import Served, gateway
+from support.gateway.served_gateway import Served
 from toolglot import ModelProtocolError, convert, lint
-from toolglot.simulator import serve
 from toolglot.simulator.serving import Server
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Server]:
-    with serve({"rules": [{"reply": {"text": "Hello."}}]}) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def served(simulated: Server) -> Iterator[Served]:
-    with gateway(simulated) as running:
-        yield running
+SCRIPT = {"rules": [{"reply": {"text": "Hello."}}]}
 
 
 @pytest.mark.parametrize(
