@@ -104,6 +104,17 @@ def test_codex_compacts_on_any_upstream_and_goes_on_there_and_at_another(
 
 
 @pytest.mark.usefixtures("remote")
+def test_codex_compacts_over_a_websocket(simulated: Server, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = coding_agents.CODEX_CONFIG.replace("wire_api =", "supports_websockets = true\nwire_api =")
+    monkeypatch.setattr(coding_agents, "CODEX_CONFIG", config)
+    with gateway(simulated, models={"gpt-5.5": "gemini/gemini-3-pro"}) as served:
+        run = run_codex(f"{served.url}/v1", "Write the proof files.", work)
+        assert (run.text, run.exit) == ("Done.", 0), run.output()
+        assert [SUMMARY in body for body in bodies(simulated)] == [False, False, True, True]
+        assert 101 in {record.response.status for record in served.records}, run.output()
+
+
+@pytest.mark.usefixtures("remote")
 def test_openai_compacts_for_codex_itself(simulated: Server, work: Path) -> None:
     with gateway(simulated, models={"gpt-5.5": "openai_responses/gpt-5.5"}) as served:
         run = run_codex(f"{served.url}/v1", "Write the proof files.", work)

@@ -27,13 +27,14 @@ from toolglot.errors import InputError
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.endpoints.upstream_body import read_upstream_body
 from toolglot.gateway.http.keep_alive import KeepAlive
-from toolglot.gateway.http.requests import ClientRequest
+from toolglot.gateway.http.requests import ClientRequest, refusal
 from toolglot.gateway.observability.request_record import RequestRecord
 from toolglot.gateway.routing.compaction import ContextWork, context_work, is_native, summary_entry
 from toolglot.gateway.routing.upstream_call import UpstreamCall, UpstreamReply
 from toolglot.gateway.services import Services
 from toolglot.protocols.base import ArrayWriter, StreamOptions, codec, get
 from toolglot.protocols.errors.failures import ProviderError
+from toolglot.render.turn_facts import PROMPTS
 from toolglot.store import StoreError
 from toolglot.translate.replies import convert_reply
 from toolglot.translate.requests import ConvertedRequest, ReceivedRequest
@@ -83,8 +84,8 @@ class Compactor:
         call, self._call.edit, self._call.path = self._call, None, ""
         if self._form is None:
             return False
-        client = self._request.client
-        call.original = conversation = await self._services.summaries.restore(client, call.original)
+        await self.restore()
+        conversation = call.original
         target = call.profile(call.target(upstream, conversation), model)
         if self._endpoint.action == "compact":
             await self._serve_compact(received, upstream, model, entries, is_native=is_native(call.source, target))
@@ -103,6 +104,12 @@ class Compactor:
             await self._summarise_if_possible(work, received, upstream, model, entries)
         call.edit = work.continuing
         return False
+
+    async def restore(self) -> None:
+        """Put the summaries back that the client cannot show."""
+        if self._form is not None:
+            restore = self._services.summaries.restore
+            self._call.original = await restore(self._request.client, self._call.original)
 
     def total(self, usage: Usage) -> Usage:
         """The tokens of all calls for this request, of which the last one took these."""
@@ -128,6 +135,8 @@ class Compactor:
     async def _summarise(
         self, work: ContextWork, received: ReceivedRequest, upstream: Upstream, model: str, entries: Sequence[Entry]
     ) -> None:
+        if not any(turn.role not in PROMPTS for turn in self._call.original.turns):
+            raise refusal("bad_request", "there is no message to summarise: send the conversation", 400)
         self._call.edit = work.summarising
         exchange = await self._call.call(received, upstream, model, entries)
 

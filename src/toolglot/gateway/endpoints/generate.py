@@ -178,6 +178,7 @@ class ModelRequest:
         upstream = self._take_route(routes[0])
         received = await self._expand(received, upstream)
         self._call.original = received.original
+        await self._compactor.restore()
         return await self._call.render(received, upstream, routes[0].model), upstream
 
     # --- to the upstream ----------------------------------------------------------------------------

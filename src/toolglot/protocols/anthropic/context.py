@@ -81,7 +81,7 @@ def _clear_results(kind: str, edit: Fields) -> ClearResults:
         3 if keep is None else keep,
         _number(edit.get("clear_at_least"), "input_tokens") or 0,
         _names(edit.get("exclude_tools")),
-        inputs if type(inputs) is bool else _names(inputs),
+        inputs if type(inputs) is bool else _names(inputs) or False,
     )
 
 
