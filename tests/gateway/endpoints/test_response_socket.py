@@ -28,7 +28,7 @@ from support.hostile.hostile_upstream import END, EVENTS, chunk, delta, endless,
 from support.waiting import HANG_SECONDS, wait_until
 from toolglot.gateway import Gateway
 from toolglot.gateway.endpoints.response_socket import MAX_IN_FLIGHT
-from toolglot.gateway.endpoints.socket_events import MAX_STREAM_IDS, SocketError, read_event
+from toolglot.gateway.endpoints.socket_events import MAX_STREAM_IDS, CreateEvent, SocketError, read_event
 from toolglot.gateway.observability.request_log import RequestLog
 from toolglot.simulator import Server, serve
 from toolglot.simulator.serving import listen
@@ -236,7 +236,7 @@ def test_whatever_a_message_holds_it_is_an_event_or_an_error(text: str) -> None:
 def test_law_3_the_fields_of_a_request_are_passed_on_as_they_are(fields: dict[str, Any]) -> None:
     fields.pop("previous_response_id", None)
     event = read_event(json.dumps({"type": "response.create", **fields, "stream_id": "a"}).encode())
-    assert event is not None
+    assert isinstance(event, CreateEvent)
     assert json.loads(event.body(None)) == {**fields, "stream": True}
 
 

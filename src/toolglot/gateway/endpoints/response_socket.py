@@ -15,28 +15,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from toolglot.gateway.config.settings import GatewaySettings
 from toolglot.gateway.endpoints.socket_events import (
     DEFAULT_LANE,
     MAX_STREAM_IDS,
     CreateEvent,
+    FinalResponse,
     SocketError,
     error_event,
     read_event,
+    successor,
     too_many_lanes,
     too_old,
+    with_steers,
 )
 from toolglot.gateway.endpoints.socket_response import SocketResponse
+from toolglot.gateway.endpoints.steering import MAX_STEERS, SteerEvent, needs_input, new_steer_id
 from toolglot.gateway.endpoints.table import GatewayEndpoint
 from toolglot.gateway.http import offloading
 from toolglot.gateway.http.body_budget import BodyBudget, BodyShare
 from toolglot.gateway.http.requests import ClientRequest, GatewayRefusal
 from toolglot.gateway.http.web_sockets import GOING_AWAY, NORMAL, WebSocket
 from toolglot.gateway.observability.request_record import RequestRecord
-from toolglot.gateway.state.socket_memory import ConnectionMemory, SocketMemory
+from toolglot.gateway.state.socket_memory import ConnectionMemory, RememberedResponse, SocketMemory
 
 MAX_IN_FLIGHT: Final = 16
 """Responses that run at the same time on one socket."""
@@ -87,13 +93,21 @@ class ResponseSockets:
 class _Lane:
     """The responses of one `stream_id`."""
 
-    __slots__ = ("name", "running", "task", "waiting")
+    __slots__ = ("has_conversation", "name", "pending", "running", "task", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.waiting: deque[CreateEvent] = deque()
         self.running: SocketResponse | None = None
         self.task: asyncio.Task[None] | None = None
+        self.has_conversation = False
+        """What runs is of a conversation."""
+        self.pending: tuple[str, list[SteerEvent]] = ("", [])
+        """What was steered into a response that waits for results, and its id."""
+
+    def steers(self, id: str) -> bool:
+        """Whether this response runs here."""
+        return bool(id) and self.running is not None and self.running.id == id
 
 
 class ResponseSocket:
@@ -183,7 +197,9 @@ class ResponseSocket:
     async def _take(self, data: bytes) -> None:
         try:
             event = await offloading.run(0, len(data), lambda: read_event(data))
-            if event is not None:
+            if isinstance(event, SteerEvent):
+                await self._steer(event)
+            elif event is not None:
                 self._enqueue(event)
         except SocketError as error:
             await self._socket.send(error.event)
@@ -207,6 +223,59 @@ class ResponseSocket:
         if lane.task is None:
             lane.task = asyncio.create_task(self._run_lane(lane))
 
+    # --- steering -----------------------------------------------------------------------------------
+
+    async def _steer(self, event: SteerEvent) -> None:
+        """Keep input for a response that runs, or send it back."""
+        lane = next((lane for lane in self._lanes.values() if lane.steers(event.previous)), None)
+        if event.problem:
+            await self._socket.send(event.failed("invalid_input", event.problem))
+        elif lane is None or lane.running is None:
+            message = f"the response {event.previous[:100]!r} does not run on this WebSocket"
+            await self._socket.send(event.failed("response_not_found", message))
+        elif lane.running.final is not None:
+            await self._socket.send(event.failed("response_already_completed", "the response is complete"))
+        elif lane.has_conversation:
+            message = "responses of a conversation cannot be steered"
+            await self._socket.send(event.failed("steering_not_supported", message))
+        elif len(lane.running.steers) >= MAX_STEERS:
+            message = f"{MAX_STEERS} inputs wait for this response already"
+            await self._socket.send(event.failed("too_many_pending_steers", message))
+        else:
+            self._share.hold(len(event.items))
+            steer = replace(event, id=new_steer_id(), lane=lane.name)
+            lane.running.steers.append(steer)
+            await self._socket.send(steer.event("accepted", lane.running.number))
+
+    async def _pass_on_steers(self, lane: _Lane, event: CreateEvent, channel: SocketResponse) -> None:
+        """Let what was steered into a response come to its successor, if it can have one."""
+        steers, final = channel.steers, channel.final
+        if final is None or final.status == "failed":
+            self._release(steers)
+            for steer in steers:
+                await self._socket.send(steer.failed("response_not_active", "the response failed", channel.number))
+        elif needs_input(final.items):
+            lane.pending = (final.id, steers)
+            for steer in steers:
+                await self._socket.send(steer.pending(final.items, channel.number))
+        else:
+            lane.waiting.appendleft(successor(event, final.id, steers))
+            self._waiting += 1
+
+    async def _take_pending(self, lane: _Lane, event: CreateEvent) -> CreateEvent:
+        """The request with what was steered into the response before it, which waited for results."""
+        (id, steers), lane.pending = lane.pending, ("", [])
+        self._release(steers)
+        if steers and id == event.previous:
+            return with_steers(event, steers)
+        for steer in steers:
+            await self._socket.send(steer.failed("response_not_active", "the lane went on without the response"))
+        return event
+
+    def _release(self, steers: Sequence[SteerEvent]) -> None:
+        if not self._is_over:
+            self._share.release(sum([len(steer.items) for steer in steers]))
+
     # --- responses ----------------------------------------------------------------------------------
 
     async def _run_lane(self, lane: _Lane) -> None:
@@ -227,6 +296,8 @@ class ResponseSocket:
 
     async def _respond(self, lane: _Lane, event: CreateEvent) -> None:
         """Serve one `response.create`."""
+        event = await self._take_pending(lane, event)
+        lane.has_conversation = event.has_conversation
         continued = self._memory.find(event.previous) if event.previous else None
         size = event.size
 
@@ -251,7 +322,17 @@ class ResponseSocket:
             release()
         if channel.error_status and continued is not None and continued.lane == lane.name:
             self._memory.forget(continued.id)  # as OpenAI does; a branch of another lane leaves it alone
-        final = channel.final
+        self._remember(lane, event, channel.final, continued)
+        if channel.error_status:
+            for steer in event.steers:
+                await self._socket.send(steer.failed("successor_creation_failed", "the successor was refused"))
+        if channel.steers and not self._is_over:
+            await self._pass_on_steers(lane, event, channel)
+
+    def _remember(
+        self, lane: _Lane, event: CreateEvent, final: FinalResponse | None, continued: RememberedResponse | None
+    ) -> None:
+        """Remember a response that is stored nowhere else."""
         if final is None or final.status == "failed" or self._is_over:
             return
         if final.is_stored and event.wants_stored and not event.is_warm_up:

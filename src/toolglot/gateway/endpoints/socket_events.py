@@ -12,7 +12,7 @@ Law: pure. The values of a request stay the bytes that the client wrote.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from toolglot.gateway.endpoints.body_fields import join_fields
+from toolglot.gateway.endpoints.steering import SteerEvent, read_steer
 from toolglot.gateway.state.response_items import is_bare_reasoning
 from toolglot.gateway.state.socket_memory import RememberedResponse
 
@@ -59,6 +60,12 @@ class CreateEvent(Struct, frozen=True):
     """The response that it continues; empty: none."""
     is_warm_up: bool
     size: int
+    steers: tuple[SteerEvent, ...] = ()
+    """What was steered into it."""
+
+    @property
+    def has_conversation(self) -> bool:
+        return _value(self.fields.get("conversation")) is not None
 
     @property
     def wants_stored(self) -> bool:
@@ -82,14 +89,16 @@ class CreateEvent(Struct, frozen=True):
         return join_fields(values)
 
 
-def read_event(data: bytes) -> CreateEvent | None:
+def read_event(data: bytes) -> CreateEvent | SteerEvent | None:
     """The event of a message; None: it needs no answer."""
     try:
         fields = _read_fields(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SocketError(f"the message is not a JSON object: {error}", "invalid_json") from None
-    lane = _lane(fields.get("stream_id"))
     kind = _value(fields.get("type"))
+    if kind == "response.steer":
+        return read_steer(fields)
+    lane = _lane(fields.get("stream_id"))
     if type(kind) is str and kind in _IGNORED:
         return None
     if kind != "response.create":
@@ -181,6 +190,21 @@ def final_response(event: bytes) -> FinalResponse | None:
     return FinalResponse(id, status, is_stored, items_text(response.get("output")))
 
 
+class _Typed(Struct):
+    type: str = ""
+
+
+_read_type: Final = msgspec.json.Decoder(_Typed).decode
+
+
+def type_of(event: bytes) -> str:
+    """The type of an event; empty: it has none."""
+    try:
+        return _read_type(event).type
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+
+
 def item_of(event: bytes) -> bytes:
     """The item that an event shows, as a list of items; empty: none."""
     try:
@@ -217,7 +241,16 @@ def _value(value: Raw | None) -> Any:
         return None
 
 
-def continued_with(event: CreateEvent, previous: str, items: bytes) -> CreateEvent:
-    """The same settings for a response that continues another with these items."""
+def successor(event: CreateEvent, previous: str, steers: Sequence[SteerEvent]) -> CreateEvent:
+    """The same settings for a response that continues another with what was steered into it."""
+    items = [steer.items for steer in steers]
+    fields = {**event.fields, "input": Raw(b"[%b]" % b",".join(items))}
+    size = sum(map(len, items))
+    return replace(event, fields=fields, previous=previous, is_warm_up=False, size=size, steers=tuple(steers))
+
+
+def with_steers(event: CreateEvent, steers: Sequence[SteerEvent]) -> CreateEvent:
+    """A request with what was steered into the response that it continues, before its own input."""
+    items = b",".join([*(steer.items for steer in steers), *filter(None, [event.items])])
     fields = {**event.fields, "input": Raw(b"[%b]" % items)}
-    return replace(event, fields=fields, previous=previous, is_warm_up=False, size=len(items))
+    return replace(event, fields=fields, steers=tuple(steers))

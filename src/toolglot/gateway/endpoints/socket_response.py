@@ -13,14 +13,20 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from toolglot.gateway.endpoints.socket_events import FinalResponse, error_event, final_response, item_of, with_lane
+from toolglot.gateway.endpoints.socket_events import (
+    FinalResponse,
+    error_event,
+    final_response,
+    item_of,
+    type_of,
+    with_lane,
+)
+from toolglot.gateway.endpoints.steering import SteerEvent
 from toolglot.gateway.http.requests import GoneError, Headers, Hold, ignore_size, refuse_large
 from toolglot.gateway.http.web_sockets import WebSocket
 from toolglot.protocols.framing.text_frames import Frame, SseFramer
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
-_KIND: Final = 120
-"""Bytes at the beginning of an event in which its type is looked for."""
 _KEPT_HEADERS: Final = ("retry-after", "x-toolglot-request", "x-toolglot-upstream")
 
 
@@ -38,6 +44,8 @@ class SocketResponse:
         """The id of the response, once it has begun."""
         self.number = 0
         """Events so far."""
+        self.steers: list[SteerEvent] = []
+        """User input for its successor."""
         self._socket = socket
         self._lane = lane
         self._body = body
@@ -105,16 +113,16 @@ class SocketResponse:
 
     async def _send(self, event: bytes) -> None:
         self.number += 1
-        kind = event[:_KIND]
+        kind = type_of(event)
         if not self.id:
             self.id = _id_of(event)
-        if b'"response.output_item.done"' in kind:
+        if kind == "response.output_item.done":
             self._items.append(item_of(event))
-        elif any(b'"%b"' % end.encode() in kind for end in _ENDS):
+        elif kind in _ENDS:
             self.final = final_response(event)
             if self.final is not None and not self.final.items:  # some backends leave the items out at the end
                 self.final = replace(self.final, items=b",".join(filter(None, self._items)))
-        elif b'"error"' in kind:
+        elif kind == "error":
             event = _wrapped_error(event)
         await self._socket.send(with_lane(event, self._lane))
 
